@@ -113,7 +113,7 @@ class DestinationAdmin(LookingAdmin):
             return deletion_report(found, held, self._registry.log.topic, is_dry_run=dry_run)
 
     def subscriptions(self, topic: Topic | str | None = None) -> list[SubscriptionCounts]:
-        """The subscriptions of a topic, or all, with what each has not received (TOPIC-5).
+        """The subscriptions of a topic, or all, with what each has not received.
 
         Raises:
             InvalidDestinationError: there is no such topic.

@@ -88,7 +88,7 @@ class LetterAdmin(Asking):
 
         One that a subscription of a topic gave up comes to that subscription alone (decision 51).
 
-        What is sent leaves `queue` in the same transaction (REDELIVER-9); what is not stays, uncounted, in its place.
+        What is sent leaves `queue` in the same transaction; what is not stays, uncounted, in its place.
         Letters that come meanwhile are left for another time. It ends when none came for `timeout_s` seconds.
 
         Args:

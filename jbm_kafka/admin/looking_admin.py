@@ -74,7 +74,7 @@ class LookingAdmin(Asking):
         include: Include = "deliverable",
         tell: Tell | None = None,
     ) -> QueueLook:
-        """The messages of the queue, or of this subscription of the topic, as a browser shows them (UNIT-13).
+        """The messages of the queue, or of this subscription of the topic, as a browser shows them.
 
         What it gives is an iterator of messages; at its end `not_shown` tells how many others there are, and why.
         Nothing is consumed, no group joined.

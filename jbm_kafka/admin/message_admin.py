@@ -40,7 +40,7 @@ class MessageAdmin(Asking):
         dry_run: bool = False,
         timeout_s: float = ASK_TIMEOUT_S,
     ) -> MessagesReport:
-        """Move messages to another queue: each leaves in the transaction that writes it there (UNIT-14).
+        """Move messages to another queue: each leaves in the transaction that writes it there.
 
         Meant are those of the unit, with one of the ids, chosen by the selector: all of that which is given; or
         everything. They stay as they are, but for attempts, which are counted anew, and duplicate ids, which go. What
@@ -110,7 +110,7 @@ class MessageAdmin(Asking):
         dry_run: bool = False,
         timeout_s: float = ASK_TIMEOUT_S,
     ) -> MessagesReport:
-        """Let messages expire now: they go to the expiry address, or are removed where there is none (SEND-5).
+        """Let messages expire now: they go to the expiry address, or are removed where there is none.
 
         As `move` in all else. `expiry_address` is what counts when nobody receives and the registry has no setting for
         it; not given: ExpiryQueue. Else it goes by the settings.
@@ -136,7 +136,7 @@ class MessageAdmin(Asking):
         dry_run: bool = False,
         timeout_s: float = ASK_TIMEOUT_S,
     ) -> MessagesReport:
-        """Give messages up now: they go to the dead-letter address with the reason "operator" (REDELIVER-4).
+        """Give messages up now: they go to the dead-letter address with the reason "operator".
 
         As `move` in all else. `dead_letter_address` is what counts when nobody receives and the registry has no setting
         for it; not given: DLQ. Else it goes by the settings.

@@ -28,7 +28,7 @@ class PartitionAdmin(LookingAdmin):
         wait_s: float = SETTLED_AFTER_S,
         tell: Tell | None = None,
     ) -> tuple[int, int]:
-        """Route the units of a queue or topic in use by more partitions: the count before, and now (UNIT-11).
+        """Route the units of a queue or topic in use by more partitions: the count before, and now.
 
         A unit of which anything is held, by the queue or by any subscription of the topic, stays where it is, by a
         path, until `end_paths`. Killed at any moment: again.

@@ -26,7 +26,7 @@ class Wait(Enum):
 
 
 class QueueLook(Iterator[Message]):
-    """The messages that are shown, in the order of receiving (UNIT-13). One thread."""
+    """The messages that are shown, in the order of receiving. One thread."""
 
     def __init__(self, messages: Iterator[Message], not_shown: Mapping[Wait, int]) -> None:
         self._messages = messages

@@ -32,7 +32,7 @@ class RunningAdmin(Asking):
     def address_settings(self, pattern: str | None = None) -> dict[str, AddressSettings]:
         """What the registry says of settings, by pattern, the least specific first; of one pattern, only that.
 
-        It wins over what factories say (REDELIVER-6). No other process's factory is known here.
+        It wins over what factories say. No other process's factory is known here.
 
         Raises:
             InvalidSettingError: the pattern is none.

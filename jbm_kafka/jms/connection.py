@@ -81,7 +81,7 @@ class Connection:
 
     @property
     def exception_listener(self) -> ExceptionListener | None:
-        """Called with errors that no call can raise, such as an acknowledgement refused later (ACK-9): in order, on
+        """Called with errors that no call can raise, such as an acknowledgement refused later: in order, on
         a thread of its own. It may close the connection."""
         return self._core.listener_calls.listener
 
@@ -98,7 +98,7 @@ class Connection:
 
     @property
     def client_id(self) -> str | None:
-        """Who this connection is, for durable subscriptions; no other connection of the cluster has it (CONN-2)."""
+        """Who this connection is, for durable subscriptions; no other connection of the cluster has it."""
         return self._core.client_id
 
     @client_id.setter

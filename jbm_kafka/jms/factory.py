@@ -48,7 +48,7 @@ class ConnectionFactory:
         client_id: who the connections are.
         state_dir: folder of the local state; None: a temporary one, rebuilt from the changelog.
         kafka: librdkafka properties such as security settings; what must be ours is refused by name.
-        address_settings: by pattern of destination names (REDELIVER-6).
+        address_settings: by pattern of destination names.
         default_unit_of_order: a name, or SYSTEM_GENERATED: one for each session.
         auto_create: make missing queues at first use.
         namespace: prefix of everything of ours, so that several installations share a cluster.
@@ -59,7 +59,7 @@ class ConnectionFactory:
             and with it its share of the partitions.
         receiver_idle_ms: how long it keeps messages that it has not asked for yet, meanwhile.
         checkpoint_interval_ms: how often acknowledgements are made durable.
-        block_on_acknowledge: an acknowledgement returns when it is durable (ACK-9).
+        block_on_acknowledge: an acknowledgement returns when it is durable.
         persist_delivery_count_before_delivery: attempts are durable before the application sees a message.
         prefetch: how many messages a consumer may hold unacknowledged.
 

@@ -183,7 +183,7 @@ class Message(MessageCore, TypedProperties):
         self._properties_are_read_only = False
 
     def acknowledge(self, *more: Never, **unknown: Never) -> None:
-        """Acknowledges as the session's mode says (ACK-2, ACK-6).
+        """Acknowledges as the session's mode says.
 
         Raises:
             IllegalStateError: the message was not received, or its session is closed.
@@ -233,7 +233,7 @@ class Message(MessageCore, TypedProperties):
         self._properties[name] = held
 
     def __lt__(self, other: "Message") -> bool:
-        """Higher priority first (SEND-7)."""
+        """Higher priority first."""
         if not isinstance(other, Message):
             return NotImplemented
         return self.priority > other.priority

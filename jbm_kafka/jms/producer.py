@@ -74,7 +74,7 @@ class MessageProducer:
         self._session = session
         self._destination = destination
         self.unit_of_order: UnitOfOrder = None
-        """The unit of its messages; None: as the message or the defaults say, NO_UNIT: none at all (UNIT-10)."""
+        """The unit of its messages; None: as the message or the defaults say, NO_UNIT: none at all."""
         self.delivery_mode = DeliveryMode.PERSISTENT
         self.priority = 4
         self.time_to_live_ms = 0
@@ -125,14 +125,25 @@ class MessageProducer:
     ) -> Message:
         """Send a message; in a TRANSACTED session it is sent by the commit.
 
-        Without `on_completion` a persistent send returns when every in-sync replica has it (SEND-1), and one in
-        PERSISTENT_GROUPACK at once; every n-th of those waits until all before it are confirmed (SEND-3). Returns the
+        Without `on_completion` a persistent send returns when every in-sync replica has it, and one in
+        PERSISTENT_GROUPACK at once; every n-th of those waits until all before it are confirmed. Returns the
         message with its headers set, and with `properties` unless it is a Message that was given.
 
+        Args:
+            message: a Message, or a str, bytes or dict.
+            destination: a Queue or Topic, for a producer that was made without one.
+            delivery_mode, priority, time_to_live_ms, delivery_delay_ms: None: as the producer's attribute says, and
+                those are PERSISTENT, 4 of 0 to 9, 0 ms (never expires) and 0 ms (at once) unless set.
+            unit_of_order: what it stays in order with; not given: as the producer's attribute says; NO_UNIT: nothing.
+            duplicate_id: of messages with one id the queue delivers the first; None: each.
+            properties: str, bool, int, float or None by name.
+            correlation_id, reply_to, type: headers for the application's own use; None: none.
+            on_completion: called as (message, error) in the order of sending, and send returns at once; None: it waits.
+
         Raises:
-            SendTimeoutError: not confirmed within some 30 s. It may be in the queue or not: treat it as not sent
-                (SEND-4), and send it again with the same `duplicate_id`.
-            MessageTooLargeError, JMSError: it counts as not sent (SEND-4). In PERSISTENT_GROUPACK this and a
+            SendTimeoutError: not confirmed within some 30 s. It may be in the queue or not: treat it as not sent,
+                and send it again with the same `duplicate_id`.
+            MessageTooLargeError, JMSError: it counts as not sent. In PERSISTENT_GROUPACK this and a
                 time-out may be of sends before it, and `unacknowledged_sends` tells which.
             MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be carried, or an argument is
                 not what it should be; nothing was sent.
@@ -183,7 +194,7 @@ class MessageProducer:
             group.forget_given()
 
     def unacknowledged_sends(self) -> list[Message]:
-        """What this producer sent in PERSISTENT_GROUPACK and is not confirmed, in the order sent (SEND-3).
+        """What this producer sent in PERSISTENT_GROUPACK and is not confirmed, in the order sent.
 
         Sends under way are among them, and those that failed; after a failure some may be in the log. Each is made
         from what was sent, with its unit and its properties: `send(message)` sends it again, and that takes the failed

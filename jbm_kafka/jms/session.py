@@ -108,7 +108,7 @@ class Session:
 
     def create_temporary_queue(self) -> TemporaryQueue:
         """A queue of this connection, until its `delete()` or the connection's end: any may send there, only this
-        connection receives (TEMP-1).
+        connection receives.
 
         Raises:
             JMSError: the cluster does not allow it, or does not answer.
@@ -131,14 +131,14 @@ class Session:
     def create_consumer(
         self, destination: Destination, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
     ) -> MessageConsumer:
-        """A consumer of a queue, or of a topic from now on until it is closed (TOPIC-1).
+        """A consumer of a queue, or of a topic from now on until it is closed.
 
         On a started connection it returns when partitions are assigned and recovered.
 
         Args:
             destination: a Queue or a Topic, not its name.
             selector: which messages it gets, as "region = 'EU'"; None: each. What it does not choose stays in the
-                queue, and holds its unit there until somebody else took it (UNIT-6); a topic's consumer never has it.
+                queue, and holds its unit there until somebody else took it; a topic's consumer never has it.
             no_local: of a topic, True: not what its own connection sends.
             prefetch: messages that it may hold unacknowledged, 1 to 1,000,000; None: the session's default.
 
@@ -164,7 +164,7 @@ class Session:
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
     ) -> MessageConsumer:
-        """The one consumer of a durable subscription of this connection's client id (TOPIC-2); made if it is not there.
+        """The one consumer of a durable subscription of this connection's client id; made if it is not there.
 
         It gets whatever is sent after this returned for the first time, until `unsubscribe`; with a selector, what that
         chooses. Another topic, selector or no_local than it had: the old subscription is dropped with all it holds, and
@@ -192,7 +192,7 @@ class Session:
     def create_shared_consumer(
         self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
     ) -> MessageConsumer:
-        """One of several consumers that share each message of a topic among them (TOPIC-3), while there is one.
+        """One of several consumers that share each message of a topic among them, while there is one.
 
         Args:
             topic: a Topic, not its name.
@@ -212,7 +212,7 @@ class Session:
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
     ) -> MessageConsumer:
-        """One of several consumers of a durable subscription (TOPIC-3), which keeps what comes while there is none.
+        """One of several consumers of a durable subscription, which keeps what comes while there is none.
 
         Arguments as of `create_shared_consumer`.
 
@@ -229,7 +229,7 @@ class Session:
         return self._consumer(source, prefetch, chosen)
 
     def unsubscribe(self, name: str) -> None:
-        """End a durable subscription of this connection's client id, or a shared one made without one (TOPIC-2).
+        """End a durable subscription of this connection's client id, or a shared one made without one.
 
         Raises:
             InvalidDestinationError: there is none of this name.
@@ -246,7 +246,7 @@ class Session:
     def create_browser(
         self, queue: Queue, selector: str | None = None, include: Include = "deliverable"
     ) -> QueueBrowser:
-        """The messages of a queue, consumed by nobody (UNIT-13). Each iteration of the browser looks anew.
+        """The messages of a queue, consumed by nobody. Each iteration of the browser looks anew.
 
         Args:
             queue: a Queue, not its name.
@@ -318,7 +318,7 @@ class Session:
         return self._core.is_transacted
 
     def acknowledge(self) -> None:
-        """Acknowledge everything this session has delivered; for CLIENT and INDIVIDUAL (ACK-2); elsewhere nothing."""
+        """Acknowledge everything this session has delivered; for CLIENT and INDIVIDUAL; elsewhere nothing."""
         self._core.check_open()
         self._strategy.acknowledge_all()
 
@@ -332,7 +332,7 @@ class Session:
             self._strategy.recover()
 
     def commit(self) -> None:
-        """Make the transaction's sends and receives durable together (ACK-7); a new one begins.
+        """Make the transaction's sends and receives durable together; a new one begins.
 
         Raises:
             TransactionRolledBackError: it could not be committed; everything received comes again.
@@ -358,6 +358,9 @@ class Session:
     def transaction(self) -> Iterator[Self]:
         """Commits at the end of the block, rolls back on an exception, which comes out whatever the rollback does.
 
+        A session has one transaction: what it received and sent before the block, since its last commit or rollback, is
+        part of it, and is committed or rolled back with it.
+
         Raises:
             IllegalStateError: on entering: the session is closed, or not transacted.
             TransactionInProgressError: on entering: it is inside another such block.
@@ -374,7 +377,7 @@ class Session:
         self._consumers.default_prefetch = checked_prefetch(count, "count")
 
     def set_dups_ok(self, messages: int = MESSAGES, milliseconds: int = MILLISECONDS) -> None:
-        """When a DUPS_OK session acknowledges: after so many messages or milliseconds, whichever comes first (ACK-3).
+        """When a DUPS_OK session acknowledges: after so many messages or milliseconds, whichever comes first.
 
         Args:
             messages: at most the prefetch; 0: however many there are. Never told, it is 50, or a smaller prefetch.
@@ -393,7 +396,7 @@ class Session:
                 self._strategy, self._listening = strategy, Listening(self._core, strategy)
 
     def set_group_ack_threshold(self, count: int) -> None:
-        """How many PERSISTENT_GROUPACK sends of a producer are confirmed together (SEND-3): the last of so many waits.
+        """How many PERSISTENT_GROUPACK sends of a producer are confirmed together: the last of so many waits.
 
         Unless told it is 100.
         """
@@ -402,7 +405,7 @@ class Session:
     # -- life --------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Give back what is unacknowledged, drop uncommitted sends, end. Any thread; again: nothing happens (UNIT-7).
+        """Give back what is unacknowledged, drop uncommitted sends, end. Any thread; again: nothing happens.
 
         A signal handler may call it: what it interrupted ends, and then the session closes, beside.
         """

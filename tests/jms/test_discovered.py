@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 
-from jbm_kafka import Message, TextMessage
+import jbm_kafka
+from jbm_kafka import ConnectionFactory, Context, Message, MessageProducer, Session, TextMessage
+from jbm_kafka.admin import Admin
 
 HEADERS = [name for name, member in inspect.getmembers(Message) if isinstance(member, property) and name != "body"]
 
@@ -20,3 +23,31 @@ def test_help_of_a_header_told_of_operator_attrgetter(name: str) -> None:
     assert "\n" not in told
     if name in ("timestamp", "expiration", "delivery_time"):
         assert "milliseconds since 1970; 0" in told
+
+
+CLASSES = [found for name in jbm_kafka.__all__ if inspect.isclass(found := getattr(jbm_kafka, name))]
+
+
+@pytest.mark.parametrize("kind", [*CLASSES, Admin], ids=lambda kind: str(kind.__name__))
+def test_help_named_promises_by_ids_that_a_user_does_not_know(kind: type) -> None:
+    members = [member for name, member in inspect.getmembers(kind) if not name.startswith("_")]
+    told = [inspect.getdoc(each) or "" for each in (kind, *members)]
+    ids = [found for text in told for found in re.findall(r"\(((?!UTF)[A-Z]+-\d+)", text)]
+    assert ids == []
+
+
+def test_help_of_send_did_not_tell_of_its_arguments() -> None:
+    told = (inspect.getdoc(MessageProducer.send) or "").partition("Args:")[2].partition("Raises:")[0]
+    names = [name for name in inspect.signature(MessageProducer.send).parameters if name != "self"]
+    assert [name for name in names if not re.search(rf"\b{name}\b[^:]*:", told)] == []
+
+
+def test_help_of_a_transaction_did_not_tell_that_earlier_work_is_part_of_it() -> None:
+    assert "before the block" in (inspect.getdoc(Session.transaction) or "")
+
+
+def test_dir_of_a_session_showed_a_name_with_a_space() -> None:
+    with ConnectionFactory("memory://discovered").create_context() as context:
+        assert isinstance(context, Context)
+        session = context._connection.create_session()
+        assert [name for each in (session, context) for name in dir(each) if not name.isidentifier()] == []
