@@ -86,9 +86,7 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
         within = f" in namespace {cluster.namespace!r}" if cluster.namespace else ""
         click.echo(f"no queues or topics{within} at {cluster.bootstrap}; make one with: jbm-kafka create NAME")
         if others:
-            named = ", ".join(repr(each) if each else "none" for each in others[:NAMED])
-            more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-            click.echo(f"other namespaces that are in use there (--namespace): {named}{more}")
+            click.echo(_other_namespaces(others))
         return
     rows: list[Sequence[object]] = [
         (c.name, "queue", len(c.partitions), _held(c), c.delayed, c.retried, c.members, when(c.oldest_at_ms))
@@ -104,6 +102,12 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
     for counts in found:
         if counts.uncommitted:
             click.echo(f"{counts.name}: {_waiting(counts.uncommitted)}; {_whose(counts)}")
+
+
+def _other_namespaces(others: Sequence[str]) -> str:
+    named = ", ".join(repr(each) if each else "no namespace at all (--namespace '')" for each in others[:NAMED])
+    more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+    return f"other namespaces that are in use there (--namespace): {named}{more}"
 
 
 def _list_beside(counts: QueueCounts) -> None:
