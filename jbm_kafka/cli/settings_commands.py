@@ -133,10 +133,11 @@ def set_(pattern: str, given: AddressSettings, cluster: Cluster, as_json: bool) 
     pattern or a factory says.
     """
     with admin_of(cluster) as admin:
+        # Before it is recorded: then running workers make it.
+        missing = [each for each in _addresses(given) if not admin.exists(each[1].name)]
         with _wrong_is_wrong_usage():
             admin.set_address_settings(pattern, given)
         now = admin.address_settings(pattern).get(pattern, AddressSettings())
-        missing = [each for each in _addresses(given) if not admin.exists(each[1].name)]
         is_for_none = pattern != ANY_WORDS and not any(matches(pattern, each.name) for each in admin.destinations())
     _print_settings(pattern, now, as_json=as_json)
     if "partitions" in given.given():

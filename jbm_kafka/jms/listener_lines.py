@@ -65,11 +65,11 @@ class ListenerLines:
         self._tell(self._bursts.end(now_ms))
 
     def _tell(self, bursts: Sequence[Burst[_Kind]]) -> None:
-        for burst in bursts:
+        for kind, events, duration_ms in bursts:
             log.warning(
                 "%s: its listener raised %s %d more times within %.1f s",
-                burst.key.destination,
-                burst.key.error.__name__,
-                burst.events,
-                burst.duration_ms / 1000,
+                kind.destination,
+                kind.error.__name__,
+                events,
+                duration_ms / 1000,
             )

@@ -143,10 +143,9 @@ class MessageProducer:
         Raises:
             SendTimeoutError: not confirmed within some 30 s. It may be in the queue or not: treat it as not sent,
                 and send it again with the same `duplicate_id`.
-            MessageTooLargeError, JMSError: it counts as not sent. In PERSISTENT_GROUPACK this and a
-                time-out may be of sends before it, and `unacknowledged_sends` tells which.
-            MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be carried, or an argument is
-                not what it should be; nothing was sent.
+            MessageTooLargeError, JMSError: it counts as not sent. In PERSISTENT_GROUPACK this and a time-out may be of
+                sends before it, and `unacknowledged_sends` tells which.
+            MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be sent so; nothing was.
         """
         session = self._session
         was_own = (guard := session.guard).is_own
@@ -160,23 +159,14 @@ class MessageProducer:
                 self.priority if priority is None else priority,
                 self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
                 self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms,
-                unit_of_order,
-                self.unit_of_order,
-                duplicate_id,
-                properties,
-                correlation_id,
-                type,
-                reply_to,
-                on_completion,
-                self.spread,
-                self.disable_message_id,
-                self.disable_message_timestamp,
-            )
-            guard.break_off(was_own=was_own)
-            return sent
+                unit_of_order, self.unit_of_order, duplicate_id, properties, correlation_id, type, reply_to,
+                on_completion, self.spread, self.disable_message_id, self.disable_message_timestamp,
+            )  # fmt: skip
         except BaseException:
             guard.break_off(was_own=was_own)
             raise
+        guard.break_off(was_own=was_own)
+        return sent
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until every send is confirmed or has failed, and its callback has run.

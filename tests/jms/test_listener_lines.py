@@ -7,7 +7,9 @@ import pytest
 from jbm_kafka.jms.listener_lines import EACH_MAX, INTERVAL_MS, ListenerLines
 
 
-def raise_for(lines: ListenerLines, count: int, error: BaseException, now_ms: int = 0, destination: str = "orders") -> None:
+def raise_for(
+    lines: ListenerLines, count: int, error: BaseException, now_ms: int = 0, destination: str = "orders"
+) -> None:
     for number in range(count):
         lines.raised(f"ID:{number}", f"queue:{destination}", error, "it comes again", now_ms)
 
