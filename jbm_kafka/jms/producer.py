@@ -136,8 +136,7 @@ class MessageProducer:
                 those are PERSISTENT, 4 of 0 to 9, 0 ms (never expires) and 0 ms (at once) unless set.
             unit_of_order: what it stays in order with; not given: as the producer's attribute says; NO_UNIT: nothing.
             duplicate_id: of messages with one id the queue delivers the first; None: each.
-            properties: str, bool, int, float or None by name.
-            correlation_id, reply_to, type: headers for the application's own use; None: none.
+            properties, correlation_id, reply_to, type: for the application's own use; the first: simple values by name.
             on_completion: called as (message, error) in the order of sending, and send returns at once; None: it waits.
 
         Raises:
