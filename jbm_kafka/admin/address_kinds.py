@@ -28,6 +28,24 @@ def check_kinds(pattern: str, settings: AddressSettings, found: FoundDestination
             )
 
 
+def absent_addresses(settings: AddressSettings, found: FoundDestinations) -> list[str]:
+    """What is to be said of addresses that are queues and not there: a misspelt one is made, and nobody looks into it.
+
+    Raises:
+        KafkaClientError: no answer.
+    """
+    given, warnings = settings.given(), []
+    for setting in ADDRESSES:
+        address = given.get(setting)
+        queue = destination_at(address) if isinstance(address, str) else None
+        if isinstance(queue, Queue) and found.described(queue) is None:
+            warnings.append(
+                f"{setting} is {queue}, which is not there: running programs with auto_create make it within seconds, "
+                f"also if it is misspelt. Make it first (create_queue), or correct the name"
+            )
+    return warnings
+
+
 def unheard_addresses(settings: AddressSettings, found: FoundDestinations) -> list[str]:
     """What is to be said of addresses that are topics without a subscription, so that nobody would get what leaves.
 

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Mapping
 
-from jbm_kafka.admin.address_kinds import check_kinds, unheard_addresses
+from jbm_kafka.admin.address_kinds import absent_addresses, check_kinds, unheard_addresses
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.looking import patiently
 from jbm_kafka.admin.pausing import FOLLOW_S, What, by_whom, change, parts_of
@@ -47,19 +47,21 @@ class RunningAdmin(Asking):
         They win over every factory's, setting by setting, and hold for the next failure, hand-over or send: what was
         counted stays counted. What `settings` does not speak of stays as it is recorded; None unsets what a wider
         pattern or a factory says. `partitions` is for destinations that are made from then on. What is legal and
-        loses messages is warned of in the log: an address that is its own, or a topic without a subscription.
+        loses messages is warned of in the log: an address that is its own or not there, a topic without a subscription.
 
         Raises:
             InvalidSettingError: the pattern is none, a number too large, or an address names a queue where there is a
                 topic of that name, or a topic where there is a queue.
         """
         with self._asking(f"set address settings of {shown(pattern)}"):
+            absent: list[str] = []
             if isinstance(settings, AddressSettings):
                 check_pattern(pattern)
                 check_kinds(pattern, settings, self._found, self._registry)
+            absent = absent_addresses(settings, self._found)  # before: then running workers make it
             set_settings(self._registry.log, pattern, settings)
             unheard = unheard_addresses(settings, self._found)
-        for warning in (*own_addresses(pattern, settings), *unheard):
+        for warning in (*own_addresses(pattern, settings), *absent, *unheard):
             log.warning("%s", warning)
 
     def unset_address_settings(self, pattern: str, *names: str) -> bool:

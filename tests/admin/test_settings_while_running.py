@@ -147,3 +147,19 @@ def test_what_cannot_be_set_is_refused_and_nothing_is_recorded(admin: Admin) -> 
     with pytest.raises(InvalidSettingError, match="'attempts' is not an address setting; 'max_delivery_attempts'"):
         admin.unset_address_settings("a", "attempts")
     assert admin.address_settings() == {}
+
+
+def test_letters_were_sent_to_a_misspelt_queue_without_a_word(
+    admin: Admin, kafka_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The command of the terminal said so, and Python did not."""
+    letters = Queue(f"{kafka_name}.lettres")
+    settings = AddressSettings(dead_letter_address=letters.name)
+    admin.set_address_settings("orders", settings)
+    (told,) = caplog.messages
+    assert told.startswith(f"dead_letter_address is {letters}, which is not there: ")
+    assert admin.address_settings("orders") == {"orders": settings}
+    admin.create_queue(letters)
+    caplog.clear()
+    admin.set_address_settings("orders", settings)
+    assert caplog.messages == []
