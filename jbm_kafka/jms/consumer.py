@@ -11,7 +11,7 @@ from jbm_kafka.core.call_arguments import explained, refuse_others
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError
 from jbm_kafka.core.selectors.selector import Selector
-from jbm_kafka.core.subscription import Source
+from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import Seconds, check_kind, check_listener, checked_timeout_s
 from jbm_kafka.jms.closing import close_beside
@@ -253,8 +253,11 @@ class MessageConsumer:
         self._strategy.let_go_closed()
 
     def __repr__(self) -> str:
-        state = "closed" if self.is_closed else "open"
-        return f"<MessageConsumer {self.destination} {self._session.mode.name} {state}>"
+        state, source = "closed" if self.is_closed else "open", self._inbox.source
+        named = ""
+        if isinstance(source, Subscription) and source.kind is not SubscriptionKind.PRIVATE:
+            named = f" {source.kind.value} {source.name!r}"
+        return f"<MessageConsumer {self.destination}{named} {self._session.mode.name} {state}>"
 
     def __enter__(self) -> Self:
         return self

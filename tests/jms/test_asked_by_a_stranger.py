@@ -239,3 +239,17 @@ def test_help_of_what_is_made_with_options_tells_each(call: Callable[..., object
 @pytest.mark.parametrize("kind", [AcknowledgeMode, DeliveryMode])
 def test_help_of_a_mode_tells_each_member(kind: type[Enum]) -> None:
     assert [name for name in kind.__members__ if not re.search(rf"\b{name}\b", kind.__doc__ or "")] == []
+
+
+def test_which_subscription_a_consumer_has_is_shown(world: MemoryWorld) -> None:
+    with world.factory().create_context() as jms:
+        shown = [
+            repr(jms.create_consumer(NEWS)),
+            repr(jms.create_shared_consumer(NEWS, "team")),
+            repr(jms.create_shared_durable_consumer(NEWS, "audit")),
+        ]
+    assert shown == [
+        "<MessageConsumer topic:news AUTO open>",
+        "<MessageConsumer topic:news shared 'team' AUTO open>",
+        "<MessageConsumer topic:news shared-durable 'audit' AUTO open>",
+    ]
