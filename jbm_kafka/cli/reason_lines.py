@@ -47,7 +47,8 @@ class ReasonLines:
             click.echo(f"{len(some)} units or messages:")
             for reason in new:
                 self._tell(reason, "  ")
-            for message in some:
+            # What is settled is on its way out: on a busy queue there are always some, and never the same for long.
+            for message in () if all(each.rule is Rule.SETTLED for each in new) else some:
                 click.echo(f"    {_head(message)}")
 
     def of_one(self, reasons: Sequence[Reason]) -> None:

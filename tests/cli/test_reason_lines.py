@@ -82,3 +82,25 @@ def test_nothing_is_held_was_told_of_a_queue_that_holds_what_is_younger(kafka: R
     assert "nothing is held" not in said.out
     said = kafka("explain", queue)
     assert (said.out.count("nobody receives"), said.out.count("start a receiver")) == (1, 1)
+
+
+def test_what_is_settled_and_on_its_way_out_filled_the_answer_of_a_busy_queue(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A dozen units that waited milliseconds stood before the one that waited for an hour."""
+    settled, delayed = reason(Rule.SETTLED), reason(Rule.DELAYED)
+    ReasonLines().of_messages([*(message(offset, settled) for offset in range(12)), message(40, delayed)])
+    assert capsys.readouterr().out.splitlines() == [
+        "12 units or messages:",
+        f"  {settled.text}",
+        head(40),
+        f"  {delayed.text}",
+        f"    {delayed.remedy}",
+    ]
+
+
+def test_of_one_message_that_is_settled_it_is_told_which(capsys: pytest.CaptureFixture[str]) -> None:
+    """He who asks for one unit asks for that."""
+    settled = reason(Rule.SETTLED)
+    ReasonLines().of_messages([message(1, settled)])
+    assert capsys.readouterr().out.splitlines() == [head(1), f"  {settled.text}"]
