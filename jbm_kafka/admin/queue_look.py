@@ -7,7 +7,6 @@ from enum import Enum
 from typing import Self
 
 from jbm_kafka.codec.scan import scan
-from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.message import Message
@@ -27,25 +26,18 @@ class Wait(Enum):
 
 
 class QueueLook(Iterator[Message]):
-    """The messages that are shown, in the order of receiving; to iterate once: `browse` gives another. One thread."""
+    """The messages that are shown, in the order of receiving. One thread."""
 
     def __init__(self, messages: Iterator[Message], not_shown: Mapping[Wait, int]) -> None:
         self._messages = messages
-        self._is_over = False
         self.not_shown = not_shown
         """How many were passed over so far, by why they cannot be received; at the end that is all of them."""
 
     def __iter__(self) -> Self:
-        if self._is_over:
-            raise IllegalStateError("this look at the queue is over: it shows its messages once; browse() looks anew")
         return self
 
     def __next__(self) -> Message:
-        try:
-            return next(self._messages)
-        except StopIteration:
-            self._is_over = True
-            raise
+        return next(self._messages)
 
     def __repr__(self) -> str:
         passed = ", ".join(f"{count} {wait.value}" for wait, count in self.not_shown.items())

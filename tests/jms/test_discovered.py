@@ -8,7 +8,7 @@ import re
 import pytest
 
 import jbm_kafka
-from jbm_kafka import ConnectionFactory, Context, Message, MessageProducer, Queue, Session, TextMessage, errors
+from jbm_kafka import ConnectionFactory, Context, Message, MessageProducer, Session, TextMessage
 from jbm_kafka.admin import Admin
 
 HEADERS = [name for name, member in inspect.getmembers(Message) if isinstance(member, property) and name != "body"]
@@ -51,12 +51,3 @@ def test_dir_of_a_session_showed_a_name_with_a_space() -> None:
         assert isinstance(context, Context)
         session = context._connection.create_session()
         assert [name for each in (session, context) for name in dir(each) if not name.isidentifier()] == []
-
-
-def test_a_look_at_a_queue_that_was_iterated_before_showed_an_empty_queue() -> None:
-    with ConnectionFactory("memory://discovered").create_context() as context, Admin("memory://discovered") as admin:
-        context.create_producer().send(Queue("looked-at"), "a")
-        look = admin.browse("looked-at")
-        assert [message.body for message in look] == ["a"]
-        with pytest.raises(errors.IllegalStateError, match=r"shows its messages once; browse\(\) looks anew"):
-            list(look)
