@@ -112,7 +112,10 @@ def test_what_no_record_can_carry_is_refused_and_nothing_is_sent(
     message = TextMessage("a")
     options = {name: value}
     if is_of_message and name in ("correlation_id", "type", "reply_to"):
-        setattr(message, name, options.pop(name))
+        with pytest.raises(error) as refused:
+            setattr(message, name, options.pop(name))
+        assert f"{name} is {value!r}: it is a" in one_line(refused)
+        return
     for mode in (AcknowledgeMode.AUTO, AcknowledgeMode.TRANSACTED):
         session = connection.create_session(mode)
         with pytest.raises(error) as refused:
