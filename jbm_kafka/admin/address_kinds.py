@@ -19,10 +19,8 @@ def check_kinds(pattern: str, settings: AddressSettings, found: FoundDestination
         InvalidSettingError: one does.
         KafkaClientError: no answer.
     """
-    given = settings.given()
-    for setting in ADDRESSES:
-        address = given.get(setting)
-        if isinstance(address, str) and _is_other_kind(destination_at(address), found, registry):
+    for setting, address in _addresses(settings):
+        if _is_other_kind(destination_at(address), found, registry):
             raise InvalidSettingError(
                 f"{setting} is {address!r}: {kind_remedy(address, setting=setting, of=pattern)}", setting=setting
             )
@@ -34,10 +32,9 @@ def absent_addresses(settings: AddressSettings, found: FoundDestinations) -> lis
     Raises:
         KafkaClientError: no answer.
     """
-    given, warnings = settings.given(), []
-    for setting in ADDRESSES:
-        address = given.get(setting)
-        queue = destination_at(address) if isinstance(address, str) else None
+    warnings = []
+    for setting, address in _addresses(settings):
+        queue = destination_at(address)
         if isinstance(queue, Queue) and found.described(queue) is None:
             warnings.append(
                 f"{setting} is {queue}, which is not there: running programs with auto_create make it within seconds, "
@@ -52,10 +49,9 @@ def unheard_addresses(settings: AddressSettings, found: FoundDestinations) -> li
     Raises:
         KafkaClientError: no answer.
     """
-    given, warnings = settings.given(), []
-    for setting in ADDRESSES:
-        address = given.get(setting)
-        topic = destination_at(address) if isinstance(address, str) else None
+    warnings = []
+    for setting, address in _addresses(settings):
+        topic = destination_at(address)
         if isinstance(topic, Topic) and not found.subscriptions_of(topic):
             warnings.append(
                 f"{setting} is {topic}, which has no subscription: nobody gets what leaves for it; that is in its log "
@@ -63,6 +59,12 @@ def unheard_addresses(settings: AddressSettings, found: FoundDestinations) -> li
                 f"name a queue"
             )
     return warnings
+
+
+def _addresses(settings: AddressSettings) -> list[tuple[str, str]]:
+    """What is given of them, each with its setting."""
+    given = settings.given()
+    return [(setting, address) for setting in ADDRESSES if isinstance(address := given.get(setting), str)]
 
 
 def _is_other_kind(wanted: Queue | Topic, found: FoundDestinations, registry: Registry) -> bool:
