@@ -26,8 +26,10 @@ def check_kinds(pattern: str, settings: AddressSettings, found: FoundDestination
             )
 
 
-def absent_addresses(settings: AddressSettings, found: FoundDestinations) -> list[str]:
+def absent_addresses(pattern: str, settings: AddressSettings, found: FoundDestinations) -> list[str]:
     """What is to be said of addresses that are queues and not there: a misspelt one is made, and nobody looks into it.
+
+    Not of the one queue that the pattern names: of that, it is said that it is its own.
 
     Raises:
         KafkaClientError: no answer.
@@ -35,7 +37,7 @@ def absent_addresses(settings: AddressSettings, found: FoundDestinations) -> lis
     warnings = []
     for setting, address in _addresses(settings):
         queue = destination_at(address)
-        if isinstance(queue, Queue) and found.described(queue) is None:
+        if isinstance(queue, Queue) and queue.name != pattern and found.described(queue) is None:
             warnings.append(
                 f"{setting} is {queue}, which is not there: running programs with auto_create make it within seconds, "
                 f"also if it is misspelt. Make it first (create_queue), or correct the name"

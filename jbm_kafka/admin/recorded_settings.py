@@ -40,6 +40,24 @@ def recorded_settings(registry: RegistryLog, pattern: str | None) -> dict[str, A
     return {each: _decoded(each, found[each]).settings for each in wanted if each in found}
 
 
+def check_settings(pattern: str, settings: AddressSettings) -> None:
+    """Return when the settings say something, of a pattern that is one.
+
+    Raises:
+        InvalidSettingError: the pattern is none, or no setting is given.
+    """
+    check_pattern(pattern)
+    if not isinstance(settings, AddressSettings):
+        raise wrong_type("settings", settings, "it is an AddressSettings(…)")
+    if not settings.given():
+        raise InvalidSettingError(
+            f"settings is AddressSettings(), which says nothing: give one, as in AddressSettings(max_delivery_attempts="
+            f"3); unset_address_settings({shown(pattern)}) takes back what is recorded",
+            setting="settings",
+            value=settings,
+        )
+
+
 def set_settings(registry: RegistryLog, pattern: str, settings: AddressSettings) -> None:
     """Record what the settings say for the pattern; what they do not speak of stays as it is recorded.
 
@@ -48,17 +66,8 @@ def set_settings(registry: RegistryLog, pattern: str, settings: AddressSettings)
         JMSError: what is recorded cannot be read here.
         KafkaClientError: no answer.
     """
-    check_pattern(pattern)
-    if not isinstance(settings, AddressSettings):
-        raise wrong_type("settings", settings, "it is an AddressSettings(…)")
+    check_settings(pattern, settings)
     key, given = settings_key(pattern), settings.given()
-    if not given:
-        raise InvalidSettingError(
-            f"settings is AddressSettings(), which says nothing: give one, as in AddressSettings(max_delivery_attempts="
-            f"3); unset_address_settings({shown(pattern)}) takes back what is recorded",
-            setting="settings",
-            value=settings,
-        )
 
     def decide(values: Values) -> Changes:
         before = _decoded(pattern, values[key]) if key in values else SettingsRecord(AddressSettings())

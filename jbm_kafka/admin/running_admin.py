@@ -8,10 +8,15 @@ from jbm_kafka.admin.address_kinds import absent_addresses, check_kinds, unheard
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.looking import patiently
 from jbm_kafka.admin.pausing import FOLLOW_S, What, by_whom, change, parts_of
-from jbm_kafka.admin.recorded_settings import own_addresses, recorded_settings, set_settings, unset_settings
+from jbm_kafka.admin.recorded_settings import (
+    check_settings,
+    own_addresses,
+    recorded_settings,
+    set_settings,
+    unset_settings,
+)
 from jbm_kafka.admin.units_on_hold import ReleaseReport, check_which, on_hold, release
 from jbm_kafka.codec.pause_record import Halt, Pause
-from jbm_kafka.core.address_pattern import check_pattern
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
@@ -54,11 +59,9 @@ class RunningAdmin(Asking):
                 topic of that name, or a topic where there is a queue.
         """
         with self._asking(f"set address settings of {shown(pattern)}"):
-            absent: list[str] = []
-            if isinstance(settings, AddressSettings):
-                check_pattern(pattern)
-                check_kinds(pattern, settings, self._found, self._registry)
-            absent = absent_addresses(settings, self._found)  # before: then running workers make it
+            check_settings(pattern, settings)
+            check_kinds(pattern, settings, self._found, self._registry)
+            absent = absent_addresses(pattern, settings, self._found)  # before: then running workers make it
             set_settings(self._registry.log, pattern, settings)
             unheard = unheard_addresses(settings, self._found)
         for warning in (*own_addresses(pattern, settings), *absent, *unheard):
