@@ -17,8 +17,8 @@ from jbm_kafka.core.departure import GIVEN_UP
 from jbm_kafka.core.duplicate_window import DuplicateWindow
 from jbm_kafka.core.durable_state import DurableState
 from jbm_kafka.core.entries import Duplicates, Entry, Position
-from jbm_kafka.core.past import Past
 from jbm_kafka.core.redelivery import FOREVER_MS, held_back_until_ms, is_expired
+from jbm_kafka.core.redelivery_states import RedeliveryStates
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, GateKey, Reference, SessionId
 from jbm_kafka.core.shelf import Shelf
 from jbm_kafka.core.states import MessageState
@@ -144,9 +144,9 @@ class ChannelState:
         return self.durable.unsettled
 
     @property
-    def past(self) -> Past:
+    def redeliveries(self) -> RedeliveryStates:
         """Unsettled messages with a history, by offset."""
-        return self.durable.past
+        return self.durable.redeliveries
 
     @property
     def end_position(self) -> int:
@@ -216,14 +216,14 @@ class ChannelState:
         if self.gates.is_selecting:
             self._arrive_chosen(references)
             return
-        time_ms, past = self.time_ms - self.set_back_ms, self.past
-        has_past = len(past) > 0
+        time_ms, redeliveries = self.time_ms - self.set_back_ms, self.redeliveries
+        has_redeliveries = len(redeliveries) > 0
         plain = self.arrivals.append
         for reference in references:
             if (
                 reference.priority == DEFAULT_PRIORITY
                 and reference.delivery_time_ms <= time_ms
-                and not (has_past and reference.offset in past)
+                and not (has_redeliveries and reference.offset in redeliveries)
             ):
                 plain(reference)
                 continue
@@ -233,13 +233,13 @@ class ChannelState:
 
     def _arrive_chosen(self, references: Sequence[Reference]) -> None:
         """As `_arrive`, where some have selectors: what not all of them choose does not stay among the arrivals."""
-        time_ms, past, present = self.time_ms - self.set_back_ms, self.past, self.gates.present
+        time_ms, redeliveries, present = self.time_ms - self.set_back_ms, self.redeliveries, self.gates.present
         for reference in references:
             if (
                 reference.chosen_by & present == present
                 and reference.priority == DEFAULT_PRIORITY
                 and reference.delivery_time_ms <= time_ms
-                and reference.offset not in past
+                and reference.offset not in redeliveries
             ):
                 self.arrivals.append(reference)
                 continue
@@ -311,7 +311,7 @@ class ChannelState:
         is_leaving = change.session == DEPARTING
         assert row.state is (_NEW if is_leaving else _DELIVERED), (change.session, row)
         take = self.in_hand[change.session].pop
-        gates, has_past = self.gates, len(self.past) > 0
+        gates, has_redeliveries = self.gates, len(self.redeliveries) > 0
         by_key = gates.by_key
         for offset in change.offsets:
             unit = take(offset).unit
@@ -320,7 +320,7 @@ class ChannelState:
                 gate.passed_over -= 1
             elif gate is not None and gates.finish_one(gate):
                 self._relist(gate)
-            if has_past:
+            if has_redeliveries:
                 self.durable.forget_past(offset, durable=change.durable)
         self._drop_empty_hand(change.session)
         self.durable.settle(change.offsets, durable=change.durable)
@@ -482,17 +482,17 @@ class ChannelState:
         gates, due_at_ms, blocked, must_leave = self.gates, 0, False, False
         if gate.waiting:
             head = gate.waiting[0]
-            past = self.past.get(head.offset)
+            redelivery = self.redeliveries.get(head.offset)
             due_at_ms = held_back_until_ms(
                 head.delivery_time_ms,
-                0 if past is None else past.due_at_ms,
+                0 if redelivery is None else redelivery.due_at_ms,
                 now_ms=self.time_ms,
                 set_back_ms=self.set_back_ms,
             )
             blocked = head.offset in self.uncommitted
             if gates.is_selecting:
                 has_expired = is_expired(head.expiration_ms, self.time_ms - self.set_back_ms)
-                must_leave = has_expired or (past is not None and past.reason in GIVEN_UP)
+                must_leave = has_expired or (redelivery is not None and redelivery.reason in GIVEN_UP)
         gates.list_head(gate, due_at_ms=due_at_ms, blocked=blocked, must_leave=must_leave)
         if gates.is_selecting and not must_leave and gates.may_wait_long(gate) and gate.waiting[0].expiration_ms:
             gates.schedule_expiry(gate, gate.waiting[0].expiration_ms + self.set_back_ms)

@@ -37,9 +37,9 @@ FIRST_DELIVERY: Final = DeliveryCount(0, 1, False)
 
 def delivery_count_of(state: ChannelState, offset: int) -> DeliveryCount:
     """The delivery count and redelivered flag of a message about to be handed over (REDELIVER-1, REDELIVER-7)."""
-    past = state.past.get(offset)
-    attempts = 0 if past is None else past.attempts
-    redelivered = past is not None or offset < state.redelivered_below
+    redelivery = state.redeliveries.get(offset)
+    attempts = 0 if redelivery is None else redelivery.attempts
+    redelivered = redelivery is not None or offset < state.redelivered_below
     if not redelivered:
         return FIRST_DELIVERY
     return DeliveryCount(attempts, max(attempts + 1, 2), True)

@@ -12,7 +12,7 @@ from pyroaring import BitMap
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.entries import Attempted, Held, HeldGone, Position, Settled
-from jbm_kafka.core.past import Past, RedeliveryState
+from jbm_kafka.core.redelivery_states import RedeliveryState, RedeliveryStates
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.unsettled import BLOCK_BITS, UnsettledOffsets
 
@@ -27,8 +27,8 @@ class DurableState:
         "end_position",
         "is_dirty",
         "offered_position",
-        "past",
         "redelivered_below",
+        "redeliveries",
         "unsettled",
         "written_attempted",
         "written_blocks",
@@ -44,7 +44,7 @@ class DurableState:
         """Offsets below may be handed over: the changelog says that they may have been."""
         self.redelivered_below = 0
         """Offsets below were possibly handed over by an earlier owner (REDELIVER-7)."""
-        self.past = Past()
+        self.redeliveries = RedeliveryStates()
         """Unsettled messages with a history, by offset."""
         self.attempted_before: set[int] = set()
         """Offsets that an earlier owner recorded as handed over, and that were not settled: one more attempt each."""
@@ -96,7 +96,7 @@ class DurableState:
         self.offered_position = max(self.offered_position, change.offered_position)
         self.written_blocks -= change.blocks_gone
         self.written_held.discard(sorted(change.held_gone))
-        self.past.note_written(change.frozen.held - change.held_gone - self.dirty_held)
+        self.redeliveries.note_written(change.frozen.held - change.held_gone - self.dirty_held)
         for number, bitmap in change.attempted.items():
             if bitmap is None:
                 self.written_attempted.pop(number, None)
@@ -147,11 +147,11 @@ class DurableState:
                 self.dirty_held.add(entry.offset)
                 self.is_dirty = True
             attempts = entry.attempts + (entry.offset in self.attempted_before)
-            self.past.remember(
+            self.redeliveries.remember(
                 entry.offset, RedeliveryState(attempts, due_at_ms, entry.delay_ms, entry.unit, entry.reason)
             )
             if entry.offset not in self.dirty_held:
-                self.past.note_written([entry.offset])
+                self.redeliveries.note_written([entry.offset])
 
     def _recover_attempted(self, entry: Attempted) -> None:
         """Comes before the held entries, and after the settled ones.
@@ -165,12 +165,12 @@ class DurableState:
             offset = (entry.block << BLOCK_BITS) + relative
             if offset in self.unsettled:
                 self.attempted_before.add(offset)
-                self.past.remember(offset, RedeliveryState(1, 0, 0, None, "lost"))
+                self.redeliveries.remember(offset, RedeliveryState(1, 0, 0, None, "lost"))
                 self.dirty_held.add(offset)
         self.is_dirty = True
 
     def _recover_held_gone(self, entry: HeldGone) -> None:
-        self.past.forget(entry.offset)
+        self.redeliveries.forget(entry.offset)
 
     # -- leaves ------------------------------------------------------------------------------------------------
 
@@ -182,15 +182,15 @@ class DurableState:
             self.is_dirty = True
 
     def remember(self, message: c.ReturnedMessage, reference: Reference) -> None:
-        if message.attempts or message.due_at_ms or message.was_seen or message.offset in self.past:
-            self._change_past(message, reference.unit)
+        if message.attempts or message.due_at_ms or message.was_seen or message.offset in self.redeliveries:
+            self._change_redelivery(message, reference.unit)
 
     def keep(self, change: c.KeptForOperator | c.Released) -> None:
         for message in change.messages:
-            self._change_past(message, self.past[message.offset].unit)
+            self._change_redelivery(message, self.redeliveries[message.offset].unit)
 
-    def _change_past(self, message: c.ReturnedMessage, unit: bytes | None) -> None:
-        self.past.remember(
+    def _change_redelivery(self, message: c.ReturnedMessage, unit: bytes | None) -> None:
+        self.redeliveries.remember(
             message.offset,
             RedeliveryState(message.attempts, message.due_at_ms, message.delay_ms, unit, message.reason),
         )
@@ -198,6 +198,6 @@ class DurableState:
         self.is_dirty = True
 
     def forget_past(self, offset: int, *, durable: bool = False) -> None:
-        if self.past.forget(offset) and not durable:
+        if self.redeliveries.forget(offset) and not durable:
             self.dirty_held.add(offset)
             self.is_dirty = True

@@ -137,16 +137,16 @@ def _held_entries(
     entries: list[Entry] = []
     gone: set[int] = set()
     for offset in sorted(offsets):
-        past = state.past.get(offset)
-        if past is not None and offset not in tentative:
+        redelivery = state.redeliveries.get(offset)
+        if redelivery is not None and offset not in tentative:
             entries.append(
                 Held(
                     offset=offset,
-                    attempts=past.attempts,
-                    due_at_ms=past.due_at_ms,
-                    delay_ms=past.delay_ms,
-                    unit=past.unit,
-                    reason=past.reason,
+                    attempts=redelivery.attempts,
+                    due_at_ms=redelivery.due_at_ms,
+                    delay_ms=redelivery.delay_ms,
+                    unit=redelivery.unit,
+                    reason=redelivery.reason,
                 )
             )
             continue

@@ -224,11 +224,11 @@ class _Offering:
         decision.take_heads(key, count)
 
     def _reason_to_leave(self, reference: Reference) -> str | None:
-        past = self.state.past.get(reference.offset)
+        redelivery = self.state.redeliveries.get(reference.offset)
         return reason_to_depart(
             reference.expiration_ms,
-            0 if past is None else past.attempts,
-            None if past is None else past.reason,
+            0 if redelivery is None else redelivery.attempts,
+            None if redelivery is None else redelivery.reason,
             now_ms=self.request.now_ms,
             attempts_max=self.request.attempts_max,
         )
@@ -240,7 +240,7 @@ class _Offering:
         """It may be held back itself, which only a head is asked."""
         state, offset = self.state, reference.offset
         wall_ms = state.time_ms - state.set_back_ms
-        return offset in state.past or reference.delivery_time_ms > wall_ms or offset in state.uncommitted
+        return offset in state.redeliveries or reference.delivery_time_ms > wall_ms or offset in state.uncommitted
 
     def _take_arrivals(self, before: ListingKey | None) -> None:
         """Look at arrivals in order while they come before the given head: hand over, or send to their gate."""

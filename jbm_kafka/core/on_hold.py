@@ -26,16 +26,16 @@ def decide_released(state: ChannelState, offsets: Collection[int], *, again: boo
     as it is the first of its unit: `decide_leaving` says which can.
     """
     kept = {
-        offset: past
+        offset: redelivery
         for offset in sorted(offsets)
-        if (past := state.past.get(offset)) is not None and past.reason == HELD_FOR_OPERATOR
+        if (redelivery := state.redeliveries.get(offset)) is not None and redelivery.reason == HELD_FOR_OPERATOR
     }
     return c.Released(
         messages=[
             c.ReturnedMessage(offset, 0, 0, 0, RETURNED)
             if again
-            else c.ReturnedMessage(offset, past.attempts, 0, 0, RELEASED)
-            for offset, past in kept.items()
+            else c.ReturnedMessage(offset, redelivery.attempts, 0, 0, RELEASED)
+            for offset, redelivery in kept.items()
         ]
     )
 
@@ -48,12 +48,12 @@ def decide_leaving(state: ChannelState, offsets: Collection[int]) -> Leaving:
         head = state.gates.by_key[key].waiting[0]
         if head.offset in offsets and is_released(state, head.offset):
             heads.append(c.HeadTaken(key=key, count=1, leaving=True))
-            departures.append(Departure(head, state.past[head.offset].attempts, OUT_OF_ATTEMPTS))
+            departures.append(Departure(head, state.redeliveries[head.offset].attempts, OUT_OF_ATTEMPTS))
     change = c.Offered(session="", heads=heads, examined=0, fresh=(), expired=(), blocked=())
     return Leaving(change, departures)
 
 
 def is_released(state: ChannelState, offset: int) -> bool:
     """An operator has let it go, and it has not left yet."""
-    past = state.past.get(offset)
-    return past is not None and past.reason == RELEASED
+    redelivery = state.redeliveries.get(offset)
+    return redelivery is not None and redelivery.reason == RELEASED

@@ -51,13 +51,13 @@ class Return:
 
 def decide_kept(state: ChannelState, settings: ResolvedSettings) -> c.KeptForOperator:
     """What crashes left with its attempts used up, where that stays for an operator. For a channel just recovered."""
-    pasts = state.past.items() if settings.on_dead_letter == "hold" else ()
+    redeliveries = state.redeliveries.items() if settings.on_dead_letter == "hold" else ()
     return c.KeptForOperator(
         messages=[
-            c.ReturnedMessage(offset, past.attempts, FOREVER_MS, FOREVER_MS, HELD_FOR_OPERATOR)
-            for offset, past in pasts
-            if past.reason not in (HELD_FOR_OPERATOR, RELEASED)
-            and is_exhausted(past.attempts, settings.max_delivery_attempts)
+            c.ReturnedMessage(offset, redelivery.attempts, FOREVER_MS, FOREVER_MS, HELD_FOR_OPERATOR)
+            for offset, redelivery in redeliveries
+            if redelivery.reason not in (HELD_FOR_OPERATOR, RELEASED)
+            and is_exhausted(redelivery.attempts, settings.max_delivery_attempts)
         ]
     )
 
@@ -163,8 +163,8 @@ def _first_of_units(hand: Mapping[int, Reference], rows: Sequence[Modified]) -> 
 def _returned_message(
     state: ChannelState, row: Modified, settings: ResolvedSettings, now_ms: int, chance: float
 ) -> c.ReturnedMessage:
-    past = state.past.get(row.offset)
-    attempts = 0 if past is None else past.attempts
+    redelivery = state.redeliveries.get(row.offset)
+    attempts = 0 if redelivery is None else redelivery.attempts
     if not row.counted:
         return c.ReturnedMessage(row.offset, attempts, 0, 0, RETURNED, was_seen=row.was_seen)
     attempts += 1

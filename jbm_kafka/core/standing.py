@@ -66,6 +66,8 @@ class Rule(Enum):
     """An operator has paused sending: nothing new comes."""
     NOT_ADMITTED = "not-admitted"
     """Its topic has got more partitions than its units are routed by: what has a unit is refused (UNIT-11)."""
+    OFFSETS_RESET = "offsets-reset"
+    """Somebody reset its group's offsets: who receives next gets it again, or never (LOG-2)."""
     NOT_HELD = "not-held"
     """Nothing of what was asked about is there."""
     OPEN_TRANSACTION = "open-transaction"
@@ -132,16 +134,16 @@ def _standing_on_shelf(state: ChannelState, offset: int, unit: bytes | None, *, 
         return Standing(Rule.BEHIND if is_behind else Rule.READY)  # ready: it is among the arrivals
     if state.shelf.is_fetched(place, offset):
         return Standing(Rule.READY)
-    past = state.past.get(offset)
-    if past is not None and now_ms < past.due_at_ms < FOREVER_MS and not place.is_unchosen:
-        return Standing(Rule.DELAYED, due_at_ms=past.due_at_ms)
+    redelivery = state.redeliveries.get(offset)
+    if redelivery is not None and now_ms < redelivery.due_at_ms < FOREVER_MS and not place.is_unchosen:
+        return Standing(Rule.DELAYED, due_at_ms=redelivery.due_at_ms)
     return standing_of_place(place)
 
 
 def standing_of_head(state: ChannelState, gate: Gate, offset: int | None, *, now_ms: int) -> Standing:
     """What keeps the first message of a unit of which nobody has anything in hand; None: the held store has it."""
     head: Reference | None = gate.waiting[0] if gate.waiting else None
-    past = None if offset is None else state.past.get(offset)
+    redelivery = None if offset is None else state.redeliveries.get(offset)
     if gate.due_at_ms >= FOREVER_MS:
         return Standing(Rule.ON_HOLD)
     if head is not None and is_expired(head.expiration_ms, now_ms - state.set_back_ms):
@@ -149,7 +151,7 @@ def standing_of_head(state: ChannelState, gate: Gate, offset: int | None, *, now
     if gate.is_unchosen:
         return Standing(Rule.NOT_SELECTED, due_at_ms=gate.due_at_ms)
     if gate.due_at_ms > now_ms:
-        is_delayed = past is not None and past.due_at_ms > now_ms
+        is_delayed = redelivery is not None and redelivery.due_at_ms > now_ms
         return Standing(Rule.DELAYED if is_delayed else Rule.NOT_YET_DUE, due_at_ms=gate.due_at_ms)
     return Standing(Rule.READY)
 

@@ -123,10 +123,12 @@ def decide_put_back(state: ChannelState, references: Sequence[Reference]) -> c.D
     """They cannot leave after all: they wait again, with the past that they had."""
     messages: list[c.ReturnedMessage] = []
     for reference in references:
-        past = state.past.get(reference.offset)
+        redelivery = state.redeliveries.get(reference.offset)
         messages.append(
             c.ReturnedMessage(reference.offset, 0, 0, 0, "")
-            if past is None
-            else c.ReturnedMessage(reference.offset, past.attempts, past.due_at_ms, past.delay_ms, past.reason)
+            if redelivery is None
+            else c.ReturnedMessage(
+                reference.offset, redelivery.attempts, redelivery.due_at_ms, redelivery.delay_ms, redelivery.reason
+            )
         )
     return c.DepartureFailed(messages)

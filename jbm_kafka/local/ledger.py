@@ -209,15 +209,15 @@ class Ledger:
                 return []
 
     def _record(self, reference: Reference) -> MessageRecord:
-        offset, past = reference.offset, self.core.past.get(reference.offset)
+        offset, redelivery = reference.offset, self.core.redeliveries.get(reference.offset)
         receiver = next((s for s, hand in self.core.in_hand.items() if offset in hand and s != DEPARTING), None)
         return MessageRecord(
             offset=offset,
             message_id=message_id_of(reference),
-            attempts=0 if past is None else past.attempts,
-            due_at_ms=0 if past is None else past.due_at_ms,
-            delay_ms=0 if past is None else past.delay_ms,
-            reason="" if past is None else past.reason,
+            attempts=0 if redelivery is None else redelivery.attempts,
+            due_at_ms=0 if redelivery is None else redelivery.due_at_ms,
+            delay_ms=0 if redelivery is None else redelivery.delay_ms,
+            reason="" if redelivery is None else redelivery.reason,
             receiver_id=receiver,
             is_acknowledged=receiver is not None and (receiver, offset) in self.core.early,
         )

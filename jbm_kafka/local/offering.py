@@ -299,12 +299,12 @@ class Offering:
 
     def _note_lost(self, receiver_id: str, references: Sequence[Reference], *, if_due: bool = False) -> list[Reference]:
         with self._state.lock:
-            past = self._state.core.past
+            redeliveries = self._state.core.redeliveries
             back = [
                 reference
                 for reference in references
                 if self._state.ledger.is_waiting(reference)
-                and not (if_due and past[reference.offset].due_at_ms > self._state.core.time_ms)
+                and not (if_due and redeliveries[reference.offset].due_at_ms > self._state.core.time_ms)
             ]
             self._lost_by.update((reference.offset, receiver_id) for reference in back)
             return back

@@ -73,8 +73,8 @@ class Departures:
 
     def is_out_of_attempts(self, reference: Reference) -> bool:
         """Whether it has used up its attempts and must not be handed over; it leaves when it can."""
-        past = self._state.core.past.get(reference.offset)
-        return past is not None and past.reason == OUT_OF_ATTEMPTS
+        redelivery = self._state.core.redeliveries.get(reference.offset)
+        return redelivery is not None and redelivery.reason == OUT_OF_ATTEMPTS
 
     def leave_again(self, reference: Reference) -> None:
         """When the message has used up its attempts and is the next of its unit: away with it."""
@@ -83,7 +83,7 @@ class Departures:
             change = decide_delivery(state.core, DEPARTING, reference) if self.is_out_of_attempts(reference) else None
             if change is None or reference.offset in state.reserved:
                 return
-            attempts = state.core.past[reference.offset].attempts
+            attempts = state.core.redeliveries[reference.offset].attempts
             state.ledger.change(change)
         self._leave(Departure(reference, attempts, OUT_OF_ATTEMPTS))
 

@@ -24,7 +24,7 @@ from jbm_kafka.sidecar.hands import Hands
 from jbm_kafka.sidecar.intake import is_for_another, reference_of, what_it_has
 from jbm_kafka.sidecar.steps import pause_thread
 from jbm_kafka.store.changelog_reader import ChangelogScope
-from jbm_kafka.store.recovery import recover_channels
+from jbm_kafka.store.recovery import RecoveredChannel, recover_channels
 
 READ_TIMEOUT_S = 30.0
 
@@ -56,6 +56,7 @@ def browse(
     hands: Hands | None,
     include_all: bool,
     selector: Selector | None = None,
+    recovered: Callable[[Mapping[int, RecoveredChannel]], object] | None = None,
 ) -> Iterator[Seen]:
     """The messages of a queue or subscription as of now, in the order of receiving (browse_order).
 
@@ -63,6 +64,7 @@ def browse(
 
     Args:
         hands: who finds out what is in hand; None: nobody, and it looks as if it waited.
+        recovered: is called with where each partition begins, and why, before the first message.
     """
     admin, reader = kafka.admin(), kafka.log_reader()
     try:
@@ -78,7 +80,10 @@ def browse(
         )
         # Before the changelog is read: what a receiver has and settles meanwhile would be in neither.
         found = {} if hands is None else hands.of(group, _open_partitions(scope, places, admin), admin)
-        states = _states(scope, description.partitions, admin, reader)
+        channels = _recover(scope, description.partitions, admin, reader)
+        if recovered is not None:
+            recovered(channels)
+        states = {partition: _state_of(channel) for partition, channel in channels.items()}
         ends = admin.end_positions(topic, list(states), stable=True)
         has = None if group.subscription is None else what_it_has(group.subscription)
         looks = {p: _Look(state, found.get(p, NOTHING), group.subscription, has, now_ms) for p, state in states.items()}
@@ -102,8 +107,10 @@ def _open_partitions(scope: ChangelogScope, places: Collection[int], admin: Kafk
     return [p for p in places if ends[p] > (committed[p].position if p in committed else scope.begins.get(p, 0))]
 
 
-def _states(scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: LogReader) -> dict[int, ChannelState]:
-    found = recover_channels(
+def _recover(
+    scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: LogReader
+) -> Mapping[int, RecoveredChannel]:
+    return recover_channels(
         scope,
         range(partitions),
         admin=admin,
@@ -113,12 +120,13 @@ def _states(scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: L
         pause=pause_thread,
         is_look=True,
     )
-    states: dict[int, ChannelState] = {}
-    for partition, recovered in found.items():
-        state = states[partition] = ChannelState()
-        for entry in recovered.entries:
-            state.apply(entry)
-    return states
+
+
+def _state_of(channel: RecoveredChannel) -> ChannelState:
+    state = ChannelState()
+    for entry in channel.entries:
+        state.apply(entry)
+    return state
 
 
 def _arrivals(records: MergedLog, looks: Mapping[int, _Look]) -> Iterator[Arrival]:
@@ -156,8 +164,8 @@ class _Look:
             return None
         if is_for_another(record, self._subscription) or (self._has is not None and not self._has(reference)):
             return None
-        past = state.past.get(offset)
-        due_at_ms = max(reference.delivery_time_ms, 0 if past is None else past.due_at_ms)
+        redelivery = state.redeliveries.get(offset)
+        due_at_ms = max(reference.delivery_time_ms, 0 if redelivery is None else redelivery.due_at_ms)
         is_delivered, is_leaving = offset in self._hand.delivered, offset in self._hand.leaving
         is_gone = not is_delivered and is_expired(reference.expiration_ms, now_ms)
         is_first = unit is None or unit not in self._units
@@ -168,7 +176,7 @@ class _Look:
         seen = Seen(
             record=record,
             state=MessageState.DELIVERED if is_delivered else MessageState.NEW,
-            attempts=0 if past is None else past.attempts,
+            attempts=0 if redelivery is None else redelivery.attempts,
             due_at_ms=due_at_ms if due_at_ms > now_ms else 0,
             is_deliverable=may_go,
         )

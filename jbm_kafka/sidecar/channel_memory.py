@@ -38,13 +38,13 @@ class ChannelMemory:
     @property
     def waiting_bytes(self) -> int:
         """What cannot be handed over, and what is remembered of it."""
-        gates, past = self._state.gates, self._state.past
+        gates, redeliveries = self._state.gates, self._state.redeliveries
         in_line = min(len(gates.by_key), gates.waiting_count)
         return (
             len(gates.by_key) * numbers.GATE_BYTES
-            + past.values_count * numbers.PAST_BYTES
-            + past.rows_count * numbers.PAST_ROW_BYTES
-            + past.blocks_count * numbers.PAST_BLOCK_BYTES
+            + redeliveries.values_count * numbers.REDELIVERY_BYTES
+            + redeliveries.rows_count * numbers.REDELIVERY_ROW_BYTES
+            + redeliveries.blocks_count * numbers.REDELIVERY_BLOCK_BYTES
             + in_line * numbers.LINE_BYTES
             + gates.waiting_count * self.message_bytes
         )

@@ -10,11 +10,11 @@ GATE_BYTES = 400
 """A unit that waits and whose messages are all in the held store: gate, timer, their places."""
 LINE_BYTES = 700
 """What a gate costs besides when something of it is in memory."""
-PAST_BYTES = 300
+REDELIVERY_BYTES = 300
 """What is remembered of a message that came back, until a checkpoint has written it."""
-PAST_ROW_BYTES = 24
+REDELIVERY_ROW_BYTES = 24
 """The same of one whose changelog has it: a row, its place, and a mark that it was written."""
-PAST_BLOCK_BYTES = 600
+REDELIVERY_BLOCK_BYTES = 600
 """What a block of such rows costs besides: where few messages of many came back, there are many blocks."""
 ENOUGH_AHEAD = 1_000
 """Deliverable messages that a worker reads ahead of all that is asked for. What is left in the client costs nothing; a

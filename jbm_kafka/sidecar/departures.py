@@ -48,8 +48,8 @@ class Departures:
     def send_all(self, channel: OwnedChannel, leaving: Sequence[tuple[Reference, str]]) -> None:
         """Send messages that DEPARTING holds to the address their reason asks for."""
         for reference, reason in leaving:
-            past = channel.state.past.get(reference.offset)
-            self.send(channel, Departure(reference, 0 if past is None else past.attempts, reason))
+            redelivery = channel.state.redeliveries.get(reference.offset)
+            self.send(channel, Departure(reference, 0 if redelivery is None else redelivery.attempts, reason))
 
     def send(self, channel: OwnedChannel, leaving: Departure, *, is_first_try: bool = True) -> None:
         """Send one message, or, without an address for it, note that it is gone."""

@@ -261,6 +261,6 @@ def _in_turn(items: list[T], turn: int) -> list[T]:
 def _presented(lease: PartitionLease, channel: OwnedChannel, references: Sequence[Reference]) -> list[Delivery]:
     """With the delivery count each is to be shown with; nearly always the first."""
     state = channel.state
-    if not state.past and references[0].offset >= state.redelivered_below:
+    if not state.redeliveries and references[0].offset >= state.redelivered_below:
         return [Delivery(lease, reference, FIRST_DELIVERY) for reference in references]
     return [Delivery(lease, reference, delivery_count_of(state, reference.offset)) for reference in references]

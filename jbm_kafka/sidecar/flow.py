@@ -225,7 +225,7 @@ class Flow:
             "%s: %d units and messages that came back wait, more than the memory budget has room for; the partition is "
             "not read further until they are fewer. Set memory_budget_bytes higher if that is too few",
             channel.name,
-            len(gates.by_key) + len(channel.state.past),
+            len(gates.by_key) + len(channel.state.redeliveries),
         )
 
     def _note_shrunk(self, channels: Channels, waiting_bytes: int) -> None:

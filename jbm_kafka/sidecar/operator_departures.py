@@ -282,7 +282,7 @@ class OperatorDepartures:
         too_large: list[int] = []
         behind: list[int] = []
         stuck: set[bytes] = set()
-        group, reason, past = self._data.group, REASONS[errand.verb], errand.channel.state.past
+        group, reason, redeliveries = self._data.group, REASONS[errand.verb], errand.channel.state.redeliveries
         failures = errand.channel.hold_failures
         for reference in found.takeable:
             unit, offset = reference.unit, reference.offset
@@ -290,7 +290,9 @@ class OperatorDepartures:
                 behind.append(offset)
                 continue
             failure = failures.last_of(offset)
-            departure = Departure(reference, past[offset].attempts if offset in past else 0, reason, failure)
+            departure = Departure(
+                reference, redeliveries[offset].attempts if offset in redeliveries else 0, reason, failure
+            )
             if target is not None:
                 _check_routes(target, unit)
                 copy, has_body = copy_of(

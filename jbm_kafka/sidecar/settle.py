@@ -115,8 +115,8 @@ class Settle:
             self._departures.send(channel, leaving)
 
     def _note_held(self, channel: OwnedChannel, reference: Reference, attempts: int, rows: Sequence[Modified]) -> None:
-        past = channel.state.past.get(reference.offset)
-        if past is not None and past.reason == HELD_FOR_OPERATOR:
+        redelivery = channel.state.redeliveries.get(reference.offset)
+        if redelivery is not None and redelivery.reason == HELD_FOR_OPERATOR:
             failure = next((row.last_error for row in rows if row.offset == reference.offset), None)
             self._departures.lines.held(channel.topic, channel.partition, reference, attempts, failure)
             channel.hold_failures.note(reference.offset, failure)

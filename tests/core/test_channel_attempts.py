@@ -84,7 +84,7 @@ def test_a_message_in_hand_at_a_crash_has_one_attempt_more() -> None:
     rest = [entry for entry in entries if entry not in (position, held)]
     settled = [entry for entry in rest if isinstance(entry, Settled)]
     channel = recovered(position, *settled, *(e for e in rest if isinstance(e, Attempted)), held)
-    assert {offset: past.attempts for offset, past in channel.state.past.items()} == {0: 2, 1: 1}
+    assert {offset: redelivery.attempts for offset, redelivery in channel.state.redeliveries.items()} == {0: 2, 1: 1}
     channel.fetch(message(0, b"u"), message(1, b"v"), message(2, b"w"))
     assert delivery_count_of(channel.state, 1).delivery_count == 2
     written = checkpoint(channel)
@@ -100,7 +100,7 @@ def test_a_recorded_attempt_of_a_settled_message_counts_for_nothing() -> None:
     position, settled, *_ = checkpoint(first)
     assert isinstance(settled, Settled)
     channel = recovered(position, settled, *stale, Attempted(block=0, bitmap=None))
-    assert list(channel.state.past) == [1]
+    assert list(channel.state.redeliveries) == [1]
 
 
 def test_a_message_that_kills_every_process_leaves_after_its_attempts() -> None:

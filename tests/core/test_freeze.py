@@ -100,7 +100,7 @@ def test_a_tentative_message_with_a_past_is_held_no_more() -> None:
     assert HeldGone(offset=0) in taken.entries
     channel.state.apply(taken.durable)
     channel.acknowledge("a", 0, durable=True)
-    assert not channel.state.past
+    assert not channel.state.redeliveries
     assert [type(entry) for entry in channel.checkpoint()] == [Position]
 
 
@@ -179,7 +179,7 @@ def test_a_gap_found_when_read_again_is_settled_with_its_past() -> None:
     first.give_back("a", 1)
     channel = recovered(*first.checkpoint(offered_position=3))
     channel.fetch(message(0), end=2)  # 1 is gone: compacted, or deleted by an operator
-    assert not channel.state.past
+    assert not channel.state.redeliveries
     channel.state.apply(c.OfferedRaised(3))
     channel.got("b")
     channel.acknowledge("b", 0)
@@ -212,11 +212,11 @@ def test_a_new_owner_waits_at_most_the_delay_whatever_its_clock_says() -> None:
     held = Held(0, attempts=1, due_at_ms=START_MS + 3_600_000, delay_ms=70, unit=None, reason="returned")
     position = Channel(message(0)).checkpoint(offered_position=1)[0]
     channel = recovered(position, held)
-    assert channel.state.past[0].due_at_ms == START_MS + 70
+    assert channel.state.redeliveries[0].due_at_ms == START_MS + 70
     without_clock = recovered(position, now_ms=0)
     without_clock.state.time_ms = 0
     without_clock.state.apply(held)
-    assert without_clock.state.past[0].due_at_ms == held.due_at_ms
+    assert without_clock.state.redeliveries[0].due_at_ms == held.due_at_ms
 
 
 def test_deleted_entries_that_compaction_has_not_removed_yet_do_no_harm() -> None:
@@ -224,7 +224,7 @@ def test_deleted_entries_that_compaction_has_not_removed_yet_do_no_harm() -> Non
     channel.state.apply(Held(0, 1, 0, 0, None, "returned"))
     channel.state.apply(HeldGone(offset=0))
     channel.state.apply(Settled(block=0, bitmap=None))
-    assert not channel.state.past
+    assert not channel.state.redeliveries
     assert list(channel.state.unsettled) == [0, 1]
 
 
@@ -234,4 +234,4 @@ def test_a_held_entry_of_a_settled_message_is_not_believed() -> None:
     first.acknowledge("a", 0)
     channel = recovered(*first.checkpoint(offered_position=2))
     channel.state.apply(Held(0, 1, 0, 0, None, "returned"))
-    assert not channel.state.past
+    assert not channel.state.redeliveries

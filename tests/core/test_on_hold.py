@@ -93,7 +93,7 @@ def test_a_release_outlives_its_owner() -> None:
     assert [each.offset for each in kept.messages] == []
     successor.state.apply(c.OfferedRaised(1 << 40))
     successor.fetch(message(0, b"joe"), message(1, b"jane"), message(2, b"joe"))
-    assert successor.state.past[0].reason == RELEASED
+    assert successor.state.redeliveries[0].reason == RELEASED
     offer = successor.ask("s")
     assert [(reference.offset, reason) for reference, reason in offer.leaving] == [(0, OUT_OF_ATTEMPTS)]
     left(successor, 0)

@@ -117,7 +117,7 @@ def test_what_was_tried_often_enough_leaves_and_holds_its_unit_until_it_is_gone(
     assert channel.got("b") == []
     channel.acknowledge(DEPARTING, 0, durable=True)
     assert channel.got("b") == [1]
-    assert not channel.state.past
+    assert not channel.state.redeliveries
 
 
 def test_a_message_without_a_unit_leaves_alone_however_it_came_to_the_hand() -> None:
@@ -165,7 +165,10 @@ def test_a_unit_on_hold_waits_for_an_operator() -> None:
     assert channel.give_back("a", 0).leaving == []
     channel.pass_time(1_000_000_000)
     assert channel.got("b") == []
-    assert (channel.state.past[0].reason, channel.state.past[0].due_at_ms) == (HELD_FOR_OPERATOR, FOREVER_MS)
+    assert (channel.state.redeliveries[0].reason, channel.state.redeliveries[0].due_at_ms) == (
+        HELD_FOR_OPERATOR,
+        FOREVER_MS,
+    )
 
 
 def test_what_crashes_left_without_attempts_is_kept_where_a_unit_is_held() -> None:
@@ -216,7 +219,7 @@ def test_a_delay_of_the_head_holds_what_was_returned_with_it() -> None:
     channel = unit(2)
     channel.give_back("a", Modified(0, counted=True, delay_ms=30))
     assert channel.got("b") == []
-    assert channel.state.past[0].due_at_ms == START_MS + 30
+    assert channel.state.redeliveries[0].due_at_ms == START_MS + 30
     channel.pass_time(30)
     assert channel.got("b") == [0, 1]
 

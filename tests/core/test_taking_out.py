@@ -117,10 +117,10 @@ def test_a_past_and_a_delay_outlive_a_departure_that_failed() -> None:
     )
     assert channel.got("s", 1) == [0]
     channel.give_back("s", 0)
-    before = channel.state.past[0]
+    before = channel.state.redeliveries[0]
     take_out(channel, *joes(0))
     put_back(channel, *joes(0))
-    assert channel.state.past[0] == before
+    assert channel.state.redeliveries[0] == before
     assert channel.got("s") == []
     channel.pass_time(50)
     assert channel.got("s") == [0, 1]

@@ -163,7 +163,7 @@ class Aside:
 def delays_ms(consumer: MessageConsumer) -> list[int]:
     """How long the worker behind a consumer has each message that came back wait, or had: by its own word."""
     channels = list(group_worker_behind(consumer).data.channels.values())
-    return [past.delay_ms for channel in channels for _, past in channel.state.past.items()]
+    return [redelivery.delay_ms for channel in channels for _, redelivery in channel.state.redeliveries.items()]
 
 
 def group_worker_behind(consumer: MessageConsumer) -> GroupWorker:

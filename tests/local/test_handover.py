@@ -123,7 +123,7 @@ def test_what_is_withdrawn_is_settled_and_forgotten_and_those_behind_it_move_up(
     deliver(state, "r1", A1)
     state.apply(c.Returned("r1", [c.ReturnedMessage(0, attempts=2, due_at_ms=0, delay_ms=0, reason="returned")]))
     state.apply(c.Withdrawn([A1, PLAIN], DEPARTS_BY[MessageFate.EXPIRED]))
-    assert not state.past
+    assert not state.redeliveries
     assert list(state.unsettled) == [A2.offset, B.offset]
     assert sorted(reference for reference, _ in heads(state)) == [A2, B]
     assert state.gates.waiting_count == 2
@@ -144,5 +144,5 @@ def test_offering_again_counts_and_changes_nothing_else(state: ContractChannelSt
     """REDELIVER-1, of STATE-4"""
     deliver(state, "r1", A1)
     state.apply(c.OfferedAgain("r1", [c.ReturnedMessage(0, attempts=1, due_at_ms=0, delay_ms=0, reason="returned")]))
-    assert state.past[0].attempts == 1
+    assert state.redeliveries[0].attempts == 1
     assert owing(state, A1.offset) == {"r1"}

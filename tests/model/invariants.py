@@ -140,8 +140,8 @@ def each_unit_is_in_one_hand(paper: PaperQueue, state: ChannelState) -> None:
 
 def attempts_are_as_counted(paper: PaperQueue, state: ChannelState) -> None:
     """REDELIVER-1: one more for each counted return, none for anything else; the due time goes with it."""
-    past = {o: (p.attempts, p.due_at_ms if p.delay_ms < 1 << 59 else 0) for o, p in state.past.items()}
-    assert past == {o: (n, paper.due_at_ms.get(o, 0)) for o, n in paper.attempts.items()}
+    redeliveries = {o: (p.attempts, p.due_at_ms if p.delay_ms < 1 << 59 else 0) for o, p in state.redeliveries.items()}
+    assert redeliveries == {o: (n, paper.due_at_ms.get(o, 0)) for o, n in paper.attempts.items()}
 
 
 def redelivered_is_told(paper: PaperQueue, state: ChannelState) -> None:
@@ -190,11 +190,11 @@ def replay_gives_the_durable_part(paper: PaperQueue, durable: Remembered, carrie
     owed = [o for o in paper.log if o < durable.known_to and o not in durable.settled]
     assert [o for o in state.unsettled if o in paper.log] == sorted(owed)
     assert state.watermark <= min(owed, default=durable.known_to)
-    assert {o: p.attempts for o, p in state.past.items()} == durable.attempts_after_a_crash()
-    for offset, past in state.past.items():
-        if past.delay_ms < 1 << 59:  # else it waits for an operator
+    assert {o: p.attempts for o, p in state.redeliveries.items()} == durable.attempts_after_a_crash()
+    for offset, redelivery in state.redeliveries.items():
+        if redelivery.delay_ms < 1 << 59:  # else it waits for an operator
             due_at_ms = min(durable.due_at_ms.get(offset, 0), paper.now_ms + durable.delay_ms.get(offset, 0))
-            assert past.due_at_ms == due_at_ms
+            assert redelivery.due_at_ms == due_at_ms
 
 
 def the_changelog_holds_only_what_is_open(paper: PaperQueue, durable: Remembered, carrier: Carrier) -> None:

@@ -198,7 +198,7 @@ def test_of_those_that_checkpoints_have_written_ten_times_as_many_fit() -> None:
         group_worker.channel.settle_freeze(durable=True)
         group_worker.turn()
         assert not group_worker.channel.memory.is_paused
-    assert {state.attempts for _, state in group_worker.state.past.items()} == {1}
+    assert {state.attempts for _, state in group_worker.state.redeliveries.items()} == {1}
     assert sorted(group_worker.drain(LATER_MS)) == list(range(12_000))
 
 

@@ -95,9 +95,9 @@ def test_units_that_came_back_take_no_gates_and_come_with_their_attempts() -> No
         assert not group_worker.channel.memory.is_paused
     assert group_worker.gates_count < 500
     assert list(group_worker.drain(LATER_MS - 1)) == []
-    assert {past.attempts for _, past in group_worker.state.past.items()} == {1}
+    assert {redelivery.attempts for _, redelivery in group_worker.state.redeliveries.items()} == {1}
     assert sorted(group_worker.drain(LATER_MS)) == list(range(1_000))
-    assert not group_worker.state.past
+    assert not group_worker.state.redeliveries
 
 
 def test_more_kept_for_an_operator_than_fit_pause_nothing_and_each_comes_when_he_lets_it_go() -> None:

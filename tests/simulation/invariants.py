@@ -152,7 +152,7 @@ def _replay_equals(paper: Paper, place: Place, channel: OwnedChannel) -> None:
             owed = offset in state.unsettled
             assert owed != changelog.is_settled(offset), f"{name}: live {owed=} of {message}, the changelog otherwise"
     remembered = {o: (h.attempts, h.due_at_ms) for o, h in changelog.held.items() if not changelog.is_settled(o)}
-    live = {o: (past.attempts, past.due_at_ms) for o, past in state.past.items()}
+    live = {o: (redelivery.attempts, redelivery.due_at_ms) for o, redelivery in state.redeliveries.items()}
     assert remembered == live, f"{name}: remembers {remembered}, live {live}"
 
 

@@ -13,8 +13,8 @@ from jbm_kafka.core.changes import Released, ReturnedMessage
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
 from jbm_kafka.core.on_hold import decide_released
-from jbm_kafka.core.past import Past, RedeliveryState
 from jbm_kafka.core.redelivery import FOREVER_MS
+from jbm_kafka.core.redelivery_states import RedeliveryState, RedeliveryStates
 from jbm_kafka.core.shelf import Shelf
 from jbm_kafka.core.unit_of_order import Gate, Gates
 from jbm_kafka.sidecar import owner_commands
@@ -28,7 +28,7 @@ def a_release_is_of_everything(patch: pytest.MonkeyPatch) -> None:
     real = decide_released
 
     def all_released(state: ChannelState, offsets: Collection[int], *, again: bool) -> Released:
-        return real(state, list(state.past) if offsets else [], again=again)
+        return real(state, list(state.redeliveries) if offsets else [], again=again)
 
     patch.setattr(owner_commands, "decide_released", all_released)
 
@@ -72,12 +72,12 @@ def what_was_let_go_stays_on_the_shelf(patch: pytest.MonkeyPatch) -> None:
 
 def a_row_loses_an_attempt(patch: pytest.MonkeyPatch) -> None:
     """What a checkpoint has written is kept otherwise than before."""
-    real = Past._row_of
+    real = RedeliveryStates._row_of
 
-    def row_of(self: Past, state: RedeliveryState) -> bytes | None:
+    def row_of(self: RedeliveryStates, state: RedeliveryState) -> bytes | None:
         return real(self, replace(state, attempts=max(state.attempts - 1, 0)))
 
-    patch.setattr(Past, "_row_of", row_of)
+    patch.setattr(RedeliveryStates, "_row_of", row_of)
 
 
 EXPECTED: dict[Plant, tuple[str, ...]] = {

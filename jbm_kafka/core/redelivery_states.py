@@ -70,7 +70,7 @@ class _Rows:
         return True
 
 
-class Past:
+class RedeliveryStates:
     """By offset. Part of `DurableState`: only `apply` changes it."""
 
     __slots__ = ("_blocks", "_reasons", "_to_write", "rows_count")

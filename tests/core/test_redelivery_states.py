@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jbm_kafka.core.entries import Held
-from jbm_kafka.core.past import Past, RedeliveryState
 from jbm_kafka.core.redelivery import FOREVER_MS
+from jbm_kafka.core.redelivery_states import RedeliveryState, RedeliveryStates
 from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, RETURNED, Modified
 from tests.core.channel_parts import Channel, message, recovered
 
@@ -29,21 +29,21 @@ states = st.builds(
 @given(st.lists(st.tuples(offsets, st.sampled_from(["remember", "write", "forget"]), states), max_size=60))
 def test_it_is_a_mapping_whatever_of_it_was_written(steps: list[tuple[int, str, RedeliveryState]]) -> None:
     """Of LOG-9, REDELIVER-2: only the unit goes."""
-    past, paper = Past(), dict[int, RedeliveryState]()
+    redeliveries, paper = RedeliveryStates(), dict[int, RedeliveryState]()
     for offset, what, state in steps:
         if what == "remember":
-            past.remember(offset, state)
+            redeliveries.remember(offset, state)
             paper[offset] = state
         elif what == "write":
-            past.note_written([offset])
+            redeliveries.note_written([offset])
         else:
-            assert past.forget(offset) == (paper.pop(offset, None) is not None)
-        assert len(past) == len(paper) == past.values_count + past.rows_count
-        assert sorted(past) == sorted(paper)
+            assert redeliveries.forget(offset) == (paper.pop(offset, None) is not None)
+        assert len(redeliveries) == len(paper) == redeliveries.values_count + redeliveries.rows_count
+        assert sorted(redeliveries) == sorted(paper)
         for each in (offset, offset + 1):
-            found = past.get(each)
-            assert (each in past) == (found is not None) == (each in paper)
-        for known, found in past.items():
+            found = redeliveries.get(each)
+            assert (each in redeliveries) == (found is not None) == (each in paper)
+        for known, found in redeliveries.items():
             expected = paper[known]
             assert (found.attempts, found.due_at_ms, found.delay_ms, found.reason) == (
                 expected.attempts,
@@ -52,23 +52,23 @@ def test_it_is_a_mapping_whatever_of_it_was_written(steps: list[tuple[int, str, 
                 expected.reason,
             )
             assert found.unit in (expected.unit, None)
-    for offset in list(past):
-        past.forget(offset)
-    assert past.blocks_count == past.rows_count == 0
+    for offset in list(redeliveries):
+        redeliveries.forget(offset)
+    assert redeliveries.blocks_count == redeliveries.rows_count == 0
 
 
 def test_what_never_came_back_is_asked_for_in_vain() -> None:
     with pytest.raises(KeyError):
-        Past()[7]
+        RedeliveryStates()[7]
 
 
 def test_a_changelog_of_strange_reasons_is_remembered_as_it_is() -> None:
-    past = Past()
+    redeliveries = RedeliveryStates()
     for offset in range(300):
-        past.remember(offset, RedeliveryState(1, 0, 0, None, f"reason {offset}"))
-        past.note_written([offset])
-    assert (past.rows_count, past.values_count) == (256, 44)
-    assert [state.reason for _, state in sorted(past.items())] == [f"reason {offset}" for offset in range(300)]
+        redeliveries.remember(offset, RedeliveryState(1, 0, 0, None, f"reason {offset}"))
+        redeliveries.note_written([offset])
+    assert (redeliveries.rows_count, redeliveries.values_count) == (256, 44)
+    assert [state.reason for _, state in sorted(redeliveries.items())] == [f"reason {offset}" for offset in range(300)]
 
 
 @pytest.mark.parametrize(
@@ -81,20 +81,22 @@ def test_a_changelog_of_strange_reasons_is_remembered_as_it_is() -> None:
     ids=["attempts", "due", "delay"],
 )
 def test_numbers_too_large_for_a_row_stay_a_value(state: RedeliveryState) -> None:
-    past = Past()
-    past.remember(7, state)
-    past.note_written([7])
-    assert (past.rows_count, past.values_count) == (0, 1)
-    assert past[7] == state
+    redeliveries = RedeliveryStates()
+    redeliveries.remember(7, state)
+    redeliveries.note_written([7])
+    assert (redeliveries.rows_count, redeliveries.values_count) == (0, 1)
+    assert redeliveries[7] == state
 
 
 def test_a_million_that_came_back_cost_some_twenty_bytes_each() -> None:
     """Of LOG-9."""
-    past = Past()
+    redeliveries = RedeliveryStates()
     tracemalloc.start()
     for offset in range(100_000):
-        past.remember(offset, RedeliveryState(1, 1_700_000_000_000 + offset, 60_000 + offset, b"%d" % offset, RETURNED))
-        past.note_written([offset])
+        redeliveries.remember(
+            offset, RedeliveryState(1, 1_700_000_000_000 + offset, 60_000 + offset, b"%d" % offset, RETURNED)
+        )
+        redeliveries.note_written([offset])
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert used / 100_000 < 25
@@ -106,20 +108,20 @@ def test_only_what_a_checkpoint_has_written_is_a_row() -> None:
     channel.got("a")
     channel.give_back("a", 0, 1, 2)
     taken = channel.freeze()
-    past = channel.state.past
-    assert past.rows_count == 0
+    redeliveries = channel.state.redeliveries
+    assert redeliveries.rows_count == 0
     channel.got("a", 1)
     channel.give_back("a", 0)
     channel.state.apply(taken.durable)
-    assert (past.rows_count, past.values_count) == (2, 1)
-    assert (past[0].attempts, past[0].unit) == (2, b"0")
-    assert (past[1].attempts, past[1].unit) == (1, None)
+    assert (redeliveries.rows_count, redeliveries.values_count) == (2, 1)
+    assert (redeliveries[0].attempts, redeliveries[0].unit) == (2, b"0")
+    assert (redeliveries[1].attempts, redeliveries[1].unit) == (1, None)
     failed = channel.freeze()
     channel.state.apply(failed.failed)
-    assert past.values_count == 1
+    assert redeliveries.values_count == 1
     (held,) = [entry for entry in channel.checkpoint() if isinstance(entry, Held)]
     assert (held.offset, held.unit) == (0, b"0")
-    assert past.values_count == 0
+    assert redeliveries.values_count == 0
 
 
 def test_a_new_owner_has_rows_of_all_that_is_written() -> None:
@@ -128,7 +130,11 @@ def test_a_new_owner_has_rows_of_all_that_is_written() -> None:
     first.got("a")
     first.give_back("a", *(Modified(n, counted=True, delay_ms=50 * n) for n in range(3)))
     channel = recovered(*first.checkpoint(offered_position=3), now_ms=first.now_ms)
-    assert channel.state.past.rows_count == 3
-    assert [state.due_at_ms for _, state in channel.state.past.items()] == [0, first.now_ms + 50, first.now_ms + 100]
+    assert channel.state.redeliveries.rows_count == 3
+    assert [state.due_at_ms for _, state in channel.state.redeliveries.items()] == [
+        0,
+        first.now_ms + 50,
+        first.now_ms + 100,
+    ]
     (again,) = [entry for entry in first.checkpoint() if not isinstance(entry, Held)]
     assert again
