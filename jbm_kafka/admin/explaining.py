@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
-from jbm_kafka.admin import commands, explained_firsts, reasons
+from jbm_kafka.admin import commands, explained_firsts, explained_resets, reasons
 from jbm_kafka.admin.asking_present import PresentOwners, Told
 from jbm_kafka.admin.explained_members import (
     being_shared,
@@ -22,8 +21,9 @@ from jbm_kafka.admin.explained_members import (
     silent_owner,
 )
 from jbm_kafka.admin.explained_receivers import duration, is_elsewhere, kept_by, process_of, receivers_of, why_none_asks
+from jbm_kafka.admin.explained_unseen import Unseen, message_of
 from jbm_kafka.admin.explanation import ExplainedMessage, ExplainedPartition, Explanation, Reason
-from jbm_kafka.admin.held_units import Held, HeldMessageRow, look_at, row_of
+from jbm_kafka.admin.held_units import Held, HeldMessageRow, look_at
 from jbm_kafka.codec.command_records import EXPLAIN
 from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.core.standing import Rule
@@ -32,14 +32,12 @@ from jbm_kafka.ports import FoundTransactions, GroupMember, Kafka, KafkaAdmin, K
 from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.conversation import waited_for
+from jbm_kafka.store.recovery import RecoveredChannel
 
 COUNT_MAX = 50_000
 """Messages looked at where nothing special was asked about: a second's work."""
 UNITS_MAX = 20
 """Units told of then, those that wait longest."""
-BEHIND_MAX = 20_000
-"""Records looked at behind an open transaction, of each partition."""
-READ_TIMEOUT_S = 10.0
 LOOKS_MAX = 3
 """At a unit whose first message is finished while it is asked about: one that goes fast is in nobody's way."""
 
@@ -167,7 +165,7 @@ class _Explaining:
         rows = [row if self._asked.unit is None else explained_firsts.gone_on(row, held, told) for row in rows]
         messages = [self._explained(row, held, told, seen) for row in rows]
         if not self._asked.is_all:
-            messages += self._behind_transactions(seen)
+            messages += self._unseen(seen, held, is_held=bool(messages))
         return Look(seen, held, whole, told, messages, self._silent(told, seen))
 
     def _silent(self, told: Told, seen: FromKafka) -> Sequence[GroupMember]:
@@ -231,14 +229,24 @@ class _Explaining:
             return Held({}, [], {}, is_whole=is_whole), [Reason(rule=Rule.IN_DOUBT, text=text)]
 
     def _held(self, wants: Callable[[HeldMessageRow], bool]) -> Held:
-        messages = browse(self._cluster.kafka, self._group, now_ms=self._now_ms, hands=None, include_all=True)
-        return look_at(
+        begun: dict[int, RecoveredChannel] = {}
+        messages = browse(
+            self._cluster.kafka,
+            self._group,
+            now_ms=self._now_ms,
+            hands=None,
+            include_all=True,
+            recovered=begun.update,
+        )
+        held = look_at(
             messages,
             now_ms=self._now_ms,
             places=self._places,
             wants=wants,
             count_max=COUNT_MAX if self._asked.is_all else 0,
         )
+        held.resets = explained_resets.resets_of(begun)
+        return held
 
     def _rows(self, held: Held) -> list[HeldMessageRow]:
         """What is told of, one by one."""
@@ -285,6 +293,16 @@ class _Explaining:
 
         return owners.ask(EXPLAIN, arguments, timeout_s=cluster.timeout_s, late=late, perhaps=perhaps)
 
+    def _unseen(self, seen: FromKafka, held: Held, *, is_held: bool) -> Iterable[ExplainedMessage]:
+        """What was asked about and is not held: no reader of committed records sees it yet, or a reset skips it."""
+        cluster = self._cluster
+        unseen = Unseen(cluster.kafka, cluster.admin, self._group.topic, self._asked.wants, self._now_ms)
+        ranges = {place: (seen.ends[place], seen.heads[place]) for place in seen.transactions}
+        yield from unseen.within(ranges, seen.transactions, committed_only=False)
+        if not (is_held or seen.members):
+            why = {place: [explained_resets.skips(each)] for place, each in held.resets.items()}
+            yield from unseen.within(explained_resets.skipped_ranges(held.resets), why, committed_only=True)
+
     # -- answers ---------------------------------------------------------------------------------------------------
 
     def _not_held(self, look: Look) -> Iterable[Reason]:
@@ -302,6 +320,8 @@ class _Explaining:
         elif self._group.partitions > self._places.partitions:
             yield reasons.not_admitted(self._group.partitions, self._places.partitions, commands.admit(self._group))
         if not seen.members:
+            # Of a group with members no offset can be reset, and those that came since have begun by it.
+            yield from explained_resets.told(held.resets, self._group, self._cluster.bootstrap)
             nobody = reasons.reason(Rule.NOBODY_RECEIVES)
             yield nobody if held.by_partition else replace(nobody, remedy="")  # nothing is held: nobody need receive
 
@@ -316,7 +336,7 @@ class _Explaining:
         found[-1:] = self._in_whose_hand(found[-1], first, told)
         if first.has_gone_on and found[-1].rule in (Rule.IN_HAND, Rule.RECEIVERS_BUSY):
             found[-1] = reasons.going_on(found[-1], self._now_ms)
-        return _message(row, tuple(self._with_command(each, first) for each in found))
+        return message_of(row, tuple(self._with_command(each, first) for each in found))
 
     def _since_settled(
         self, first: HeldMessageRow, told: Told, seen: FromKafka
@@ -452,37 +472,6 @@ class _Explaining:
                 units=dict((answer or {}).get("units", {})),
                 reasons=tuple(found),
             )
-
-    def _behind_transactions(self, seen: FromKafka) -> Iterable[ExplainedMessage]:
-        """What was asked about and no reader of committed records sees yet."""
-        for partition, found in seen.transactions.items():
-            begin = seen.ends[partition]
-            end = min(seen.heads[partition], begin + BEHIND_MAX)
-            reader = self._cluster.kafka.log_reader()
-            try:
-                records = reader.read(
-                    self._group.topic, {partition: (begin, end)}, timeout_s=READ_TIMEOUT_S, committed_only=False
-                )
-            finally:
-                reader.close()
-            rows = (row_of(record, None, self._now_ms) for record in records)
-            wanted = [row for row in rows if self._asked.wants(row)]
-            for row in islice(wanted, 1):
-                row.behind = len(wanted) - 1
-                yield _message(row, tuple(found))
-
-
-def _message(row: HeldMessageRow, why: tuple[Reason, ...]) -> ExplainedMessage:
-    return ExplainedMessage(
-        partition=row.partition,
-        offset=row.offset,
-        message_id=row.message_id,
-        unit=row.unit,
-        sent_at_ms=row.sent_at_ms,
-        attempts=row.attempts,
-        behind=row.behind,
-        reasons=why,
-    )
 
 
 def _rule(value: object) -> Rule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from jbm_kafka.codec.identity import message_id_of, unit_name
@@ -10,6 +10,7 @@ from jbm_kafka.codec.record_values import record_timestamp_ms
 from jbm_kafka.codec.scan import scan
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.standing import Rule
+from jbm_kafka.core.start_position import Reset
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.provider import Seen
@@ -56,6 +57,8 @@ class Held:
     """How many messages each partition holds."""
     misplaced: int = 0
     is_whole: bool = True
+    resets: Mapping[int, Reset] = field(default_factory=dict)
+    """By partition what a reset of the group's offsets, which nobody has received by yet, does."""
 
 
 def look_at(

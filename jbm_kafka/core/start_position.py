@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from jbm_kafka.core.checkpoint_id import CommittedOffset, parse_checkpoint_id
-from jbm_kafka.core.entries import Position
+from jbm_kafka.core.entries import OffsetRange, Position
 
 
 class StartReason(Enum):
@@ -70,6 +70,37 @@ class Start:
     """False: whatever else is remembered does not count any more, but for the ids of what lies before a reset."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """What an operator's reset does to messages of one partition, where it does anything."""
+
+    begin: int
+    """What is delivered next."""
+    before: int | None
+    """Where the channel was: the offset that undoes it. None: nothing is recorded, and so nobody knows."""
+    skipped: OffsetRange | None
+    """What of these was not settled is not delivered any more."""
+    comes_again: bool
+    """What was delivered from `begin` on is delivered again."""
+
+    @property
+    def effect(self) -> str:
+        """That, and how it is undone, for people."""
+        found = []
+        if self.before is None:
+            return "" if self.skipped is None else f"What lies before, from {self.skipped.first} on, is not delivered"
+        if self.skipped is not None:
+            found.append(
+                f"What was not settled from {self.skipped.first} to {self.skipped.last} is not delivered any more"
+            )
+        if self.comes_again:
+            found.append(f"What was delivered from {self.begin} on is delivered again")
+        undo = f"To undo it stop the group and set the offset to {self.before}"
+        if self.begin < self.before:
+            undo += "; not once that has come: it would come again"
+        return ". ".join([*found, undo])
+
+
 def decide_start(facts: Facts) -> Start:
     """Where to begin and what to keep; see `StartReason`."""
     position, committed = facts.position, facts.committed
@@ -100,22 +131,15 @@ def decide_start(facts: Facts) -> Start:
     return _as_recorded(facts, position)
 
 
-def reset_effect(facts: Facts) -> str:
-    """What an operator's reset does to messages, and how it is undone, for people; empty: to none of them anything."""
-    begin = decide_start(facts).position.watermark
-    position = facts.position
-    if position is None:
-        first = max(facts.begin, facts.log_begin)
-        return f"What lies before, from {first} on, is not delivered" if begin > first else ""
-    found = []
-    if begin > position.watermark:
-        found.append(f"What was not settled from {position.watermark} to {begin - 1} is not delivered any more")
-    if begin < min(position.offered, facts.log_end):
-        found.append(f"What was delivered from {begin} on is delivered again")
-    undo = f"To undo it stop the group and set the offset to {position.watermark}"
-    if begin < position.watermark:
-        undo += "; not once that has come: it would come again"
-    return ". ".join([*found, undo]) if found else ""
+def reset_of(facts: Facts) -> Reset | None:
+    """What an operator's reset does to messages; None: to none of them anything."""
+    begin, position = decide_start(facts).position.watermark, facts.position
+    before = max(facts.begin, facts.log_begin) if position is None else position.watermark
+    skipped = OffsetRange(before, begin - 1) if begin > before else None
+    comes_again = position is not None and begin < min(position.offered, facts.log_end)
+    if skipped is None and not comes_again:
+        return None
+    return Reset(begin, None if position is None else before, skipped, comes_again=comes_again)
 
 
 def is_disputed(position: Position | None, committed: CommittedOffset | None) -> bool:

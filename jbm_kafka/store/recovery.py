@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
 from jbm_kafka.core.entries import Duplicates, Entry, OffsetRange
-from jbm_kafka.core.start_position import Facts, Start, StartReason, decide_start, is_disputed, reset_effect
+from jbm_kafka.core.start_position import Facts, Reset, Start, StartReason, decide_start, is_disputed, reset_of
 from jbm_kafka.ports import CommittedOffset, Journal, KafkaAdmin, LogReader
 from jbm_kafka.store.changelog_reader import ChangelogContents, ChangelogScope, read_changelogs
 from jbm_kafka.store.recovered_entries import DecodedChangelog, cut_entry, decode_values, end_of, entry_order
@@ -56,6 +56,8 @@ class RecoveredChannel:
     the changelog and in the journal; left alone they would count again at the next recovery."""
     skipped: OffsetRange | None = None
     """What was not settled, as far as it held messages, and is not delivered any more: it lies below the start."""
+    reset: Reset | None = None
+    """What an operator's reset does; None: there was none, or it changes nothing."""
     closed_because: str = ""
     """Not empty: a newer version's records are there, and a channel opened without what they say would lose it. One
     line for people; the entries may be looked at, never built on."""
@@ -192,13 +194,14 @@ def _recovered(
     if start.reason is StartReason.COMMITTED_OFFSET:
         position = replace(position, fetched=max([position.fetched, *(end_of(entry) for entry in kept.values())]))
     cause = _cause(facts, start)
+    reset = reset_of(facts) if start.reason is StartReason.OPERATOR_RESET else None
     closed_because = _newer(scope, partition, found)
     if closed_because:
         log.error("%s", closed_because)
     else:
         _log_corrupt(scope, partition, found)
         if start.reason is StartReason.OPERATOR_RESET:
-            _log_reset(scope, partition, facts, cause, is_look=is_look)
+            _log_reset(scope, partition, reset, cause, is_look=is_look)
         else:
             _log_decision(scope, partition, found, start, cause, gone=_skipped(facts, start), is_look=is_look)
     return RecoveredChannel(
@@ -211,6 +214,7 @@ def _recovered(
         cause=cause,
         obsolete=(*found.decoded.corrupt, *(key for key in found.decoded.others if key not in kept)),
         skipped=_skipped(facts, start),
+        reset=reset,
         closed_because=closed_because,
     )
 
@@ -311,17 +315,16 @@ def _log_decision(
         )
 
 
-def _log_reset(scope: ChangelogScope, partition: int, facts: Facts, cause: str, *, is_look: bool) -> None:
+def _log_reset(scope: ChangelogScope, partition: int, reset: Reset | None, cause: str, *, is_look: bool) -> None:
     """An operator asked for it, but of others nobody knows: whoever looks for lost or repeated messages finds it."""
-    effect = reset_effect(facts)
     log.log(
-        logging.WARNING if effect and not is_look else logging.INFO,
+        logging.WARNING if reset is not None and not is_look else logging.INFO,
         "%s %s[%d] %s%s",
         scope.group,
         scope.topic,
         partition,
         cause,
-        f". {effect}" if effect else "",
+        "" if reset is None else f". {reset.effect}",
     )
 
 

@@ -3,18 +3,25 @@
 import json
 import os
 import platform
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.cli.explain import NOT_HELD
 from jbm_kafka.core.process_names import process_name
+from jbm_kafka.devbroker.broker_jars import ensure_jars
+from jbm_kafka.devbroker.java import find_java
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import Outgoing
 from tests.admin.test_explain_transactions import ConfluentKafkaWriter
 from tests.cli.conftest import Run
-from tests.jms.support import receive
+from tests.jms.support import eventually, receive
 from tests.kafka.world import consume_until, member
+from tests.support.kafka_tool import reset_offsets
+
+TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 
 def test_who_has_a_unit_is_told(kafka: Run, queue: str, bootstrap: str) -> None:
@@ -105,3 +112,25 @@ def test_a_process_that_does_not_answer_was_waited_for_without_a_word(
     assert said.err.startswith(f"queue:{queue}: waits for {name}, which has partition ")
     assert caplog.messages[-1].endswith(f"is shown as if it waited: {name} did not answer within 5 s")
     frozen.close()
+
+
+def test_a_reset_is_undone_by_the_command_that_explain_prints(
+    kafka: Run, queue: str, bootstrap: str, tmp_path: Path
+) -> None:
+    """Of LOG-2: nothing was said of it before a worker delivered everything again."""
+    for number in range(9):
+        kafka("send", queue, "--text", str(number), "--unit", f"unit {number}")
+    assert kafka("receive", queue, "--count", "9").out.count("\n") == 9
+    group = Queue(queue).group_id()
+    eventually(
+        lambda: "Assignments can" not in reset_offsets(bootstrap, group, queue, "--to-earliest"),
+        "the group has members still",
+    )
+    reset, undo, *rest = kafka("explain", queue).out.splitlines()[1:]
+    assert reset.endswith("goes by that: again comes what was delivered of partitions 0-1 from 0 on")
+    assert rest[0] == "nobody receives"
+    assert "printf" in undo, "the partitions hold as many messages: send others"
+    tool = f'kafka-consumer-groups.sh() {{ {find_java()} -cp "{ensure_jars()}/*" {TOOL} "$@"; }}\n'
+    subprocess.run(["bash", "-c", tool + undo.partition("receives: ")[2]], cwd=tmp_path, check=True)
+    lines = kafka("explain", queue).out.splitlines()
+    assert (lines[1], "nothing is held" in lines) == ("nobody receives", True)

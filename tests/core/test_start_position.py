@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jbm_kafka.core.entries import Position
-from jbm_kafka.core.start_position import Facts, StartReason, decide_start, is_disputed, reset_effect
+from jbm_kafka.core.start_position import Facts, StartReason, decide_start, is_disputed, reset_of
 from jbm_kafka.ports import CommittedOffset
 
 ONE, TWO = "jbm.f.0:1", "jbm.f.0:2"
@@ -162,7 +162,8 @@ def test_what_a_reset_does_is_told_with_how_it_is_undone(
     recorded: Position | None, target: int, begin: int, told: str
 ) -> None:
     """Of LOG-2: nothing is said of a reset that changes nothing."""
-    assert reset_effect(Facts("T", recorded, CommittedOffset(target, ""), 0, 100, begin)) == told
+    reset = reset_of(Facts("T", recorded, CommittedOffset(target, ""), 0, 100, begin))
+    assert ("" if reset is None else reset.effect) == told
 
 
 @pytest.mark.parametrize(
