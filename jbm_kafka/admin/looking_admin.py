@@ -76,17 +76,25 @@ class LookingAdmin(Asking):
     ) -> QueueLook:
         """The messages of the queue, or of this subscription of the topic, as a browser shows them.
 
-        What it gives is an iterator of messages; at its end `not_shown` tells how many others there are, and why.
-        Nothing is consumed, no group joined.
+        Iterate what it gives; each iteration looks anew, and at its end `not_shown` tells how many others there are,
+        and why. Nothing is consumed, no group joined.
 
         Args:
-            subscription: its name; `client_id` where it belongs to one.
+            destination: a Queue, or a Topic with `subscription`, or the name of either.
+            subscription: its name, of a topic only; not given: it is a queue that is looked into.
+            client_id: of the connection that it belongs to; '': it belongs to none.
+            selector: which messages, as in JMS: "region = 'EU' AND qty > 10"; None: every one.
+            include: 'deliverable': what could be received now, of each unit the first at most; 'all': everything that
+                is held, and `message.state` tells what is in a receiver's hand.
             tell: is called with a line that says so where a process takes long to tell what it has in hand; None: it is
                 logged.
 
         Raises:
             InvalidSelectorError: the selector is wrong; `position` tells the column.
-            InvalidDestinationError: when the first is asked for: there is no such queue or subscription.
+            InvalidTypeError, InvalidSettingError: another argument is; the text names it.
+            InvalidDestinationError: it is a Topic, and no subscription is named; or, when an iteration asks for its
+                first message, there is no such queue or subscription.
+            JMSError: in an iteration: the cluster does not answer within the Admin's `timeout_s`.
         """
         check_include(include)
         check_callable("tell", tell)
@@ -94,10 +102,12 @@ class LookingAdmin(Asking):
         if isinstance(destination, Topic) and subscription is None:
             with self._asking(f"browse {destination}"):
                 self._source(destination, None, client_id)  # raises: it tells now, and not when the first is asked for
-        not_shown = Counter[Wait]()
         chosen = parse_selector(selector)
-        found = self._browse(destination, subscription, client_id, chosen, include, not_shown, self._hands(tell))
-        return QueueLook(found, not_shown)
+
+        def look(not_shown: Counter[Wait]) -> Iterator[Message]:
+            return self._browse(destination, subscription, client_id, chosen, include, not_shown, self._hands(tell))
+
+        return QueueLook(look)
 
     def _browse(
         self,

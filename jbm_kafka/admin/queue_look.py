@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Self
 
 from jbm_kafka.codec.scan import scan
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
@@ -25,19 +25,26 @@ class Wait(Enum):
     """It leaves as soon as somebody receives."""
 
 
-class QueueLook(Iterator[Message]):
-    """The messages that are shown, in the order of receiving. One thread."""
+class QueueLook(Iterable[Message]):
+    """The messages that are shown, in the order of receiving. One thread.
 
-    def __init__(self, messages: Iterator[Message], not_shown: Mapping[Wait, int]) -> None:
-        self._messages = messages
-        self.not_shown = not_shown
-        """How many were passed over so far, by why they cannot be received; at the end that is all of them."""
+    Iterate it; each iteration looks anew, as of a QueueBrowser. It has no `len`: to count is to look.
+    """
 
-    def __iter__(self) -> Self:
-        return self
+    def __init__(self, look: Callable[[Counter[Wait]], Iterator[Message]]) -> None:
+        """`look`: a look from the beginning, which adds what it passes over to what it is given."""
+        self._look = look
+        self._not_shown = Counter[Wait]()
 
-    def __next__(self) -> Message:
-        return next(self._messages)
+    @property
+    def not_shown(self) -> Mapping[Wait, int]:
+        """How many the last iteration passed over so far, by why they cannot be received; at its end that is all."""
+        return self._not_shown
+
+    def __iter__(self) -> Iterator[Message]:
+        # Each has a counter of its own: one that was left in its midst may go on.
+        self._not_shown = Counter[Wait]()
+        return self._look(self._not_shown)
 
     def __repr__(self) -> str:
         passed = ", ".join(f"{count} {wait.value}" for wait, count in self.not_shown.items())

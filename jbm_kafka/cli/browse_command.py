@@ -63,7 +63,7 @@ def browse(
     How many others there are, and why they wait, is said at the end on standard error.
     """
     with admin_of(cluster) as admin:
-        messages = admin.browse(
+        look = admin.browse(
             destination,
             subscription=subscription,
             client_id=client_id,
@@ -71,19 +71,20 @@ def browse(
             include="all" if is_all or ids else "deliverable",
             tell=lambda text: click.echo(text, err=True),
         )
+        messages = iter(look)  # one look: what is counted is what comes behind the rows
         if as_json:
             _print_json(messages if count is None else islice(messages, count))
-            _print_rest(messages, counted(messages))
+            _print_rest(look, counted(messages))
             return
         rows, more = first_rows(messages, count)
-        if not (rows or messages.not_shown):
+        if not (rows or look.not_shown):
             counts = admin.counts(destination, subscription=subscription, client_id=client_id, count_max=0)
             _print_uncommitted(counts.uncommitted, destination)
     if not rows:
-        none = "nothing to receive now" if messages.not_shown else "no messages"
+        none = "nothing to receive now" if look.not_shown else "no messages"
         told = f"{looked_into(destination, subscription)}: {none}{_asked(unit, ids, selector)}"
         click.echo(with_id_form(told, *ids))
-        _print_not_shown(messages)
+        _print_not_shown(look)
         return
     cells = [
         (_part(m), _offset(m), _text(m.unit_of_order), m.delivery_count or None, when(m.timestamp),
@@ -91,7 +92,7 @@ def browse(
         for m in rows
     ]  # fmt: skip
     table(("partition", "offset", "unit", "attempts", "sent (UTC)", "not before", "message", "body"), cells)
-    _print_rest(messages, more)
+    _print_rest(look, more)
 
 
 def _narrowed(unit: str | None, ids: Sequence[str], selector: str | None) -> str | None:
@@ -122,11 +123,11 @@ def _print_uncommitted(count: int, destination: Named) -> None:
         click.echo(f"{records} for the end of a Kafka transaction, and cannot be read before; {told}", err=True)
 
 
-def _print_rest(messages: QueueLook, more: int) -> None:
+def _print_rest(look: QueueLook, more: int) -> None:
     """What is not shown, so much of it as was looked at."""
     print_more(more, SHOW_MORE)
     if more <= COUNTED_MAX:
-        _print_not_shown(messages)
+        _print_not_shown(look)
 
 
 def _not_before(message: Message) -> str:
@@ -136,11 +137,11 @@ def _not_before(message: Message) -> str:
     return "on hold" if message.delivery_time >= FOREVER_MS else when(message.delivery_time)
 
 
-def _print_not_shown(messages: QueueLook) -> None:
+def _print_not_shown(look: QueueLook) -> None:
     """How many more the queue has; on standard error, for it is none of them."""
-    total = sum(messages.not_shown.values())
+    total = sum(look.not_shown.values())
     if total:
-        why = ", ".join(f"{count} {wait.value}" for wait, count in messages.not_shown.items())
+        why = ", ".join(f"{count} {wait.value}" for wait, count in look.not_shown.items())
         verb = "message is" if total == 1 else "messages are"
         click.echo(f"{total} {verb} not shown: {why}; --all shows all", err=True)
 

@@ -8,8 +8,8 @@ import re
 import pytest
 
 import jbm_kafka
-from jbm_kafka import ConnectionFactory, Context, Message, MessageProducer, Session, TextMessage
-from jbm_kafka.admin import Admin
+from jbm_kafka import ConnectionFactory, Context, Message, MessageProducer, Queue, Session, TextMessage
+from jbm_kafka.admin import Admin, Wait
 
 HEADERS = [name for name, member in inspect.getmembers(Message) if isinstance(member, property) and name != "body"]
 
@@ -51,3 +51,19 @@ def test_dir_of_a_session_showed_a_name_with_a_space() -> None:
         assert isinstance(context, Context)
         session = context._connection.create_session()
         assert [name for each in (session, context) for name in dir(each) if not name.isidentifier()] == []
+
+
+def test_a_look_at_a_queue_that_was_iterated_before_showed_an_empty_queue() -> None:
+    with ConnectionFactory("memory://discovered").create_context() as context, Admin("memory://discovered") as admin:
+        producer, queue = context.create_producer(), Queue("looked-at")
+        for text in ("a", "b"):
+            producer.send(queue, text, unit_of_order="ann")
+        look = admin.browse(queue)
+        for _ in range(2):
+            assert ([message.body for message in look], look.not_shown) == (["a"], {Wait.UNIT: 1})
+        producer.send(queue, "c", unit_of_order="joe")
+        begun = iter(look)
+        assert next(begun).body == "a"
+        assert [message.body for message in look] == ["a", "c"]
+        assert [message.body for message in begun] == ["c"], "each goes on by itself"
+        assert look.not_shown == {Wait.UNIT: 1}
