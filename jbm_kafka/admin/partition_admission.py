@@ -119,6 +119,7 @@ def admit(
     if partitions < used.found.partitions:
         raise InvalidSettingError(
             f"partitions is {partitions}: {used.destination} has {used.found.partitions}, and Kafka takes none away",
+            setting="partitions",
             value=partitions,
         )
     if before.partitions == partitions:

@@ -18,19 +18,22 @@ def check_pattern(pattern: object) -> None:
     """Raises InvalidSettingError unless every wildcard is a word of its own; of no text InvalidTypeError."""
     if isinstance(pattern, Destination):
         told = f"address pattern {shown(pattern)}: it is a name, not what has it; write {shown(pattern.name)}"
-        raise InvalidTypeError(told, pattern=pattern)
+        raise InvalidTypeError(told, setting="pattern", value=pattern)
     if not isinstance(pattern, str) or not pattern:
         kind = InvalidSettingError if isinstance(pattern, str) else InvalidTypeError
-        raise kind(f"address pattern {shown(pattern)}: write a name, or '#' for all", pattern=pattern)
+        told = f"address pattern {shown(pattern)}: write a name, or '#' for all"
+        raise kind(told, setting="pattern", value=pattern)
     fault = name_fault(pattern.replace(ONE_WORD, "x").replace(ANY_WORDS, "x"))
     if fault is not None:
-        raise InvalidSettingError(f"address pattern {shown(pattern)} names no destination: {fault}", pattern=pattern)
+        told = f"address pattern {shown(pattern)} names no destination: {fault}"
+        raise InvalidSettingError(told, setting="pattern", value=pattern)
     for word in pattern.split("."):
         if len(word) > 1 and (ONE_WORD in word or ANY_WORDS in word):
             raise InvalidSettingError(
                 f"address pattern {shown(pattern)}: '*' and '#' stand for whole words between dots, but one is "
                 f"in {shown(word)}",
-                pattern=pattern,
+                setting="pattern",
+                value=pattern,
                 word=word,
             )
 

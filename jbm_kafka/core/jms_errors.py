@@ -5,14 +5,46 @@ do. `ChannelLost` and its kin stay inside: whoever runs the channel closes it an
 escapes is a bug.
 """
 
-from typing import Self
+from __future__ import annotations
+
+from typing import Generic, Never, Self, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class Told(Generic[T]):
+    """One of the values that an error of this class tells, for type checkers and `help()`; None where it does not."""
+
+    def __init__(self, doc: str) -> None:
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type[JMSError], name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, error: None, owner: type[JMSError]) -> Self: ...
+    @overload
+    def __get__(self, error: JMSError, owner: type[JMSError]) -> T | None: ...
+    def __get__(self, error: JMSError | None, owner: type[JMSError]) -> object:
+        return self if error is None else vars(error).get("values", {}).get(self._name)
+
+    def __set__(self, error: JMSError, value: Never) -> Never:
+        # `help()` lists a descriptor by its text only if there is this.
+        raise AttributeError(f"{self._name} of an error can be read, and not set", name=self._name, obj=error)
 
 
 class JMSError(Exception):
     """The caller must act; nothing has changed. Base of every public error.
 
-    The values that the message tells are attributes too: `JMSError("queue 'a' is full", queue="a").queue == "a"`.
+    The values that the message tells are attributes too: `JMSError("queue 'a' is full", queue="a").queue == "a"`, and
+    `values` has all of them. Those that are listed here are None where the message does not tell them.
     """
+
+    destination = Told[str]("The name of the queue or topic that it is about.")
+    topic = Told[str]("The Kafka topic that it is about.")
+    partition = Told[int]("The partition that it is about.")
+    offsets = Told[tuple[int, ...]]("The offsets, in the partition, of the messages that it is about.")
+    message_ids = Told[tuple[str, ...]]("The ids of these messages; empty when they could not be read.")
 
     values: dict[str, object]
     """The values involved, by name."""
@@ -39,21 +71,30 @@ class IllegalStateError(JMSError):
 class InvalidDestinationError(JMSError):
     """The destination's name is not legal, or the destination is missing or unfit."""
 
+    value = Told[object]("What was given and is not a destination.")
+
 
 class InvalidSelectorError(JMSError, ValueError):
     """The selector is wrong: `position` is the column, from 1, `found` what stands there, `expected` what could."""
 
-    position: int
-    found: str
-    expected: str
+    selector = Told[object]("What was given.")
+    position = Told[int]("The column, from 1; None: what was given is not a text.")
+    found = Told[str]("What stands there.")
+    expected = Told[str]("What could.")
 
 
 class InvalidClientIDError(JMSError, ValueError):
     """The client id is not legal, or another connection has it."""
 
+    client_id = Told[object]("What was given.")
+
 
 class InvalidSettingError(JMSError, ValueError):
     """A setting or an argument has a name, a type, a unit or a value it cannot have."""
+
+    setting = Told[str]("The name of the setting or argument; of what stands in `kafka=`, `names` has it.")
+    value = Told[object]("What was given for it; None also where it may be a secret.")
+    names = Told[list[str]]("The names of properties of librdkafka, where they are wrong.")
 
 
 class InvalidTypeError(InvalidSettingError, TypeError):
@@ -63,6 +104,11 @@ class InvalidTypeError(InvalidSettingError, TypeError):
 class MessageFormatError(JMSError, ValueError):
     """A body, property or property name cannot be carried, or not read as what was asked for."""
 
+    header = Told[str]("The name of the header that it is about.")
+    property = Told[str]("The name of the property that it is about.")
+    codec = Told[str]("The name of the codec of object messages that it is about.")
+    value = Told[object]("What cannot be carried or read.")
+
 
 class MessageNotReadableError(JMSError):
     """The body is being written; `reset()` it before reading."""
@@ -70,6 +116,9 @@ class MessageNotReadableError(JMSError):
 
 class MessageNotWriteableError(JMSError):
     """The message was received; clear its body or its properties before writing them."""
+
+    message_id = Told[str]("The id of the message.")
+    property = Told[str]("The name of the property that it is about.")
 
 
 class MessageEOFError(JMSError):
@@ -79,9 +128,15 @@ class MessageEOFError(JMSError):
 class MessageTooLargeError(JMSError):
     """The message does not fit its destination's `max.message.bytes`."""
 
+    size_bytes = Told[int]("How large the message is, with its properties.")
+    max_message_bytes = Told[int]("How large it may be.")
+
 
 class ResourceAllocationError(JMSError):
     """A budget, limit or timeout is used up; waiting or a larger setting helps."""
+
+    prefetch = Told[int]("The consumer's prefetch, where that is used up.")
+    path = Told[str]("The folder that it is about.")
 
 
 class JMSSecurityError(JMSError):
@@ -103,6 +158,9 @@ class TransactionInDoubtError(JMSError):
 class OrderError(JMSError):
     """The unit's partition cannot be written, and to go elsewhere would break the unit's order."""
 
+    unit = Told[str]("The unit of order.")
+    value = Told[object]("What was given as a unit of order and cannot be one.")
+
 
 class OrderRolledBackError(OrderError, TransactionRolledBackError):
     """The transaction was rolled back, since the partition of a unit that it sends to cannot be written."""
@@ -115,13 +173,22 @@ class SendTimeoutError(JMSError):
 class RequestTimeoutError(JMSError, TimeoutError):
     """No reply came to a request in time. It was sent; whether it was received, the text says where that is known."""
 
+    timeout = Told[float]("How long it waited, in seconds.")
+    message_id = Told[str]("The id of the request.")
+    correlation_id = Told[str]("The correlation id of the request.")
+    reply_to = Told[str]("The name of the queue that it waited at.")
+
 
 class UnknownMessageError(JMSError):
     """The channel does not hold the message."""
 
+    message_id = Told[object]("The message's id.")
+
 
 class RoutableNotAcceptedError(JMSError):
     """A receiver refuses what it was handed; the message is as if it had never been offered."""
+
+    message_id = Told[object]("The message's id.")
 
 
 class ChannelLost(Exception):

@@ -1,12 +1,20 @@
 """Errors carry the values they tell."""
 
 import pickle
+import pydoc
 
 import pytest
 
 import jbm_kafka.errors
-from jbm_kafka.core.jms_errors import ChannelLost, CorruptRecordError
-from jbm_kafka.errors import InvalidClientIDError, InvalidSelectorError, JMSError, UnknownMessageError
+from jbm_kafka.core.jms_errors import ChannelLost, CorruptRecordError, Told
+from jbm_kafka.errors import (
+    InvalidClientIDError,
+    InvalidSelectorError,
+    InvalidSettingError,
+    JMSError,
+    UnknownMessageError,
+)
+from tests.house.sources import ROOT
 
 
 def test_every_public_error_is_a_jms_error() -> None:
@@ -25,14 +33,36 @@ def test_the_values_of_an_error_are_its_attributes() -> None:
 
 
 def test_dir_of_an_error_did_not_show_its_values() -> None:
-    error = UnknownMessageError("gone", message_id="ID:7")
-    assert {"message_id", "values", "add_note"} <= set(dir(error))
-    assert "message_id" not in dir(UnknownMessageError("gone"))
+    error = UnknownMessageError("gone", offset=7)
+    assert {"offset", "values", "add_note"} <= set(dir(error))
+    assert "offset" not in dir(UnknownMessageError("gone"))
 
 
 @pytest.mark.parametrize("kind", [InvalidSelectorError, InvalidClientIDError])
 def test_a_wrong_value_was_no_value_error_where_it_has_an_error_of_its_own(kind: type[JMSError]) -> None:
     assert issubclass(kind, ValueError)
+
+
+PUBLIC = [getattr(jbm_kafka.errors, name) for name in jbm_kafka.errors.__all__]
+API = (ROOT / "docs" / "api.md").read_text()
+
+
+def test_help_of_an_error_did_not_list_its_values() -> None:
+    told = pydoc.plain(pydoc.render_doc(InvalidSettingError))
+    assert "\n |  setting\n |      The name of the setting or argument" in told
+    assert "\n |  destination\n |      The name of the queue or topic" in told
+    error = InvalidSettingError("priority is 10", setting="priority", value=10)
+    assert (error.setting, error.value, error.names, error.destination) == ("priority", 10, None, None)
+    with pytest.raises(AttributeError, match="setting of an error can be read, and not set"):
+        error.setting = "another"  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("kind", PUBLIC, ids=lambda kind: str(kind.__name__))
+def test_the_page_has_the_values_that_an_error_lists(kind: type[JMSError]) -> None:
+    (row,) = [line for line in API.splitlines() if line.startswith("| ") and f"`errors.{kind.__name__}`" in line]
+    listed = [name for name, member in vars(kind).items() if isinstance(member, Told)]
+    assert [name for name in listed if f"`{name}`" not in row] == []
+    assert [name for name in listed if not (vars(kind)[name].__doc__ or "").endswith(".")] == []
 
 
 def test_an_error_survives_a_trip_to_another_process() -> None:
