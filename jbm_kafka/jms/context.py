@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Generic, Self, TypeVar, overload
 
 from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.call_arguments import explained
@@ -19,7 +19,7 @@ from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.exception_listener import ExceptionListener
-from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other, unknown_attribute
+from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message import Message, TextMessage
@@ -31,33 +31,60 @@ from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.send_reports import CompletionListener
 from jbm_kafka.jms.stream_message import StreamMessage
 
+T = TypeVar("T")
+
+
+class OfProducer(Generic[T]):
+    """An attribute of a context's producer that is one of the producer behind it."""
+
+    def __init__(self, doc: str) -> None:
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type[ContextProducer], name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, made: None, owner: type[ContextProducer]) -> Self: ...
+    @overload
+    def __get__(self, made: ContextProducer, owner: type[ContextProducer]) -> T: ...
+    def __get__(self, made: ContextProducer | None, owner: type[ContextProducer]) -> object:
+        return self if made is None else getattr(made._producer, self._name)
+
+    def __set__(self, made: ContextProducer, value: T) -> None:
+        setattr(made._producer, self._name, value)
+
 
 @explained
 @of_one_process
+@known_attributes()
+@likely_names
 class ContextProducer:
-    """A context's producer: each send names its destination first. Attributes are the defaults of its sends."""
+    """A context's producer: each send names its destination first. Made by `context.create_producer`.
 
-    unit_of_order: UnitOfOrder
-    """As of MessageProducer, and so the others."""
-    delivery_mode: DeliveryMode
-    """What confirms a send: Kafka, nobody, or a group of sends together."""
-    priority: int
-    """0 to 9, the highest first."""
-    time_to_live_ms: int
-    """ms from the send until the message expires; 0: never."""
-    delivery_delay_ms: int
-    """ms from the send until the message may be delivered."""
-    spread: bool
-    """Messages without a unit go to all partitions in turn."""
-    disable_message_id: bool
-    """Send without an id of ours; receivers then see one made of the record's place."""
-    disable_message_timestamp: bool
-    """Send without the time of sending."""
-    is_closed: bool
-    """With its context."""
+    Attributes are the defaults of its sends, as of a MessageProducer.
+    """
+
+    unit_of_order = OfProducer[UnitOfOrder](
+        "The unit of its messages; None: as the message or the defaults say, NO_UNIT: none at all."
+    )
+    delivery_mode = OfProducer[DeliveryMode]("What confirms a send: Kafka, nobody, or a group of sends together.")
+    priority = OfProducer[int]("0 to 9, the highest first.")
+    time_to_live_ms = OfProducer[int]("ms from the send until the message expires; 0: never.")
+    delivery_delay_ms = OfProducer[int]("ms from the send until the message may be delivered.")
+    spread = OfProducer[bool]("Messages without a unit go to all partitions in turn.")
+    disable_message_id = OfProducer[bool](
+        "Send without an id of ours; receivers then see one made of the record's place."
+    )
+    disable_message_timestamp = OfProducer[bool]("Send without the time of sending.")
 
     def __init__(self, producer: MessageProducer) -> None:
         self._producer = producer
+        take_no_other(self)
+
+    @property
+    def is_closed(self) -> bool:
+        """It was closed, or its context was."""
+        return self._producer.is_closed
 
     def send(
         self,
@@ -115,24 +142,6 @@ class ContextProducer:
 
     def __repr__(self) -> str:
         return f"<ContextProducer of {self._producer}>"
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *ContextProducer.__annotations__})
-
-    if not TYPE_CHECKING:  # A type checker would take it for "any name is an attribute".
-
-        def __getattr__(self, name: str) -> object:
-            if name not in ContextProducer.__annotations__:
-                raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
-            return getattr(self._producer, name)
-
-        def __setattr__(self, name: str, value: object) -> None:
-            if name == "_producer":
-                object.__setattr__(self, name, value)
-            elif name in ContextProducer.__annotations__:
-                setattr(self._producer, name, value)
-            else:
-                raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
 
 
 @explained

@@ -70,19 +70,27 @@ class MessageProducer:
     disable_message_id, disable_message_timestamp: True: its messages get none.
     """
 
+    # Defaults of the class, and not set in `__init__`: so `dir()` and `help()` of the class show them.
+    unit_of_order: UnitOfOrder = None
+    """The unit of its messages; None: as the message or the defaults say, NO_UNIT: none at all."""
+    delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT
+    """What confirms a send: Kafka, nobody, or a group of sends together."""
+    priority: int = 4
+    """0 to 9, the highest first."""
+    time_to_live_ms: int = 0
+    """ms from the send until the message expires; 0: never."""
+    delivery_delay_ms: int = 0
+    """ms from the send until the message may be delivered; 0: at once."""
+    spread: bool = False
+    """True: messages without a unit go to all partitions in turn, and lose their order among each other."""
+    disable_message_id: bool = False
+    """True: its messages get no id; receivers see one made of the record's place."""
+    disable_message_timestamp: bool = False
+    """True: its messages do not tell when they were sent."""
+
     def __init__(self, session: SessionCore, destination: Destination | None) -> None:
         self._session = session
         self._destination = destination
-        self.unit_of_order: UnitOfOrder = None
-        """The unit of its messages; None: as the message or the defaults say, NO_UNIT: none at all."""
-        self.delivery_mode = DeliveryMode.PERSISTENT
-        self.priority = 4
-        self.time_to_live_ms = 0
-        self.delivery_delay_ms = 0
-        self.spread = False
-        """True: messages without a unit go to all partitions in turn, and lose their order among each other."""
-        self.disable_message_id = False
-        self.disable_message_timestamp = False
         self._has_closed = False
         routing = Routing(
             settings_of=session.connection.provider.settings_of,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
 import re
 
 import pytest
 
 import jbm_kafka
-from jbm_kafka import ConnectionFactory, Context, Message, MessageProducer, Queue, Session, TextMessage
+from jbm_kafka import ConnectionFactory, Context, ContextProducer, Message, MessageProducer, Queue, Session, TextMessage
 from jbm_kafka.admin import Admin, Wait
 
 HEADERS = [name for name, member in inspect.getmembers(Message) if isinstance(member, property) and name != "body"]
@@ -67,3 +68,27 @@ def test_a_look_at_a_queue_that_was_iterated_before_showed_an_empty_queue() -> N
         assert [message.body for message in look] == ["a", "c"]
         assert [message.body for message in begun] == ["c"], "each goes on by itself"
         assert look.not_shown == {Wait.UNIT: 1}
+
+
+@pytest.mark.parametrize("kind", [MessageProducer, ContextProducer], ids=lambda kind: str(kind.__name__))
+def test_the_class_of_a_producer_did_not_show_its_settings(kind: type) -> None:
+    settings = {
+        "unit_of_order",
+        "delivery_mode",
+        "priority",
+        "time_to_live_ms",
+        "delivery_delay_ms",
+        "spread",
+        "disable_message_id",
+        "disable_message_timestamp",
+    }
+    assert settings <= set(dir(kind))
+    told = pydoc.plain(pydoc.render_doc(kind))
+    assert {name for name in settings if re.search(rf"^ \|  {name}( = .*)?$", told, flags=re.M)} == settings
+
+
+def test_the_settings_of_one_producer_are_not_those_of_another() -> None:
+    with ConnectionFactory("memory://discovered").create_context() as context:
+        first, second = context.create_producer(), context.create_producer()
+        first.priority = 9
+        assert (first.priority, second.priority, MessageProducer.priority) == (9, 4, 4)
