@@ -25,7 +25,8 @@ START_S = 60.0
 class Process:
     """A Python module in a process of its own; what it says to standard error is in a file."""
 
-    def __init__(self, module: str, argument: str, said: Path) -> None:
+    def __init__(self, module: str, argument: str, said: Path, code: Path = ROOT) -> None:
+        """`code`: the folder from which it imports `jbm_kafka`."""
         self.said = said
         with said.open("a") as log:
             self.process = subprocess.Popen(
@@ -34,7 +35,8 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                cwd=ROOT,
+                cwd=code,
+                env=None if code == ROOT else {**os.environ, "PYTHONPATH": str(ROOT)},
                 start_new_session=True,
             )
 
@@ -104,6 +106,8 @@ class Crew:
         self.kills: dict[str, int] = {}
         """When each of the killed was gone and each of the frozen stood still, by name; monotonic, in ns."""
         self._frozen: dict[str, Process] = {}
+        self.code = ROOT
+        """Of whom is hired from now on: the folder from which he imports `jbm_kafka`."""
 
     def hire(self, count: int = 1, desk: int | None = None) -> Sequence[Process]:
         """Start so many; they are at work some time later."""
@@ -114,7 +118,7 @@ class Crew:
             # A replacement sits down at the desk of the one it replaces, as a supervisor would do it.
             self._desks[name] = place = self._hired if desk is None else desk
             task = replace(self._task, name=name, state_dir=str(self._folder / f"desk-{place}"))
-            process = Process("tests.support.chaos_worker", task.as_json(), self._folder / f"{name}.log")
+            process = Process("tests.support.chaos_worker", task.as_json(), self._folder / f"{name}.log", self.code)
             self.present[name] = process
             hired.append(process)
         return hired

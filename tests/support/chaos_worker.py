@@ -1,7 +1,11 @@
 """A consumer process of a failure test: works until its standard input ends, and writes each step to its journal.
 
 python -m tests.support.chaos_worker '{"name": "w1", ...}'
+
+It runs with the project's first version too, which has queues only.
 """
+
+from __future__ import annotations
 
 import json
 import logging
@@ -14,12 +18,17 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, MessageConsumer, Queue, Topic
+import jbm_kafka
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, Queue
 from jbm_kafka.errors import IllegalStateError, InvalidClientIDError, TransactionRolledBackError
 from jbm_kafka.jms.connection import Connection
 from tests.support.chaos_journal import DONE, GOT, NACKING, REFUSED, SETTLED, SETTLING, JournalWriter
 from tests.support.chaos_topics import group_of
+
+if TYPE_CHECKING:
+    from jbm_kafka import MessageConsumer
 
 RECEIVE_S = 0.1
 CLIENT_ID_S = 60.0
@@ -81,6 +90,8 @@ class Task:
             dead_letter_address=self.dead_letters,
             partitions=self.partitions,
         )
+        # The first version had no setting for it, and left after these three seconds.
+        idle: dict[str, Any] = {"receiver_idle_ms": self.receiver_idle_ms} if hasattr(jbm_kafka, "Topic") else {}
         return ConnectionFactory(
             self.bootstrap,
             client_id=self.client_id or None,
@@ -88,8 +99,8 @@ class Task:
             address_settings={"#": AddressSettings(partitions=self.partitions), self.queue: settings},
             block_on_acknowledge=self.block_on_acknowledge,
             session_timeout_ms=self.session_timeout_ms,
-            receiver_idle_ms=self.receiver_idle_ms,
             checkpoint_interval_ms=self.checkpoint_interval_ms,
+            **idle,
         )
 
 
@@ -116,7 +127,7 @@ class ChaosWorker:
             selector = None if self._chosen is None else f"JMSType = '{self._chosen}'"
             return session.create_consumer(Queue(task.queue), selector=selector, prefetch=task.prefetch)
         create = session.create_durable_consumer if task.client_id else session.create_shared_durable_consumer
-        return create(Topic(task.queue), task.subscription, prefetch=task.prefetch)
+        return create(jbm_kafka.Topic(task.queue), task.subscription, prefetch=task.prefetch)
 
     def run(self) -> None:
         """Until told to stop."""
@@ -184,6 +195,7 @@ def connected(task: Task) -> Connection:
 def main() -> None:
     """Ends with 0 when its input ended."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(threadName)s %(name)s %(levelname)s %(message)s")
+    logging.info("jbm_kafka is that of %s", jbm_kafka.__file__)
     given = json.loads(sys.argv[1])
     task = Task(**{**given, "work_ms": tuple(given["work_ms"]), "types": tuple(given["types"])})
     with connected(task) as connection, ThreadPoolExecutor() as threads:

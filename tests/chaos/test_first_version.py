@@ -1,0 +1,54 @@
+"""Workers of the project's first version and of this one in one consumer group, on one queue.
+
+The first version's code lies packed beside the other things that must stay readable. It has queues, and no topics.
+"""
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.chaos_checks import what_is_wrong
+from tests.support.chaos_crew import ROOT, Crew
+from tests.support.chaos_journal import DONE
+from tests.support.chaos_run import Run
+
+PACKED = ROOT / "tests" / "golden" / "first_version.tar.xz"
+
+
+@pytest.fixture
+def first_version(tmp_path: Path) -> Path:
+    """The folder of its code."""
+    with tarfile.open(PACKED) as packed:
+        packed.extractall(tmp_path / "first", filter="data")
+    return tmp_path / "first"
+
+
+def test_workers_of_the_first_version_are_replaced_by_new_ones_and_back(
+    bootstrap: str, queue_name: str, tmp_path: Path, first_version: Path
+) -> None:
+    """UNIT-1, UNIT-2, REDELIVER-3, REDELIVER-5: each reads the changelog and the state folder that the other wrote."""
+    run = Run.prepare(
+        bootstrap, queue_name, tmp_path / "crew", units=30, each=40, seed=41, poison=12, work_ms=(20.0, 40.0)
+    )
+    with Crew(run.task, seed=run.seed) as crew:
+        crew.code = first_version
+        crew.hire_ready(2)
+        run.wait_done(100)
+        crew.code = ROOT
+        crew.kill_one()  # w3 replaces it, and has its state folder
+        crew.hire_ready(1)
+        run.wait_done(300)
+        crew.code = first_version
+        crew.kill_one()  # w5
+        run.wait_done(600)
+        crew.code = ROOT
+        crew.kill_one()  # w6
+        run.wait_done()
+        crew.stop()
+    evidence = run.evidence(crew.kills)
+    worked = {step.worker for step in evidence.steps if step.kind == DONE}
+    of_first = {name for name in worked if f"that of {first_version}" in (run.folder / f"{name}.log").read_text()}
+    assert of_first == {"w1", "w2", "w5"}, run.explain("of the first version")
+    assert worked >= {"w3", "w4"}, run.explain("of this one")
+    run.assert_right(what_is_wrong(evidence))
