@@ -108,14 +108,18 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "reject": ("nack",),
     "requeue": ("nack",),
     "retries": ("max_delivery_attempts",),
+    "running": ("is_started",),
     "server": ("url", "bootstrap"),
     "servers": ("url", "bootstrap"),
     "set": ("set_object",),
     "set_list": ("body",),
     "set_map": ("body",),
     "set_message_listener": ("set_listener",),
+    "shutdown": ("close",),
     "sleep": ("advance",),
+    "start": ("resume",),
     "started": ("is_started",),
+    "stop": ("pause",),
     "subscribe": ("create_consumer",),
     "text": ("message", "body"),
     "timeout_ms": ("timeout",),
@@ -168,6 +172,13 @@ _HOLDERS: Mapping[str, str] = {
     **dict.fromkeys(("acknowledge", "nack"), "a received message has it"),
 }
 """Who has what people look for at another's."""
+_OF_CONNECTIONS = "a connection has it, and a context"
+_SHORT_HOLDERS: Mapping[str, str] = {
+    "close": f"{_OF_CONNECTIONS}; closing one closes all that was made by it",
+    "is_closed": f"{_OF_CONNECTIONS}, and what is made by them",
+    **dict.fromkeys(("start", "stop", "is_started"), _OF_CONNECTIONS),
+}
+"""The same of names that others, such as `status`, resemble by chance: for those that are written so."""
 
 
 def likely_name(written: str, known: Collection[str]) -> str | None:
@@ -202,10 +213,11 @@ def with_likely_attribute(text: str, written: str, known: Collection[str]) -> st
     if _other_word(written, known) is not None:
         return with_likely_name(text, written, known)
     in_python = _in_python(written)
-    meant = next((name for name in (in_python, _meant(in_python)) if name in _HOLDERS), None)
+    holders = {**_SHORT_HOLDERS, **_HOLDERS}
+    meant = next((name for name in (in_python, _meant(in_python)) if name in holders), None)
     if meant is not None and in_python not in known:
         named = "" if meant == in_python else f"; {meant!r} is meant, probably"
-        return f"{text}{named}: {_HOLDERS[meant]}"
+        return f"{text}{named}: {holders[meant]}"
     nearest = difflib.get_close_matches(in_python, [*known, *_HOLDERS], n=1)
     if nearest and nearest[0] not in known:
         return f"{text}; {nearest[0]!r} is meant, probably: {_HOLDERS[nearest[0]]}"

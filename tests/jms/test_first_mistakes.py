@@ -196,6 +196,20 @@ def test_what_a_session_has_was_looked_for_at_its_producer_and_its_consumer() ->
             assert "close" in dir(owner)
 
 
+def test_a_factory_that_was_closed_did_not_tell_what_to_close() -> None:
+    factory: Any = ConnectionFactory("memory://holders")
+    closing = "a connection has it, and a context; closing one closes all that was made by it$"
+    for written, told in (
+        ("close", f": {closing}"),
+        ("shutdown", f"; 'close' is meant, probably: {closing}"),
+        ("closed", "; 'is_closed' is meant, probably: a connection has it, and a context, and what is made by them$"),
+        ("start", ": a connection has it, and a context$"),
+        ("status", "$"),
+    ):
+        with pytest.raises(AttributeError, match=f"^a ConnectionFactory has no attribute '{written}'{told}"):
+            getattr(factory, written)
+
+
 def test_a_factory_in_a_with_says_what_is_for_that() -> None:
     """It said that it does not support the context manager protocol."""
     factory: Any = ConnectionFactory("memory://entered")
