@@ -302,6 +302,12 @@ class Session:
         """Send a request and return the reply to it: what comes to its `reply_to` with its correlation id or its
         message id as correlation id. A reply needs no acknowledgement; one that comes too late is dropped.
 
+        Args:
+            destination: a Queue or Topic, where somebody answers.
+            message: a Message, or a str, bytes or dict. Its `correlation_id` is kept; else it gets one.
+            timeout: seconds from the call until the reply, 0 or more; None: it waits for ever.
+            unit_of_order, priority, time_to_live_ms, properties, type: of the request, as of `MessageProducer.send`.
+
         Raises:
             RequestTimeoutError: none came within `timeout` seconds; the text says what is known of the request.
             IllegalStateError: the session is TRANSACTED or its connection not started; or it was closed meanwhile.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pydoc
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -40,6 +41,13 @@ def test_help_named_promises_by_ids_that_a_user_does_not_know(kind: type) -> Non
 def test_help_of_send_did_not_tell_of_its_arguments() -> None:
     told = (inspect.getdoc(MessageProducer.send) or "").partition("Args:")[2].partition("Raises:")[0]
     names = [name for name in inspect.signature(MessageProducer.send).parameters if name != "self"]
+    assert [name for name in names if not re.search(rf"\b{name}\b[^:]*:", told)] == []
+
+
+@pytest.mark.parametrize("call", [Session.request, Admin.browse], ids=lambda call: str(call.__qualname__))
+def test_help_of_a_call_with_many_arguments_told_of_few(call: Callable[..., object]) -> None:
+    told = (inspect.getdoc(call) or "").partition("Args:")[2].partition("Raises:")[0]
+    names = [name for name in inspect.signature(call).parameters if name != "self"]
     assert [name for name in names if not re.search(rf"\b{name}\b[^:]*:", told)] == []
 
 
