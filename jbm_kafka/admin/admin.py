@@ -8,8 +8,10 @@ from jbm_kafka.admin.partition_admin import PartitionAdmin
 from jbm_kafka.admin.running_admin import RunningAdmin
 from jbm_kafka.core.inherited import with_inherited
 from jbm_kafka.jms.known_attributes import known_attributes, likely_names
+from jbm_kafka.jms.one_process import made_in_each_process
 
 
+@made_in_each_process("as Admin(…)")
 @known_attributes()
 @likely_names
 @with_inherited

@@ -10,6 +10,7 @@ from jbm_kafka.codec.scan import scan
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.one_process import made_in_each_process
 from jbm_kafka.ports.provider import Seen
 
 
@@ -25,6 +26,7 @@ class Wait(Enum):
     """It leaves as soon as somebody receives."""
 
 
+@made_in_each_process("by Admin(…).browse(…)")
 class QueueLook(Iterable[Message]):
     """The messages that are shown, in the order of receiving. One thread.
 

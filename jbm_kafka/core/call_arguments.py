@@ -60,6 +60,17 @@ def refuse_others(function: Callable[..., object], *more: object, **unknown: obj
     raise fault or InvalidTypeError(f"{function.__name__}() has other arguments than it knows")
 
 
+def check_maker(made: object, given: object, kind: type) -> None:
+    """Return when what an object is made with is of this kind, which only its maker has.
+
+    Raises:
+        InvalidTypeError: it is another: somebody makes one by hand, and is told what makes it.
+    """
+    if not isinstance(given, kind):
+        of = type(made)
+        raise InvalidTypeError(f"{of.__name__}() was called with {shown(given)}{_made_by(of)}", value=given)
+
+
 def _takes_all(member: Any) -> bool:
     try:
         parameters = inspect.signature(member).parameters.values()

@@ -108,6 +108,8 @@ class _Temporary(Destination):
     is_temporary = True
 
     def _name_fault(self) -> str | None:
+        if not isinstance(self.name, str):
+            return "only create_temporary_queue() and create_temporary_topic() make one"
         return None if self.name else "the name is empty"
 
     def kafka_topic(self, namespace: str = "") -> str:

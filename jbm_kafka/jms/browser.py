@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, get_args
 
-from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.core.call_arguments import check_maker, explained
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import parse_selector
@@ -43,6 +43,7 @@ class QueueBrowser:
     """
 
     def __init__(self, session: SessionCore, queue: Queue, *, selector: str | None, include: Include) -> None:
+        check_maker(self, session, SessionCore)
         check_include(include)
         if selector in INCLUDES:
             raise wrong_value("selector", selector, f"it is what is shown; give it by name, as include={selector!r}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.core.call_arguments import check_maker, explained
 from jbm_kafka.core.frozen import told_frozen
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.core.subscription import checked_client_id
@@ -62,6 +62,7 @@ class Connection:
     """
 
     def __init__(self, provider: Provider, defaults: ConnectionDefaults) -> None:
+        check_maker(self, defaults, ConnectionDefaults)
         self._core = ConnectionCore(provider, defaults)
         if defaults.client_id is not None:
             try:

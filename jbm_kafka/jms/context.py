@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Generic, Self, TypeVar, overload
 
 from jbm_kafka.codec.typed_values import Value
-from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.core.call_arguments import check_maker, explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.markers import UNSET, Unset
@@ -30,6 +30,7 @@ from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.send_reports import CompletionListener
 from jbm_kafka.jms.stream_message import StreamMessage
+from jbm_kafka.jms.transaction_block import Transaction
 
 T = TypeVar("T")
 
@@ -78,6 +79,7 @@ class ContextProducer:
     disable_message_timestamp = OfProducer[bool]("Send without the time of sending.")
 
     def __init__(self, producer: MessageProducer) -> None:
+        check_maker(self, producer, MessageProducer)
         self._producer = producer
         take_no_other(self)
 
@@ -169,6 +171,7 @@ class Context:
     """
 
     def __init__(self, connection: Connection, acknowledge_mode: AcknowledgeMode) -> None:
+        check_maker(self, connection, Connection)
         self._connection = connection
         try:
             self._session = connection.create_session(acknowledge_mode)
@@ -220,9 +223,12 @@ class Context:
         """True when it commits and rolls back."""
         return self._session.transacted
 
-    @contextmanager
-    def transaction(self) -> Iterator[Self]:
+    def transaction(self) -> AbstractContextManager[Self]:
         """See Session.transaction."""
+        return Transaction(self._transaction)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Self]:
         with self._session.transaction():
             yield self
 

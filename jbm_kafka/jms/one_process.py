@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Never, TypeVar
 
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.core.wrong_values import shown, wrong_value
+from jbm_kafka.core.wrong_values import shown, with_article, wrong_value
 
 T = TypeVar("T")
 
 
 def of_one_process(cls: type[T]) -> type[T]:
     """The class, whose objects refuse to be pickled or copied: behind one are threads and sockets of its process."""
+    return _kept_here(cls, "by a ConnectionFactory, which can be")
 
+
+def made_in_each_process(remedy: str) -> Callable[[type[T]], type[T]]:
+    """The same of what no factory makes; `remedy` says how it is made in the child process."""
+    return lambda cls: _kept_here(cls, remedy)
+
+
+def _kept_here(cls: type[T], remedy: str) -> type[T]:
     def refuse_pickle(self: object) -> Never:
         raise IllegalStateError(
-            f"a {type(self).__name__} cannot be pickled: it belongs to this process; make it in the child process, by "
-            f"a ConnectionFactory, which can be"
+            f"{with_article(type(self))} cannot be pickled: it belongs to this process; make it in the child process, "
+            f"{remedy}"
         )
 
     def refuse_copy(self: object, _: object = None) -> Never:
-        raise IllegalStateError(f"a {type(self).__name__} cannot be copied; make another one")
+        raise IllegalStateError(f"{with_article(type(self))} cannot be copied; make another one")
 
     # By their names: it is also for compiled classes, which take no decorator.
     setattr(cls, "__reduce__", refuse_pickle)  # noqa: B010

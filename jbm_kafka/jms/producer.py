@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.core.call_arguments import check_maker, explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
@@ -89,6 +89,7 @@ class MessageProducer:
     """True: its messages do not tell when they were sent."""
 
     def __init__(self, session: SessionCore, destination: Destination | None) -> None:
+        check_maker(self, session, SessionCore)
         self._session = session
         self._destination = destination
         self._has_closed = False

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import get_ident
 from types import TracebackType
 from typing import Self
 
 from jbm_kafka.codec.typed_values import Value
-from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.core.call_arguments import check_maker, explained
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.markers import UNSET, Unset
@@ -40,7 +40,7 @@ from jbm_kafka.jms.session_ends import close_sessions
 from jbm_kafka.jms.strategies import strategy_for, with_triggers
 from jbm_kafka.jms.stream_message import StreamMessage
 from jbm_kafka.jms.subscribing import durable, lasting, private, shared
-from jbm_kafka.jms.transaction_block import TransactionBlock
+from jbm_kafka.jms.transaction_block import Transaction, TransactionBlock
 
 SENDS_MAX = 1_000_000
 """Messages in a group of sends: each is kept until it is confirmed."""
@@ -71,6 +71,7 @@ class Session:
     """
 
     def __init__(self, connection: ConnectionCore, mode: AcknowledgeMode) -> None:
+        check_maker(self, connection, ConnectionCore)
         self._core = SessionCore(connection, mode)
         self._strategy: AcknowledgeStrategy = strategy_for(self._core)
         self._listening = Listening(self._core, self._strategy)
@@ -360,17 +361,20 @@ class Session:
             self._connection.completions.wait_before("rollback()")
             self._strategy.rollback()
 
-    @contextmanager
-    def transaction(self) -> Iterator[Self]:
-        """Commits at the end of the block, rolls back on an exception, which comes out whatever the rollback does.
+    def transaction(self) -> AbstractContextManager[Self]:
+        """For `with`: commits at the end of the block, rolls back on an exception, which comes out whatever that does.
 
         A session has one transaction: what it received and sent before the block, since its last commit or rollback, is
-        part of it, and is committed or rolled back with it.
+        part of it, and is committed or rolled back with it. What this returns may be entered again, after its end.
 
         Raises:
             IllegalStateError: on entering: the session is closed, or not transacted.
             TransactionInProgressError: on entering: it is inside another such block.
         """
+        return Transaction(self._transaction)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Self]:
         self._core.check_open()
         if not self.transacted:
             raise not_of_mode("transaction", self.acknowledge_mode, AcknowledgeMode.TRANSACTED)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from types import TracebackType
+from typing import Protocol, TypeVar
 
 from jbm_kafka.core.jms_errors import TransactionInProgressError
+from jbm_kafka.jms.one_process import of_one_process
+
+T_co = TypeVar("T_co", covariant=True)
 
 
 class Transacted(Protocol):
@@ -14,6 +18,30 @@ class Transacted(Protocol):
 
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
+
+
+@of_one_process
+class Transaction(AbstractContextManager[T_co], ContextDecorator):
+    """What `session.transaction()` gives: each `with` of it is a block of its own, one after the other."""
+
+    def __init__(self, begin: Callable[[], AbstractContextManager[T_co]]) -> None:
+        self._begin = begin
+        self._entered: AbstractContextManager[T_co] | None = None
+
+    def __enter__(self) -> T_co:
+        begun = self._begin()
+        given = begun.__enter__()  # raises inside another block, whose end is still to come
+        self._entered = begun
+        return given
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        entered, self._entered = self._entered, None
+        return None if entered is None else entered.__exit__(kind, error, trace)
+
+    def __repr__(self) -> str:
+        return f"<Transaction {'not entered' if self._entered is None else 'entered'}: for `with`>"
 
 
 class TransactionBlock:

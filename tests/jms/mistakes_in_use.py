@@ -1,6 +1,19 @@
 """Mistakes in what is done with the objects: the row, the class and the text of each."""
 
-from jbm_kafka import BytesMessage, Queue, Session, TextMessage, errors
+from jbm_kafka import (
+    AcknowledgeMode,
+    BytesMessage,
+    Connection,
+    Context,
+    ContextProducer,
+    MessageProducer,
+    Queue,
+    QueueBrowser,
+    Session,
+    TemporaryQueue,
+    TextMessage,
+    errors,
+)
 from jbm_kafka.admin import Admin
 from jbm_kafka.core.wrong_values import UTF8_REMEDY
 from jbm_kafka.testing.memory_world import MemoryWorld
@@ -27,6 +40,20 @@ SENDS: Mistakes = [
      "destination is 'nobody': it is a Queue, not its name; use Queue('nobody'). And request() needs 'timeout'"),
     (new(Session), errors.InvalidTypeError,
      "Session() needs 'connection' and 'mode'; it is made by connection.create_session()"),
+    (new(Session, 5, AcknowledgeMode.AUTO), errors.InvalidTypeError,
+     "Session() was called with 5; it is made by connection.create_session()"),
+    (new(Connection, 5, 6), errors.InvalidTypeError,
+     "Connection() was called with 6; it is made by factory.create_connection()"),
+    (new(Context, 5, AcknowledgeMode.AUTO), errors.InvalidTypeError,
+     "Context() was called with 5; it is made by factory.create_context()"),
+    (new(MessageProducer, 5, QUEUE), errors.InvalidTypeError,
+     "MessageProducer() was called with 5; it is made by session.create_producer()"),
+    (new(ContextProducer, 5), errors.InvalidTypeError,
+     "ContextProducer() was called with 5; it is made by context.create_producer()"),
+    (new(QueueBrowser, 5, QUEUE, selector=None, include="all"), errors.InvalidTypeError,
+     "QueueBrowser() was called with 5; it is made by session.create_browser()"),
+    (new(TemporaryQueue, 5), errors.InvalidDestinationError,
+     "temporary-queue 5: only create_temporary_queue() and create_temporary_topic() make one"),
     (call("producer", "send", "a\ud800"), errors.MessageFormatError,
      "body: '\\ud800' at position 1 has no UTF-8 form: " + UTF8_REMEDY + ", or send bytes"),
     (call("producer", "send", "b", partition=3), errors.InvalidTypeError,

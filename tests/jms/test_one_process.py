@@ -4,13 +4,15 @@ import copy
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from jbm_kafka import SYSTEM_GENERATED, AddressSettings, ConnectionFactory, Queue, errors
+from jbm_kafka import SYSTEM_GENERATED, AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, errors
+from jbm_kafka.admin import Admin
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.one_process import check_pickled
 from tests.jms.spawned import work_in_child
@@ -52,6 +54,7 @@ def test_a_factory_with_a_function_that_cannot_be_pickled_says_which() -> None:
     [
         ("Connection", lambda connection: connection),
         ("Session", Connection.create_session),
+        ("Transaction", lambda connection: connection.create_session(AcknowledgeMode.TRANSACTED).transaction()),
         ("MessageConsumer", lambda connection: connection.create_session().create_consumer(ORDERS)),
         ("MessageProducer", lambda connection: connection.create_session().create_producer(ORDERS)),
         ("QueueBrowser", lambda connection: connection.create_session().create_browser(ORDERS)),
@@ -72,6 +75,18 @@ def test_a_context_names_itself_too() -> None:
         for each in (jms, jms.create_producer()):
             with pytest.raises(errors.IllegalStateError, match=f"^a {type(each).__name__} cannot be pickled"):
                 pickle.dumps(each)
+
+
+def test_an_admin_and_what_it_shows_named_a_lock_or_a_generator() -> None:
+    with Admin("memory://pickled") as admin:
+        for each, how in ((admin, "as Admin(…)"), (admin.browse(ORDERS), "by Admin(…).browse(…)")):
+            told = "it belongs to this process; make it in the child process, " + re.escape(how)
+            with pytest.raises(
+                errors.IllegalStateError, match=rf"^an? {type(each).__name__} cannot be pickled: {told}$"
+            ):
+                pickle.dumps(each)
+            with pytest.raises(errors.IllegalStateError, match=r"cannot be copied; make another one$"):
+                copy.copy(each)
 
 
 def in_a_fork(work: Callable[[], int]) -> int:

@@ -137,6 +137,29 @@ def test_the_transaction_block_commits_or_rolls_back(
     assert left(connection, orders) == ["kept"]
 
 
+def test_a_transaction_block_that_was_entered_again_told_of_an_attribute_args(
+    connection: Connection, session: Session, transacted: Session, orders: Queue
+) -> None:
+    again = transacted.transaction()
+
+    def nest() -> None:
+        with again:
+            send(transacted, orders, "never")
+            with again:
+                send(transacted, orders, "never either")
+
+    for name in ("a", "b"):
+        with again as entered:
+            assert entered is transacted
+            send(transacted, orders, name)
+    with pytest.raises(errors.TransactionInProgressError, match=r"^transaction\(\) inside transaction\(\): a session"):
+        nest()
+    with again:
+        send(transacted, orders, "c")
+    assert repr(again) == "<Transaction not entered: for `with`>"
+    assert left(connection, orders) == ["a", "b", "c"]
+
+
 def test_closing_rolls_back(connection: Connection, session: Session, orders: Queue) -> None:
     """Of UNIT-7: receives come again, uncommitted sends vanish."""
     send(session, orders, "a")
