@@ -9,10 +9,10 @@ from typing import Any
 from jbm_kafka.admin import reasons
 from jbm_kafka.admin.explained_receivers import process_of
 from jbm_kafka.admin.explanation import Reason
+from jbm_kafka.core.partition_names import named
 from jbm_kafka.core.process_names import named_process
 from jbm_kafka.core.standing import Rule
 from jbm_kafka.ports import GroupMember
-from jbm_kafka.sidecar.partition_lines import named
 
 NAMES_MAX = 5
 """So many members are named in one sentence."""

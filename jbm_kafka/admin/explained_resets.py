@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from jbm_kafka.admin.explanation import Reason
+from jbm_kafka.core.partition_names import named
 from jbm_kafka.core.standing import Rule
 from jbm_kafka.core.start_position import Reset
 from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.partition_lines import named
 from jbm_kafka.store.recovery import RecoveredChannel
 
 

@@ -86,9 +86,10 @@ class Reset:
     @property
     def effect(self) -> str:
         """That, and how it is undone, for people."""
-        found = []
         if self.before is None:
-            return "" if self.skipped is None else f"What lies before, from {self.skipped.first} on, is not delivered"
+            assert self.skipped is not None, self
+            return f"What lies before, from {self.skipped.first} on, is not delivered"
+        found = []
         if self.skipped is not None:
             found.append(
                 f"What was not settled from {self.skipped.first} to {self.skipped.last} is not delivered any more"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from jbm_kafka.core.partition_names import named
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.partition_lines import named
 
 log = logging.getLogger("jbm_kafka.partitions")
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from jbm_kafka.core.bursts import Bursts
-from jbm_kafka.sidecar.account import ranges_of
+from jbm_kafka.core.partition_names import named
 
 log = logging.getLogger("jbm_kafka.partitions")
 
@@ -79,14 +79,6 @@ class FenceLines:
             )
         if self._bursts.note(group, now_ms):
             log.info("group %s refused a checkpoint of this process, which is tried again: %s", group, error)
-
-
-def named(partitions: Sequence[int]) -> str:
-    """`partition 3`, `partitions 0-3, 7`."""
-    runs = [
-        str(run.first) if run.first == run.last else f"{run.first}-{run.last}" for run in ranges_of(sorted(partitions))
-    ]
-    return f"{_word(len(partitions))} {', '.join(runs)}"
 
 
 def _word(count: int) -> str:

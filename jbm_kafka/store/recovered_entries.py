@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pyroaring import BitMap
@@ -16,6 +16,7 @@ from jbm_kafka.core.entries import (
     Entry,
     Held,
     HeldGone,
+    OffsetRange,
     Position,
     Settled,
 )
@@ -90,6 +91,18 @@ def end_of(entry: Entry) -> int:
             return max((row.offset + 1 for row in rows or ()), default=0)
         case HeldGone() | Position():
             return 0
+
+
+def unsettled_within(entries: Iterable[Entry], offsets: OffsetRange) -> int:
+    """How many of the offsets no entry tells to be settled; Kafka's own records, which are no messages, among them."""
+    count = offsets.last - offsets.first + 1
+    for entry in entries:
+        if isinstance(entry, Settled) and entry.bitmap is not None:
+            base = entry.block << BLOCK_BITS
+            first, end = max(offsets.first - base, 0), min(offsets.last + 1 - base, BLOCK_OFFSETS)
+            if first < end:
+                count -= BitMap.deserialize(entry.bitmap).range_cardinality(first, end)
+    return count
 
 
 _ORDER = (Position, Settled, Attempted, Held, HeldGone, Duplicates)

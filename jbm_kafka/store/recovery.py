@@ -14,10 +14,18 @@ from dataclasses import dataclass, replace
 
 from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
 from jbm_kafka.core.entries import Duplicates, Entry, OffsetRange
+from jbm_kafka.core.partition_names import named
 from jbm_kafka.core.start_position import Facts, Reset, Start, StartReason, decide_start, is_disputed, reset_of
 from jbm_kafka.ports import CommittedOffset, Journal, KafkaAdmin, LogReader
 from jbm_kafka.store.changelog_reader import ChangelogContents, ChangelogScope, read_changelogs
-from jbm_kafka.store.recovered_entries import DecodedChangelog, cut_entry, decode_values, end_of, entry_order
+from jbm_kafka.store.recovered_entries import (
+    DecodedChangelog,
+    cut_entry,
+    decode_values,
+    end_of,
+    entry_order,
+    unsettled_within,
+)
 
 log = logging.getLogger(__name__)
 
@@ -154,10 +162,9 @@ def recover_channels(
         for p in partitions
     }
     made_anew = [each for each in recovered.values() if each.reason is StartReason.TOPIC_RECREATED]
-    if delivered_below is not None:  # it was told already
-        _log_made_anew(scope, made_anew, logging.DEBUG)
-    else:
-        _log_made_anew(scope, made_anew, logging.INFO if is_look else logging.WARNING)
+    level = logging.INFO if is_look else logging.WARNING
+    _log_made_anew(scope, made_anew, level if delivered_below is None else logging.DEBUG)  # else it was told already
+    _log_deleted(scope, {p: _deleted(recovered[p], found[p]) for p in partitions}, recovered)
     return recovered
 
 
@@ -203,7 +210,7 @@ def _recovered(
         if start.reason is StartReason.OPERATOR_RESET:
             _log_reset(scope, partition, reset, cause, is_look=is_look)
         else:
-            _log_decision(scope, partition, found, start, cause, gone=_skipped(facts, start), is_look=is_look)
+            _log_decision(scope, partition, found, facts, start, cause, is_look=is_look)
     return RecoveredChannel(
         partition=partition,
         entries=(position, *sorted(kept.values(), key=entry_order)),
@@ -282,29 +289,19 @@ def _log_decision(
     scope: ChangelogScope,
     partition: int,
     found: _Found,
+    facts: Facts,
     start: Start,
     cause: str,
     *,
-    gone: OffsetRange | None,
     is_look: bool,
 ) -> None:
-    """One line, as loud as it matters. `gone`: what lies between where it was and where it begins."""
+    """One line, as loud as it matters."""
     is_quiet = start.reason in _QUIET and not found.is_disputed
     # Of a changelog that was deleted beside a worker: each partition's is there again with its next checkpoint.
     is_looked_up = is_look and start.reason is StartReason.COMMITTED_OFFSET
-    if start.reason in _TOLD_ELSEWHERE or is_quiet or is_looked_up:
+    is_cut = start.reason is StartReason.LOG_BOUNDS and _skipped(facts, start) is not None  # told of all in one line
+    if start.reason in _TOLD_ELSEWHERE or is_quiet or is_looked_up or is_cut:
         log.debug("%s %s[%d] %s", scope.group, scope.topic, partition, cause)
-    elif start.reason is StartReason.LOG_BOUNDS and gone is not None:
-        log.warning(
-            "%s %s[%d] the topic lost offsets %d to %d, and what of them nobody had settled is gone (retention, or "
-            "deleted by others); set retention.ms=-1 on it to keep messages until they are settled. It %s",
-            scope.group,
-            scope.topic,
-            partition,
-            gone.first,
-            gone.last,
-            cause,
-        )
     else:
         log.warning(
             "%s %s[%d] %s; to begin elsewhere stop the group and reset its offset with Kafka's tools",
@@ -351,6 +348,32 @@ def _log_made_anew(scope: ChangelogScope, channels: Sequence[RecoveredChannel], 
         first.partition,
         first.cause,
         f"; so do {len(channels) - 1} more of its partitions" if len(channels) > 1 else "",
+    )
+
+
+def _deleted(channel: RecoveredChannel, found: _Found) -> int:
+    """How many offsets the log lost before they were settled; what a closed channel lost is told when it opens."""
+    is_cut = channel.reason is StartReason.LOG_BOUNDS and not channel.closed_because
+    return unsettled_within(found.decoded.others.values(), channel.skipped) if is_cut and channel.skipped else 0
+
+
+def _log_deleted(scope: ChangelogScope, counts: Mapping[int, int], channels: Mapping[int, RecoveredChannel]) -> None:
+    """One line, however many partitions lost messages: retention takes them from all of them at once."""
+    lost = {partition: count for partition, count in counts.items() if count}
+    if not lost:
+        return
+    total = sum(lost.values())
+    where = named(lost)
+    gone = channels[next(iter(lost))].skipped
+    if len(lost) == 1 and gone is not None:
+        where += f", offset {gone.first}" if gone.first == gone.last else f", offsets {gone.first} to {gone.last}"
+    log.warning(
+        "%s: retention, or somebody, deleted %s that group %s had not settled (%s), and what is left goes on; set "
+        "retention.ms=-1 on the topic to keep messages until they are settled",
+        scope.topic,
+        "1 message" if total == 1 else f"up to {total} messages",
+        scope.group,
+        where,
     )
 
 

@@ -18,7 +18,7 @@ from jbm_kafka.ports import GroupFenced, TopicDescription, Unreachable
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.connection_lines import EndLines
 from jbm_kafka.sidecar.missing_topics import MissingTopics
-from jbm_kafka.sidecar.partition_lines import FenceLines, log_revoked, named
+from jbm_kafka.sidecar.partition_lines import FenceLines, log_revoked
 from jbm_kafka.sidecar.topic_watch import PATIENCE_S, PROBE_S, TopicWatch
 from jbm_kafka.sidecar.topics import Topics
 from tests.house.sources import ROOT
@@ -335,14 +335,6 @@ def test_a_checkpoint_refused_in_a_rebalance_is_no_warning_and_many_in_a_row_are
     [(first, _), (second, text)] = lines(caplog, PARTITIONS)
     assert (first, second) == ("INFO", "WARNING")
     assert text.startswith("group jbm.queue.orders refused 49 more checkpoints of this process within 5.0 s")
-
-
-@pytest.mark.parametrize(
-    ("partitions", "text"),
-    [([3], "partition 3"), ([0, 1, 2, 3, 7], "partitions 0-3, 7"), ([5, 4], "partitions 4-5")],
-)
-def test_partitions_are_named_shortly(partitions: list[int], text: str) -> None:
-    assert named(partitions) == text
 
 
 def test_a_topic_that_is_gone_while_somebody_receives_from_it_is_told_once_and_once_that_it_is_back(

@@ -129,9 +129,29 @@ def test_below_a_deleted_start_nothing_is_waited_for(caplog: pytest.LogCaptureFi
     assert found.start_position == 70_000
     assert found.entries[1:] == (settled(1, 70_000), held(70_001))
     assert found.skipped == OffsetRange(10, 69_999)
+    assert caplog.messages == [
+        f"{TOPIC}: retention, or somebody, deleted up to 69989 messages that group {GROUP} had not settled (partition "
+        "0, offsets 10 to 69999), and what is left goes on; set retention.ms=-1 on the topic to keep messages until "
+        "they are settled"
+    ]
+
+
+def test_of_retention_each_partition_had_a_long_line(caplog: pytest.LogCaptureFixture) -> None:
+    """Of sixteen that said the same nobody saw how much was gone. What was settled is not counted."""
+    world = World()
+    world.checkpoint(10, settled(0, 12, 15))
+    world.checkpoint(100, partition=1)
+    world.kafka.topics[TOPIC].begins[:] = [20, 150]
+    world.recover(partitions=(1, 0))
     [line] = caplog.messages
-    assert f"{TOPIC}[0] the topic lost offsets 10 to 69999, and what of them nobody had settled is gone" in line
-    assert "Kafka's tools" not in line
+    assert (
+        f"deleted up to 58 messages that group {GROUP} had not settled (partitions 0-1), and what is left goes on"
+        in line
+    )
+    caplog.clear()
+    world.kafka.topics[TOPIC].begins[:] = [11, 0]
+    world.recover(partitions=(1, 0))
+    assert f"deleted 1 message that group {GROUP} had not settled (partition 0, offset 10), and" in caplog.text
 
 
 def test_nothing_counts_as_skipped_when_all_of_it_is_delivered() -> None:
