@@ -14,7 +14,12 @@ from jbm_kafka.core.jms_errors import IllegalStateError
 
 
 class MessageState(Enum):
-    """Where a message known to a channel stands."""
+    """Where a message known to a channel stands; of a browser's message `message.state`.
+
+    NEW: held, and no receiver has it.
+    DELIVERED: a receiver has it in hand; it may come back.
+    NOT_COMMITTED: sent in a transaction that has not committed; no browser shows it.
+    """
 
     NOT_COMMITTED = "not_committed"
     """Sent in a transaction that has not committed. No receiver and no browser may see it."""

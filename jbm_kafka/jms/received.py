@@ -29,7 +29,12 @@ class KafkaRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KafkaView:
-    """The record under a received message, `message.kafka`."""
+    """The record under a received message, `message.kafka`.
+
+    topic, partition, offset: where it is; the latter two are counted from 0.
+    key: bytes that stand for the unit of order; None: it was sent without one.
+    headers: pairs of a name and bytes, as they are in the log, in their order.
+    """
 
     topic: str
     """The Kafka topic."""

@@ -14,7 +14,7 @@ from jbm_kafka.jms.send_order import SendOrder
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.wake_up import WakeUp
 
-CompletionListener = Callable[[Message, Exception | None], object]
+CompletionListener = Callable[[Message, JMSError | None], object]
 """Called with a message that was sent and the error of its send, None when Kafka has it."""
 SendError = Callable[[KafkaClientError, Destination], JMSError]
 """Says to the caller of a send what it failed with."""
@@ -63,7 +63,7 @@ class CallbackReport:
         self.message = message
         self.listener = listener
         self.is_reported = False
-        self.error: Exception | None = None
+        self.error: JMSError | None = None
         self._wake = wake
         self._order = order
         self._as_told = as_told

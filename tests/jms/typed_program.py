@@ -78,7 +78,7 @@ def on_jms_error(error: errors.JMSError) -> None:
     print(error.values)
 
 
-def on_sent(message: Message, error: Exception | None) -> None:
+def on_sent(message: Message, error: errors.JMSError | None) -> None:
     print(message.message_id, error)
 
 
