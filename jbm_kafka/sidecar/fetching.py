@@ -18,6 +18,7 @@ from jbm_kafka.sidecar import config as numbers
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.intake import references_by_partition, without_others
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
+from jbm_kafka.sidecar.rest import Rest
 from jbm_kafka.sidecar.unit_routes import UnitRoutes
 
 
@@ -34,6 +35,7 @@ class Fetching:
         self._routes = routes
         self._repeated = repeated
         self._breaks = 0
+        self.rest = Rest(data)
 
     def ahead(self) -> int:
         """How many messages are read and, as far as is known without looking at their units, may be handed over.
@@ -42,17 +44,6 @@ class Fetching:
         """
         channels, wanted = self._data.channels.values(), self._data.wanted()
         return sum(len(channel.state.arrivals) + channel.state.gates.free_for(wanted) for channel in channels)
-
-    def waits_beside(self) -> bool:
-        """Nobody waits for a message, and somebody may soon ask for something else: a commit, or to be told that his
-        acknowledgement is recorded. In the consumer the group worker would hear that `BUSY_POLL_S` late."""
-        data = self._data
-        if not data.is_settled:
-            return False  # what must come soon is the group's answer
-        for link in data.links.values():
-            if link.demand.is_waiting and link.demand.credit > 0:
-                return False
-        return any(channel.needs_checkpoint or not channel.holds_nothing for channel in data.channels.values())
 
     def fetch(self, consumer: GroupConsumer, *, ahead: int, rest_s: float) -> bool:
         """Read on; True when something came. It waits for that only while nothing is `ahead`, and at most `rest_s`.
@@ -76,11 +67,6 @@ class Fetching:
             self._note_break()
         self._take_in(records)
         return bool(records)
-
-    def rest_s(self, *, has_unmet_credit: bool) -> float:
-        """How long the owner thread may wait when there is nothing to do; `has_unmet_credit`: a receiver wants more."""
-        busy = has_unmet_credit or any(not channel.holds_nothing for channel in self._data.channels.values())
-        return numbers.BUSY_POLL_S if busy else numbers.IDLE_POLL_S
 
     def _take_in(self, records: Sequence[KafkaRecord]) -> None:
         clock = self._data.clock

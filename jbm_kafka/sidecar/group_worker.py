@@ -1,7 +1,7 @@
 """A group worker: one channel group's owner thread. It alone touches the group's Kafka consumer and its channels.
 
 Everybody else enqueues: sessions through their links, the checkpointer through `post`. The thread looks at its queues
-every few milliseconds while anybody is active; how it waits meanwhile: fetching.py.
+every few milliseconds while anybody is active; how it waits meanwhile: rest.py.
 """
 
 from __future__ import annotations

@@ -91,12 +91,16 @@ class OwnedChannel:
         """No session has anything of it in hand."""
         return not any(self.state.in_hand.values())
 
+    @property
+    def next_at_ms(self) -> int:
+        """When the next delay ends, or something is to be fetched from the held store; wall clock."""
+        timers, on_shelf = self.state.gates.timers, self.state.shelf.next_at_ms
+        return min(timers[0][0], on_shelf) if timers else on_shelf
+
     def pass_time(self, now_ms: int, set_back_ms: int) -> None:
         """Let delays end; `set_back_ms` as in `SlewedClock`."""
         state = self.state
-        timers = state.gates.timers
-        is_due = (timers and timers[0][0] <= now_ms) or state.shelf.next_at_ms <= now_ms
-        if is_due or state.set_back_ms != set_back_ms or state.time_ms == 0:
+        if self.next_at_ms <= now_ms or state.set_back_ms != set_back_ms or state.time_ms == 0:
             state.apply(TimePassed(now_ms, set_back_ms))
 
     def begin_release(self) -> None:

@@ -68,17 +68,22 @@ class Turn:
 
     def once(self, consumer: GroupConsumer) -> Wait:
         """Once around: fetch, settle, hand over, keep within memory, ask for a checkpoint. Returns how to go on."""
-        self._data.mailbox.signal.clear()
+        signal = self._data.mailbox.signal
+        if signal.is_set():
+            self.fetching.rest.note_active()
+            signal.clear()
         self.pump()  # first, so that what is read takes the memory of what is settled, still in the processor's cache
         ahead = self.fetching.ahead()
-        is_beside = not ahead and self.fetching.waits_beside()
-        has_fetched = self._fetch(consumer, ahead, 0 if is_beside else self._rest_s)
+        is_beside = not ahead and self.fetching.rest.is_beside()
+        has_fetched = self._fetch(consumer, ahead, 0 if is_beside else self._rest_s(is_beside=False))
         self.pump()
         self.serve(consumer)
+        if has_fetched or self.dispatch.has_delivered:
+            self.fetching.rest.note_active()
         # Asleep in the consumer it would hear nobody, and a fast receiver asks every few milliseconds.
         is_satisfied = self.dispatch.has_delivered and not self._data.credit()
         may_wait = is_satisfied or ((ahead or is_beside) and not has_fetched)
-        return Wait(self._rest_s, self._data.mailbox.signal) if may_wait else GO_ON
+        return Wait(self._rest_s(is_beside=is_beside), signal) if may_wait else GO_ON
 
     def pump(self) -> None:
         """Carry out what others enqueued: commands, acknowledgements, dispositions."""
@@ -121,9 +126,8 @@ class Turn:
             self._assignment.notify_unreadable(error.partition, str(error))
             return False
 
-    @property
-    def _rest_s(self) -> float:
-        return self.fetching.rest_s(has_unmet_credit=self.dispatch.has_unmet_credit)
+    def _rest_s(self, *, is_beside: bool) -> float:
+        return self.fetching.rest.seconds(has_unmet_credit=self.dispatch.has_unmet_credit, is_beside=is_beside)
 
     def serve(self, consumer: GroupConsumer) -> None:
         """What a turn does with what was read and settled."""

@@ -38,7 +38,7 @@ SEEDS = {
 LONG_SEEDS = 60
 RARE = {
     "a_client_id_that_was_let_go_stays": 13,
-    "a_later_portion_passes_what_stayed": 29,
+    "a_later_portion_passes_what_stayed": 30,
     "who_comes_back_without_partitions_does_not_look": 18,
     "who_comes_back_sees_only_who_is_recorded": 34,
     "what_is_acknowledged_on_arrival_is_handed_over": 38,
