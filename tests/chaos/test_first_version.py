@@ -4,13 +4,15 @@ The first version's code lies packed beside the other things that must stay read
 """
 
 import tarfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.chaos_checks import what_is_wrong
 from tests.support.chaos_crew import ROOT, Crew
-from tests.support.chaos_journal import DONE
+from tests.support.chaos_journal import DONE, GOT, Step
 from tests.support.chaos_run import Run
 
 PACKED = ROOT / "tests" / "golden" / "first_version.tar.xz"
@@ -29,8 +31,9 @@ def test_workers_of_the_first_version_are_replaced_by_new_ones_and_back(
 ) -> None:
     """UNIT-1, UNIT-2, REDELIVER-3, REDELIVER-5: each reads the changelog and the state folder that the other wrote."""
     run = Run.prepare(
-        bootstrap, queue_name, tmp_path / "crew", units=30, each=40, seed=41, poison=12, work_ms=(20.0, 40.0)
-    )
+        bootstrap, queue_name, tmp_path / "crew", units=30, each=40, seed=41, poison=12,
+        work_ms=(20.0, 40.0), max_attempts=8, delay_ms=2_000,
+    )  # fmt: skip
     with Crew(run.task, seed=run.seed) as crew:
         crew.code = first_version
         crew.hire_ready(2)
@@ -51,4 +54,15 @@ def test_workers_of_the_first_version_are_replaced_by_new_ones_and_back(
     of_first = {name for name in worked if f"that of {first_version}" in (run.folder / f"{name}.log").read_text()}
     assert of_first == {"w1", "w2", "w5"}, run.explain("of the first version")
     assert worked >= {"w3", "w4"}, run.explain("of this one")
-    run.assert_right(what_is_wrong(evidence))
+    run.assert_right([*what_is_wrong(evidence), *fallen(evidence.steps)])
+
+
+def fallen(steps: Sequence[Step]) -> Iterator[str]:
+    """REDELIVER-1: an owner goes on counting where the one before was. He may not know of the last one."""
+    highest: defaultdict[tuple[str, int], int] = defaultdict(int)
+    for step in steps:
+        if step.kind == GOT:
+            count, before = step.delivery_count, highest[step.message]
+            if count < before - 1:
+                yield f"{step.worker} got {step.message} with count {count}, after {before}"
+            highest[step.message] = max(before, count)
