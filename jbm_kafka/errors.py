@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.jms_errors import (
+    ConnectionFailedError,
     IllegalStateError,
     InvalidClientIDError,
     InvalidDestinationError,
@@ -33,6 +34,7 @@ from jbm_kafka.core.jms_errors import (
 )
 
 __all__ = [
+    "ConnectionFailedError",
     "IllegalStateError",
     "InvalidClientIDError",
     "InvalidDestinationError",

@@ -13,13 +13,13 @@ from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.render import printable
 from jbm_kafka.core.addresses import address_fault
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, RESERVED_PREFIX, Queue, Topic
-from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, JMSSecurityError
+from jbm_kafka.core.jms_errors import ConnectionFailedError, InvalidDestinationError, JMSError, JMSSecurityError
 from jbm_kafka.devbroker.probe import anybody_listens, unknown_hosts
 from jbm_kafka.devbroker.running import running_brokers
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import AccessRefused, KafkaClientError, Unreachable
+from jbm_kafka.ports import AccessRefused, KafkaClientError, NobodyAnswers
 from jbm_kafka.sidecar.topics import NOT_MADE
 
 Kind = TypeVar("Kind", Queue, Topic)
@@ -105,7 +105,7 @@ def admin_of(cluster: Cluster) -> Admin:
     """An Admin, once a broker has answered and let us in; else a client would wait long and say less.
 
     Raises:
-        JMSError: nobody answers.
+        ConnectionFailedError: nobody answers.
         JMSSecurityError: a broker is there and does not let us in.
     """
     contact(cluster)
@@ -159,14 +159,14 @@ def contact(cluster: Cluster, *, remedy: str = "") -> None:
     """Return when a broker has answered and let us in; `remedy` is what to do when none answers.
 
     Raises:
-        JMSError: nobody answers.
+        ConnectionFailedError: nobody answers.
         JMSSecurityError: a broker is there and does not let us in.
     """
     try:
         if not anybody_listens(cluster.bootstrap):
             unknown = unknown_hosts(cluster.bootstrap)
             why = f": the name {' and '.join(unknown)} is unknown here" if unknown else ""
-            raise Unreachable(f"no Kafka answers at {cluster.bootstrap}{why}")
+            raise NobodyAnswers(f"no Kafka answers at {cluster.bootstrap}{why}", bootstrap=cluster.bootstrap)
         with closing(ConfluentKafka(cluster.bootstrap, cluster.kafka).admin()) as admin:
             admin.cluster_id()
     except AccessRefused as error:
@@ -177,4 +177,5 @@ def contact(cluster: Cluster, *, remedy: str = "") -> None:
         if others:
             run = f"{'another' if len(others) == 1 else 'others'} of this machine, with data elsewhere, run"
             remedy = f"{remedy}; {run}{'s' if len(others) == 1 else ''} at {' and '.join(others)}"
-        raise JMSError(f"{error}; {remedy}", bootstrap=cluster.bootstrap) from None
+        kind = ConnectionFailedError if isinstance(error, NobodyAnswers) else JMSError
+        raise kind(f"{error}; {remedy}", bootstrap=cluster.bootstrap) from None

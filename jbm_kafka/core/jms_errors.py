@@ -143,6 +143,12 @@ class JMSSecurityError(JMSError):
     """Authentication or authorisation was refused."""
 
 
+class ConnectionFailedError(JMSError, ConnectionError):
+    """Nobody answers at Kafka's address, or nobody answers any more: an outage, or a wrong address."""
+
+    bootstrap = Told[str]("The address of Kafka, as it was given.")
+
+
 class TransactionInProgressError(JMSError):
     """The call is not allowed while the session's transaction runs."""
 

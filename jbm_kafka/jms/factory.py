@@ -137,7 +137,8 @@ class ConnectionFactory:
         """A connection, stopped.
 
         Raises:
-            JMSError: the cluster cannot be reached, or the state folder not used.
+            ConnectionFailedError: nobody answers at the cluster's address.
+            JMSError: the state folder cannot be used.
             InvalidSettingError: a connection that this one would share the sidecar of was made with other `kafka`, or
                 with another value of a setting that this factory was given.
         """

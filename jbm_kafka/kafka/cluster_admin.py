@@ -38,10 +38,10 @@ from jbm_kafka.ports import (
     GroupKind,
     GroupMember,
     KafkaClientError,
+    NobodyAnswers,
     PositionOutOfRange,
     TopicDescription,
     UnknownTopic,
-    Unreachable,
 )
 
 _ASKED_TOPIC = "__consumer_offsets"
@@ -406,9 +406,9 @@ class ConfluentAdmin:
 
         try:
             return self._questions.ask("describe the cluster", question)
-        except Unreachable:
+        except NobodyAnswers:
             if (told := contact.silent_listeners) is not None:
-                raise Unreachable(told) from None
+                raise NobodyAnswers(told, bootstrap=self._bootstrap) from None
             raise
 
     def close(self) -> None:

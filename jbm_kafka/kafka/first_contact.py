@@ -16,7 +16,7 @@ from typing import TypeVar
 from jbm_kafka.kafka.connection_faults import IN_KAFKA, ConnectionFaults
 from jbm_kafka.kafka.host_names import ADVERTISED_REMEDY, BOOTSTRAP_REMEDY, looked_up, unknown_hosts
 from jbm_kafka.kafka.spoken_protocol import speaks_plain_kafka, speaks_tls
-from jbm_kafka.ports import AccessRefused, Unreachable
+from jbm_kafka.ports import AccessRefused, NobodyAnswers
 
 _T = TypeVar("_T")
 _LOOK_S = 0.05
@@ -51,7 +51,7 @@ class FirstContact:
         Raises:
             AccessRefused: a broker is there and does not let us in, or only with TLS, or only without.
             KafkaClientError: who is there speaks neither.
-            Unreachable: nobody is at any address.
+            NobodyAnswers: nobody is at any address.
         """
         answer: Future[_T] = Future()
 
@@ -98,19 +98,21 @@ class FirstContact:
 
 
 def check_brokers(hosts: Collection[str], bootstrap: str) -> None:
-    """Raises Unreachable when no broker of the cluster can be reached by the name that it has for itself.
+    """Raises NobodyAnswers when no broker of the cluster can be reached by the name that it has for itself.
 
     The first answer comes from the address that we were given, and all others from there.
     """
     unknown = unknown_hosts(hosts, within_s=_LOOK_UP_S)
     if unknown.keys() >= set(hosts) and unknown:
-        raise Unreachable(f"{', '.join(sorted(unknown.values()))} (from Kafka at {bootstrap}); {ADVERTISED_REMEDY}")
+        names = ", ".join(sorted(unknown.values()))
+        raise NobodyAnswers(f"{names} (from Kafka at {bootstrap}); {ADVERTISED_REMEDY}", bootstrap=bootstrap)
 
 
 class AddressWatch:
     """Looks with bare connections for somebody at some addresses, until one is there or NOBODY_S have passed."""
 
     def __init__(self, bootstrap: str, *, uses_tls: bool) -> None:
+        self._bootstrap = bootstrap
         self._addresses = [address.strip() for address in bootstrap.split(",")]
         self._uses_tls = uses_tls
         self._absent: dict[str, str] = {}
@@ -134,7 +136,7 @@ class AddressWatch:
 
         Raises:
             AccessRefused: who is there speaks another protocol, and nobody else is there.
-            Unreachable: nobody is at any address, or none has a name that is known.
+            NobodyAnswers: nobody is at any address, or none has a name that is known.
         """
         if self._is_over.is_set():
             return
@@ -151,8 +153,9 @@ class AddressWatch:
             raise AccessRefused(f"{told}; {self._remedy()}")
         if has_no_name:
             names = dict.fromkeys(reasons[address] for address in self._addresses)
-            raise Unreachable(f"{', '.join(names)}: {BOOTSTRAP_REMEDY}")
-        raise Unreachable(f"nobody answers at {told}; start the broker, or correct the address")
+            raise NobodyAnswers(f"{', '.join(names)}: {BOOTSTRAP_REMEDY}", bootstrap=self._bootstrap)
+        text = f"nobody answers at {told}; start the broker, or correct the address"
+        raise NobodyAnswers(text, bootstrap=self._bootstrap)
 
     def _remedy(self) -> str:
         if self._uses_tls:

@@ -12,8 +12,8 @@ from jbm_kafka.kafka.connection_faults import ConnectionFaults
 from jbm_kafka.kafka.counted_lines import counted_at
 from jbm_kafka.kafka.outage_lines import outage_at
 from jbm_kafka.kafka.shielded_call import shielded
-from jbm_kafka.kafka.translated_errors import UNREACHABLE, cause, trouble
-from jbm_kafka.ports import KafkaClientError, Unreachable
+from jbm_kafka.kafka.translated_errors import SILENCE, UNREACHABLE, cause, trouble
+from jbm_kafka.ports import KafkaClientError, NobodyAnswers, Unreachable
 
 _T = TypeVar("_T")
 _PAUSE_S = 0.01
@@ -32,8 +32,6 @@ _PASSING = UNREACHABLE | {
     KafkaError._WAIT_CACHE,
 }
 """A coordinator that loads, a leader that moves or is new, a transaction that has not ended: another answer follows."""
-_SILENCE = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})
-"""Of those that do not pass in time: nobody was there."""
 
 
 class Deadline:
@@ -126,12 +124,13 @@ class Questions:
             text = f"{about}: a transaction on them is still open after {self._timeout_s:g} s"
             return Unreachable(f"{text} (Kafka at {self._bootstrap})")
         if error.code() in UNREACHABLE:
-            if error.code() in _SILENCE:
+            if error.code() in SILENCE:
                 self._outage.silent()
             self._poll(0)
             fault = self._faults.fault
             if fault is not None and fault.is_refusal:
                 return fault.as_error(about)
             if (reason := self._faults.cause_at(self._bootstrap.split(","))) is not None:
-                return Unreachable(f"{about}: no answer from Kafka at {self._bootstrap}: {reason}")
+                text = f"{about}: no answer from Kafka at {self._bootstrap}: {reason}"
+                return NobodyAnswers(text, bootstrap=self._bootstrap)
         return trouble(error, about, self._bootstrap)

@@ -2,7 +2,15 @@
 
 from confluent_kafka import KafkaError, KafkaException
 
-from jbm_kafka.ports import AccessRefused, GroupFenced, KafkaClientError, RecordTooLarge, UnknownTopic, Unreachable
+from jbm_kafka.ports import (
+    AccessRefused,
+    GroupFenced,
+    KafkaClientError,
+    NobodyAnswers,
+    RecordTooLarge,
+    UnknownTopic,
+    Unreachable,
+)
 
 FENCED = frozenset(
     {
@@ -47,6 +55,9 @@ UNREACHABLE = frozenset(
         KafkaError._PARTIAL,  # a list of brokers without any
     }
 )
+
+SILENCE = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})
+"""Of these, what says that nobody was there."""
 
 REFUSED = frozenset(
     {
@@ -104,7 +115,8 @@ def trouble(error: KafkaError, about: str, bootstrap: str, *, group: str | None 
     if code in TOO_LARGE:
         return RecordTooLarge(text)
     if code in UNREACHABLE:
-        return Unreachable(f"{about}: no answer from Kafka at {bootstrap}: {one_line(error)}")
+        text = f"{about}: no answer from Kafka at {bootstrap}: {one_line(error)}"
+        return NobodyAnswers(text, bootstrap=bootstrap) if code in SILENCE else Unreachable(text)
     if code in NOT_ALLOWED:
         return AccessRefused(
             f"{text}; no access rule of Kafka's allows it: docs/security.md lists those that are needed"

@@ -19,6 +19,7 @@ from jbm_kafka.ports.kafka import KafkaClientError as KafkaClientError
 from jbm_kafka.ports.kafka import KafkaRecord as KafkaRecord
 from jbm_kafka.ports.kafka import LeaderMissing as LeaderMissing
 from jbm_kafka.ports.kafka import LogReader as LogReader
+from jbm_kafka.ports.kafka import NobodyAnswers as NobodyAnswers
 from jbm_kafka.ports.kafka import OpenTransaction as OpenTransaction
 from jbm_kafka.ports.kafka import OutcomeUnknown as OutcomeUnknown
 from jbm_kafka.ports.kafka import Outgoing as Outgoing

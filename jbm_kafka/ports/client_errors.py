@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jbm_kafka.core.jms_errors import ChannelLost, JMSError, JMSSecurityError
-from jbm_kafka.ports.kafka import AccessRefused, KafkaClientError
+from jbm_kafka.core.jms_errors import ChannelLost, ConnectionFailedError, JMSError, JMSSecurityError
+from jbm_kafka.ports.kafka import AccessRefused, KafkaClientError, NobodyAnswers
 
 
 def as_jms_error(error: KafkaClientError, about: str, **values: object) -> JMSError:
-    """JMSSecurityError when Kafka refused us, else JMSError; `about` says what was being done, or to what."""
+    """The kind that tells who must act: Kafka refused us, nobody answers, or another. `about`: what was being done."""
+    if isinstance(error, NobodyAnswers):
+        return ConnectionFailedError(f"{about}: {error}", **{"bootstrap": error.bootstrap, **values})
     kind = JMSSecurityError if isinstance(error, AccessRefused) else JMSError
     return kind(f"{about}: {error}", **values)
 

@@ -107,6 +107,14 @@ class Unreachable(KafkaClientError):
     """No broker answered in time. Retrying later may help; nothing is known about the call's effect."""
 
 
+class NobodyAnswers(Unreachable):
+    """No broker said anything at all: an outage, or a wrong address. Others of its base may come of a busy cluster."""
+
+    def __init__(self, text: str, *, bootstrap: str) -> None:
+        super().__init__(text)
+        self.bootstrap = bootstrap
+
+
 class LeaderMissing(Unreachable):
     """A record was not confirmed in time, and its partition has no leader now: nothing can be written there."""
 

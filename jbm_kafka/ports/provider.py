@@ -247,5 +247,6 @@ class ProviderModule(Protocol):
         """A provider for one connection.
 
         Raises:
-            JMSError: it cannot be reached, or the state folder not be used.
+            ConnectionFailedError: nobody answers there.
+            JMSError: the state folder cannot be used.
         """

@@ -27,7 +27,8 @@ def connect(installation: Installation) -> SidecarProvider:
     """A connection's provider; the first one of an installation starts its sidecar.
 
     Raises:
-        JMSError: the cluster cannot be reached, or the state folder not used.
+        ConnectionFailedError: nobody answers at the cluster's address.
+        JMSError: the state folder cannot be used.
         InvalidSettingError: a connection that this one would share the sidecar of was made with other `kafka`.
     """
     running = sidecars.acquire(installation)

@@ -10,7 +10,7 @@ import pytest
 
 from jbm_kafka import ConnectionFactory
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.jms_errors import JMSError, JMSSecurityError
+from jbm_kafka.core.jms_errors import ConnectionFailedError, JMSError, JMSSecurityError
 from jbm_kafka.devbroker.ports import free_port
 from tests.support.sasl import PASSWORD, USER, SaslBroker, sasl_broker
 from tests.support.secured import ALICE, SecuredBroker
@@ -51,6 +51,20 @@ def test_a_closed_port_is_told_within_3_seconds() -> None:
     told = in_time(lambda: refusal(address), NOBODY_S)
     assert f"nobody answers at {address}: Connection refused; start the broker, or correct the address" in str(told)
     assert not isinstance(told, JMSSecurityError)
+
+
+def test_an_outage_has_an_error_of_its_own_and_who_answers_otherwise_has_not(silent: str, broker: SaslBroker) -> None:
+    """It was a JMSError, told from all others by its text only."""
+    for address in (f"127.0.0.1:{free_port()}", NO_NAME, silent):
+        told = refusal(address)
+        assert isinstance(told, ConnectionFailedError)
+        assert isinstance(told, ConnectionError)
+        assert (told.bootstrap, told.values) == (address, {"bootstrap": address})
+        with pytest.raises(ConnectionFailedError) as asked, Admin(address) as admin:
+            admin.counts("orders")
+        assert asked.value.bootstrap == address
+        assert str(asked.value) == str(told).replace("cannot connect", "count orders")
+    assert type(refusal(broker.sasl)) is JMSSecurityError
 
 
 def test_nobody_at_any_of_several_addresses_names_each_with_its_own_reason() -> None:
