@@ -7,7 +7,7 @@ escapes is a bug.
 
 from __future__ import annotations
 
-from typing import Generic, Never, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, Never, Self, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -53,12 +53,14 @@ class JMSError(Exception):
         super().__init__(message)
         self.values = values
 
-    def __getattr__(self, name: str) -> object:
-        # Only reached for what is no ordinary attribute. Unpickling asks before `values` is there.
-        values: dict[str, object] = self.__dict__.get("values", {})
-        if name in values:
-            return values[name]
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; its values are {sorted(values)}")
+    if not TYPE_CHECKING:  # a type checker would take it for "any name will do"; what classes have is declared there
+
+        def __getattr__(self, name: str) -> object:
+            # Only reached for what is no ordinary attribute. Unpickling asks before `values` is there.
+            values: dict[str, object] = self.__dict__.get("values", {})
+            if name in values:
+                return values[name]
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; its values are {sorted(values)}")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__dict__.get("values", {})})

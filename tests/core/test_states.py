@@ -45,7 +45,7 @@ def test_a_move_leads_where_the_specification_says_or_is_refused(state: MessageS
     if expected is None:
         with pytest.raises(IllegalStateError) as caught:
             transition(state, move)
-        assert (caught.value.state, caught.value.move) == (state, move)
+        assert caught.value.values == {"state": state, "move": move}
         assert f"{state.value} cannot be {move.value}" in str(caught.value)
     else:
         row = transition(state, move)

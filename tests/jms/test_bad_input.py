@@ -179,7 +179,7 @@ def test_a_state_folder_in_use_or_of_another_installation_is_refused(bootstrap: 
     with pytest.raises(errors.JMSError) as refused:
         make_factory(bootstrap, state_dir=str(tmp_path / "file")).create_connection()
     assert "it is a file; name a folder" in one_line(refused)
-    assert refused.value.value == str(tmp_path / "file")
+    assert refused.value.values["value"] == str(tmp_path / "file")
 
 
 @pytest.mark.kafka_only

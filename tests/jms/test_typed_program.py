@@ -27,6 +27,7 @@ def misuse(session: Session, context: Context, message: Message) -> None:
     Admin("memory://typed").browse("orders", include="every")
     Admin("memory://typed").pause("orders", "sends")
     context.exception_listener = len
+    errors.UnknownMessageError("gone").mesage_id
 """
 
 

@@ -75,7 +75,9 @@ def on_message(message: Message) -> None:
 
 
 def on_jms_error(error: errors.JMSError) -> None:
-    print(error.values)
+    print(error.values, (error.destination or "").upper(), error.message_ids or ())
+    if isinstance(error, errors.ConnectionFailedError) and error.bootstrap is not None:
+        print(error.bootstrap.upper(), error.strerror)
 
 
 def on_sent(message: Message, error: errors.JMSError | None) -> None:
