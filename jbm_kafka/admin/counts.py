@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.pause_record import NOTHING, Pause
 from jbm_kafka.codec.scan import scan
+from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
@@ -12,11 +13,13 @@ from jbm_kafka.ports.provider import Seen
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionCounts:
     """One partition of a queue."""
 
     partition: int
+    """Of the Kafka topic."""
     begin: int
     """Offset of the oldest record still in the log."""
     settled_to: int
@@ -46,6 +49,7 @@ class PartitionCounts:
         return max(self.end - self.settled_to, 0) if self.held is None else self.held
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCounts:
     """A queue, or a subscription of a topic, at one moment."""

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.standing import Rule
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
     """Who has a message in hand."""
@@ -32,11 +34,13 @@ class Holder:
         return f"{self.receiver or self.session}{mode}{client} in {self.process}"
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
     """One rule that keeps something where it is."""
 
     rule: Rule
+    """Which one; its members tell what each means."""
     text: str
     """A sentence for people, without times and remedy."""
     since_ms: int | None = None
@@ -55,6 +59,7 @@ class Reason:
         return f"{self.text}{since}{until}{remedy}"
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedMessage:
     """A message that was asked about, or the first of a unit."""
@@ -78,11 +83,13 @@ class ExplainedMessage:
     what its receiver does meanwhile."""
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedPartition:
     """A partition that somebody might wait for."""
 
     partition: int
+    """Of the Kafka topic."""
     owner: str
     """The process that has it, `process 4711 at worker-3`, or its member of the group; empty: none."""
     held: int
@@ -93,6 +100,7 @@ class ExplainedPartition:
     """What keeps all of it."""
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """A message that an application has, by its place."""
@@ -112,6 +120,7 @@ class Taken:
         return f"{self.message_id} (partition {self.partition} offset {self.offset})"
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asks:
     """How a consumer asks for messages. Of one that hangs, or that nobody receives from, it tells since when."""
@@ -132,6 +141,7 @@ class Asks:
     """The message that its listener is in, or that its application took last and has not finished."""
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedReceiver:
     """A consumer, as its process describes it."""
@@ -167,6 +177,7 @@ class ExplainedReceiver:
         return self.asks.is_asking
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why something of a queue or subscription does not move, at one moment."""

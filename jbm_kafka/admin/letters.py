@@ -12,6 +12,7 @@ from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_value
 from jbm_kafka.core.departure import EXPIRED, OPERATOR, OUT_OF_ATTEMPTS, UNDECODABLE
 from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.ports import KafkaRecord
 
@@ -28,16 +29,15 @@ def reason_fault(reason: str) -> str | None:
     return f"messages leave for {' or '.join(map(repr, REASONS))}{hint}"
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """One message of a dead-letter or expiry queue.
 
     What somebody else wrote there tells nothing of where it was: then that is None.
 
-    Which it is: message_id, the original's, which a copy keeps; unit, its unit of order, None when it has none.
-    Why it left: reason, one of `REASONS`; attempts, how often it was handed over; last_error.
-    Where it was: original_place; origin, all that it tells of it.
-    Where it is: partition, offset, or both as its place; died_at_ms, when the copy was written, ms since 1970.
+    Which it is: message_id, unit. Why it left: reason, attempts, last_error. Where it was: original_place, origin.
+    Where it is: partition, offset, or both as its place; died_at_ms.
     """
 
     partition: int
@@ -51,7 +51,7 @@ class DeadLetter:
     origin: Origin
     """What it tells of where it was; a record that somebody else wrote there tells nothing."""
     died_at_ms: int
-    """When the copy was written."""
+    """When the copy was written, ms since 1970."""
 
     @property
     def place(self) -> tuple[int, int]:
@@ -98,6 +98,7 @@ def letter_of(record: KafkaRecord) -> DeadLetter:
     )
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
     """Which dead letters are meant; what is None is not asked for."""
@@ -124,6 +125,7 @@ class LetterFilter:
         )
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True)
 class KeptLetter:
     """A dead letter that was asked for and not sent; it is where it was."""
@@ -134,6 +136,7 @@ class KeptLetter:
     """In words, with what can be done."""
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryReport:
     """What became of a retry, or, of a dry run, what would."""

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
+from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import Seen
@@ -31,6 +32,7 @@ Tell = Callable[[str], object]
 """Takes a line for who waits: what it is that takes so long."""
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True)
 class PathsEnded:
     """What `end_paths` did."""

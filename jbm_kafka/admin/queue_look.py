@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 
 from jbm_kafka.codec.scan import scan
+from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.message import Message
@@ -14,14 +15,18 @@ from jbm_kafka.jms.one_process import made_in_each_process
 from jbm_kafka.ports.provider import Seen
 
 
+@with_member_texts
 class Wait(Enum):
     """Why a message cannot be received now; the value is how people read it."""
 
     UNIT = "behind others of their unit"
+    """Earlier messages of its unit are not finished."""
     TIME = "delayed"
+    """By a delivery delay, or because it came back and waits for its next attempt."""
     OPERATOR = "on hold"
-    """With its unit, by `on_dead_letter="hold"`."""
+    """It waits for an operator with its unit, by `on_dead_letter="hold"`."""
     IN_HAND = "in a receiver's hand"
+    """Somebody has it, and has not said what becomes of it."""
     EXPIRED = "expired"
     """It leaves as soon as somebody receives."""
 

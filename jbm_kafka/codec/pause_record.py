@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
+from jbm_kafka.core.member_texts import with_member_texts
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True)
 class Halt:
     """Somebody paused it."""
@@ -18,6 +20,7 @@ class Halt:
     """When, ms since the epoch."""
 
 
+@with_member_texts
 @dataclass(frozen=True, slots=True)
 class Pause:
     """What of a destination is paused."""

@@ -17,6 +17,7 @@ from jbm_kafka.core.frozen import told_frozen
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.likely_name import with_likely_name
 from jbm_kafka.core.markers import UNSET, UnitMarker, Unset
+from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.setting_rules import is_of_its_type, setting_fault
 from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
 
@@ -26,25 +27,13 @@ Routing = Literal["hash", "path-service"]
 
 
 @explained
+@with_member_texts
 @told_frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressSettings:
-    """What is set for the destinations a pattern matches; a field left UNSET inherits.
+    """What is set for the destinations a pattern matches; a field left UNSET, which is "not given", inherits.
 
-    max_delivery_attempts: hand-overs without acknowledgement before a message is given up; -1: no limit.
-    redelivery_delay_ms: wait before the second hand-over; 0: none.
-    redelivery_delay_multiplier: each further wait is this many times as long as the one before.
-    redelivery_collision_avoidance_factor: 0 to 1, how far a wait may differ, as a part of it, by chance.
-    max_redelivery_delay_ms: no wait is longer; None: ten times the delay.
-    dead_letter_address: what takes messages given up: the name of a queue, or Topic(name), which is kept as the text
-        "topic:name"; None: they are removed.
-    expiry_address: what takes expired messages, in the same form; None: they are removed.
-    on_dead_letter: "continue", or "hold": the unit of a message given up waits for an operator.
-    default_unit_of_order: the unit of messages sent without one: a name, or SYSTEM_GENERATED.
-    duplicate_window_ms: how long a duplicate id is remembered; 0: no window.
-    duplicate_window_count: how many duplicate ids a partition remembers; None: as many as the time allows.
-    partitions: of a destination that is created.
-    truncate, routing: of later versions; they take "never" and "hash" alone, which hold without them too.
+    The default of each is what holds where no pattern says anything.
 
     Raises:
         InvalidSettingError: a value of the wrong unit or size, or with InvalidTypeError of the wrong type; the message
@@ -52,33 +41,35 @@ class AddressSettings:
     """
 
     max_delivery_attempts: int | Unset = UNSET
-    """Hand-overs without acknowledgement before a message is given up; -1: no limit."""
+    """Hand-overs without acknowledgement before a message is given up; -1: no limit. Default: 10."""
     redelivery_delay_ms: int | Unset = UNSET
-    """Wait before the second hand-over; 0: none."""
+    """Wait before the second hand-over; 0: none. Default: 0."""
     redelivery_delay_multiplier: float | Unset = UNSET
-    """Each further wait is this many times as long as the one before."""
+    """Each further wait is this many times as long as the one before. Default: 1.0."""
     redelivery_collision_avoidance_factor: float | Unset = UNSET
-    """0 to 1: how far a wait may be longer or shorter, as a part of it, by chance."""
+    """0 to 1: how far a wait may be longer or shorter, as a part of it, by chance. Default: 0.0."""
     max_redelivery_delay_ms: int | Unset | None = UNSET
-    """No wait is longer; None: ten times the delay."""
+    """No wait is longer; None: ten times the delay. Default: None."""
     dead_letter_address: str | Destination | Unset | None = UNSET
-    """What takes messages given up: the name of a queue, or "topic:" and that of a topic; None: they are removed."""
+    """What takes messages given up: the name of a queue, or Topic(name), which is kept as the text "topic:name"; None:
+    they are removed. Default: "DLQ"."""
     expiry_address: str | Destination | Unset | None = UNSET
-    """What takes expired messages, in the same form; None: they are removed."""
+    """What takes expired messages, in the same form; None: they are removed. Default: "ExpiryQueue"."""
     on_dead_letter: OnDeadLetter | Unset = UNSET
-    """Whether a unit goes on when its head was given up, or waits for an operator (UNIT-16)."""
+    """Whether a unit goes on when its head was given up ("continue"), or waits for an operator ("hold"). Default:
+    "continue"."""
     default_unit_of_order: str | UnitMarker | Unset | None = UNSET
-    """The unit of messages sent without one: a name, or SYSTEM_GENERATED."""
+    """The unit of messages sent without one: a name, or SYSTEM_GENERATED. Default: None."""
     duplicate_window_ms: int | Unset = UNSET
-    """How long a duplicate id is remembered; 0: no window."""
+    """How long a duplicate id is remembered; 0: no window. Default: 86400000, a day."""
     duplicate_window_count: int | Unset | None = UNSET
-    """How many duplicate ids a partition remembers at most; None: as many as the time allows."""
+    """How many duplicate ids a partition remembers at most; None: as many as the time allows. Default: 10000."""
     partitions: int | Unset = UNSET
-    """Partitions of a destination we create."""
+    """Partitions of a destination we create. Default: 16."""
     truncate: Truncate | Unset = UNSET
-    """Whether what every channel group has settled is deleted from the log: not yet (LOG-4)."""
+    """Whether what every channel group has settled is deleted from the log: not yet (LOG-4). Default: "never"."""
     routing: Routing | Unset = UNSET
-    """How a unit finds its partition (UNIT-11)."""
+    """How a unit finds its partition (UNIT-11): "hash" alone yet. Default: "hash"."""
 
     def __post_init__(self) -> None:
         for name, value in self.given().items():

@@ -12,6 +12,7 @@ from typing import ClassVar, Literal
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.frozen import told_frozen
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.wrong_values import shown
 
 NAME_LENGTH_MAX = 200
@@ -28,6 +29,7 @@ _NOT_ALPHANUMERIC = re.compile(rb"[^A-Za-z0-9]")
 
 
 @explained
+@with_member_texts
 @told_frozen
 @dataclass(frozen=True, slots=True)
 class Destination:

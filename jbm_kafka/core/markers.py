@@ -3,16 +3,23 @@
 from enum import Enum
 from typing import Final, Literal
 
+from jbm_kafka.core.member_texts import with_member_texts
 
+
+@with_member_texts
 class Unset(Enum):
-    """The type of UNSET."""
+    """The type of UNSET, the default of what need not be given and for which None means something."""
 
     UNSET = "UNSET"
+    """Nothing was given: what a wider setting says holds, or else the default that the text of the call tells."""
 
     def __repr__(self) -> str:
-        return self.value
+        return "<UNSET: not given>"
+
+    __str__ = __repr__
 
 
+@with_member_texts
 class UnitMarker(Enum):
     """What may stand where a unit-of-order name could."""
 
@@ -23,6 +30,8 @@ class UnitMarker(Enum):
 
     def __repr__(self) -> str:
         return self.value
+
+    __str__ = __repr__  # in a log or an f-string, too, it reads as it is written
 
 
 UNSET: Final[Literal[Unset.UNSET]] = Unset.UNSET

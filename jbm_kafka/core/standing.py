@@ -11,12 +11,14 @@ from enum import Enum
 from typing import NamedTuple
 
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.reference import DEPARTING, GateKey, Reference, SessionId
 from jbm_kafka.core.shelf import Place
 from jbm_kafka.core.unit_of_order import Gate
 
 
+@with_member_texts
 class Rule(Enum):
     """What keeps a message, a unit or a partition where it is."""
 

@@ -12,6 +12,7 @@ from typing import Self
 from jbm_kafka.core.call_arguments import check_maker, explained
 from jbm_kafka.core.frozen import told_frozen
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
+from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms.arguments import check_listener, check_mode
 from jbm_kafka.jms.closing import close_beside
@@ -31,6 +32,7 @@ LAST_CALLS_S = 10.0
 """How long closing waits for the exception listener."""
 
 
+@with_member_texts
 @told_frozen
 @dataclass(frozen=True, slots=True)
 class ConnectionMetadata:

@@ -345,7 +345,7 @@ def test_every_setting_can_be_given_and_reads_back() -> None:
 def test_what_is_not_given_is_unset() -> None:
     assert AddressSettings().given() == {}
     assert AddressSettings().partitions is UNSET
-    assert repr(Unset.UNSET) == "UNSET"
+    assert repr(Unset.UNSET) == "<UNSET: not given>"
     assert repr(SYSTEM_GENERATED) == "SYSTEM_GENERATED"
 
 

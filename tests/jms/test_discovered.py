@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import pydoc
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from enum import Enum
 
 import pytest
 
 import jbm_kafka
-from jbm_kafka import ConnectionFactory, Context, ContextProducer, Message, MessageProducer, Queue, Session, TextMessage
+from jbm_kafka import (
+    NO_UNIT,
+    SYSTEM_GENERATED,
+    ConnectionFactory,
+    Context,
+    ContextProducer,
+    Message,
+    MessageProducer,
+    Queue,
+    Session,
+    TextMessage,
+    admin,
+)
 from jbm_kafka.admin import Admin, Wait
+from jbm_kafka.core.address_settings import SHIPPED_SETTINGS, AddressSettingsRepository
+from jbm_kafka.core.markers import UNSET, Unset
 
 HEADERS = [name for name, member in inspect.getmembers(Message) if isinstance(member, property) and name != "body"]
 
@@ -100,3 +116,46 @@ def test_the_settings_of_one_producer_are_not_those_of_another() -> None:
         first, second = context.create_producer(), context.create_producer()
         first.priority = 9
         assert (first.priority, second.priority, MessageProducer.priority) == (9, 4, 4)
+
+
+VALUES = [
+    kind
+    for module in (jbm_kafka, admin)
+    for name in module.__all__
+    if inspect.isclass(kind := getattr(module, name)) and (dataclasses.is_dataclass(kind) or issubclass(kind, Enum))
+]
+
+
+def members_of(kind: type) -> Iterator[str]:
+    """Those that the class itself adds."""
+    if dataclasses.is_dataclass(kind):
+        yield from (each.name for each in dataclasses.fields(kind) if each.name in vars(kind)["__annotations__"])
+    elif issubclass(kind, Enum):
+        yield from (each.name for each in kind)
+
+
+@pytest.mark.parametrize("kind", [*VALUES, type(NO_UNIT), Unset], ids=lambda kind: str(kind.__name__))
+def test_help_of_a_result_listed_its_fields_as_bare_names(kind: type) -> None:
+    told = inspect.getdoc(kind) or ""
+    assert [name for name in members_of(kind) if not re.search(rf"^ *(\w+, )*{name}(, \w+)*: *\S", told, re.M)] == []
+    assert [line for line in told.splitlines() if len(line) > 120 or re.search(r"[A-Z]-\d+\)", line)] == []
+
+
+@pytest.mark.parametrize("marker", [NO_UNIT, SYSTEM_GENERATED, UNSET, Wait.TIME], ids=str)
+def test_help_of_a_marker_showed_only_its_class(marker: Enum) -> None:
+    told = pydoc.plain(pydoc.render_doc(marker))
+    assert inspect.getdoc(marker) != inspect.getdoc(type(marker))
+    assert (inspect.getdoc(marker) or "?") in told.replace("\n    ", "\n")
+
+
+def test_a_marker_was_shown_otherwise_by_str_than_by_repr() -> None:
+    assert (str(NO_UNIT), f"{SYSTEM_GENERATED}") == ("NO_UNIT", "SYSTEM_GENERATED")
+    assert f"{inspect.signature(ConnectionFactory).parameters['revoke_drain_ms']}".endswith(" = <UNSET: not given>")
+
+
+def test_the_default_of_an_address_setting_was_nowhere_in_help() -> None:
+    defaults = AddressSettingsRepository(SHIPPED_SETTINGS).resolve("orders")
+    for name, told in re.findall(r"^ +(\w+): ((?:.*\n?)(?: {8}.*\n?)*)", jbm_kafka.AddressSettings.__doc__ or "", re.M):
+        if hasattr(defaults, name):
+            value = repr(getattr(defaults, name)).replace("'", '"')
+            assert re.search(rf"Default:\s+{re.escape(value)}[.,]", told), (name, value)
