@@ -23,7 +23,7 @@ from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
 
 OnDeadLetter = Literal["continue", "hold"]
 Truncate = Literal["never"]
-Routing = Literal["hash", "path-service"]
+Routing = Literal["hash"]
 
 
 @explained
