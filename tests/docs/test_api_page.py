@@ -1,4 +1,5 @@
-"""docs/api.md has what every public name can do; that it has the names themselves tests/house/test_docs.py looks at."""
+"""The pages of names have what every public name can do; that docs/api.md has the names themselves
+tests/house/test_docs.py looks at."""
 
 import inspect
 import re
@@ -7,37 +8,95 @@ from enum import Enum
 import pytest
 
 import jbm_kafka
-from jbm_kafka import admin
+from jbm_kafka import BytesMessage, MapMessage, Message, StreamMessage, admin
+from jbm_kafka.codec.dead_letter import Origin
 from tests.house.sources import ROOT
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
+OF_ADMIN = (ROOT / "docs" / "api-admin.md").read_text()
+SETTINGS = (ROOT / "docs" / "settings.md").read_text()
 WORDS = set(re.findall(r"\w+", PAGE))
 
-TYPES = "boolean|byte|bytes|short|char|int|long|float|double|string|object"
-TYPED = re.compile(rf"(get|set|read|write)_({TYPES})(_property)?")
-"""One of them stands for all."""
+ACCESSOR = re.compile(r"(get|set|read|write)_(?!body$)\w+")
+"""Of messages: a value and its type. They have a table of their own."""
+
+RESULTS: dict[str, tuple[type, ...]] = {
+    name: (getattr(admin, name),) for name in admin.__all__ if name not in ("Admin", "Pause", "Halt")
+}
+RESULTS |= {"Pause and Halt": (admin.Pause, admin.Halt), "Origin": (Origin,)}
+"""What calls of `Admin` return, by the heading of its table. An `Origin` cannot be imported: a `DeadLetter` has it."""
 
 
 def public_attributes(kind: type) -> set[str]:
     """What a user may call or read."""
     if issubclass(kind, Enum):
         return {member.name for member in kind}
-    found = {name for name, _ in inspect.getmembers(kind) if not name.startswith("_") and hasattr(kind, name)}
-    return {name for name in found if not TYPED.fullmatch(name)}
+    own_of_tuples = set(dir(tuple)) if issubclass(kind, tuple) else set()
+    names = {name for name, _ in inspect.getmembers(kind) if not name.startswith("_") and hasattr(kind, name)}
+    return names - own_of_tuples
 
 
-def test_every_name_of_the_administration_is_on_the_page() -> None:
-    assert set(admin.__all__) - WORDS == set()
+def section(page: str, heading: str) -> str:
+    """What stands below a heading, up to the next one."""
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#+ |\Z)", page, re.S | re.M)
+    assert found is not None, heading
+    return found[1]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of the rows of its tables, without their heads."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    heads = {index - 1 for index, row in enumerate(cells) if set("".join(row)) == {"-"}}
+    return [row for index, row in enumerate(cells) if index not in heads and index - 1 not in heads]
+
+
+def names_in(cell: str) -> list[str]:
+    return re.findall(r"`(\w+)", cell)
+
+
+def test_every_name_of_the_administration_is_on_its_page() -> None:
+    assert set(admin.__all__) - set(re.findall(r"\w+", OF_ADMIN)) == set()
 
 
 @pytest.mark.parametrize("name", [name for name in jbm_kafka.__all__ if inspect.isclass(getattr(jbm_kafka, name))])
 def test_every_attribute_of_a_class_is_on_the_page(name: str) -> None:
     kind = getattr(jbm_kafka, name)
     if kind is jbm_kafka.AddressSettings:
-        settings = (ROOT / "docs" / "settings.md").read_text()
-        assert [field for field in public_attributes(kind) - {"given", "from_mapping"} if field not in settings] == []
+        assert [field for field in public_attributes(kind) - {"given", "from_mapping"} if field not in SETTINGS] == []
         return
     assert public_attributes(kind) - WORDS == set()
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "pattern"),
+    [
+        (2, Message, r"(get|set)_\w+_property"),
+        (3, MapMessage, r"(get|set)_(?!body$)(?!\w+_property$)\w+"),
+        (4, StreamMessage, r"(read|write)_\w+"),
+        (5, BytesMessage, r"(read|write)_\w+"),
+    ],
+)
+def test_the_accessors_of_messages_are_listed(column: int, kind: type, pattern: str) -> None:
+    """They stood there as "and so for each type": no search for `read_long` found anything."""
+    listed = [name for row in rows(section(PAGE, "Values by type")) for name in names_in(row[column])]
+    assert sorted(listed) == sorted(name for name in public_attributes(kind) if re.fullmatch(pattern, name))
+
+
+@pytest.mark.parametrize("heading", RESULTS)
+def test_every_field_of_a_result_is_told(heading: str) -> None:
+    """They hid behind an ellipsis."""
+    told = [name for row in rows(section(OF_ADMIN, heading)) for name in names_in(row[0])]
+    fields = [name for kind in RESULTS[heading] for name in public_attributes(kind)]
+    assert sorted(told) == sorted(fields)
+
+
+@pytest.mark.parametrize("heading", ["Arguments of a ConnectionFactory", "Arguments of AddressSettings"])
+def test_a_default_is_the_one_that_the_page_of_settings_has(heading: str) -> None:
+    there = {name: row[1] for row in rows(SETTINGS) for name in names_in(row[0])[:1] if len(row) == 3}
+    here = {name: row[1] for row in rows(section(PAGE, heading)) for name in names_in(row[0])}
+    assert {"max_delivery_attempts", "prefetch"} & here.keys()
+    assert {name: there[name] for name in here} == here
 
 
 def test_every_rule_that_can_keep_a_message_is_told_to_operators() -> None:
@@ -45,5 +104,5 @@ def test_every_rule_that_can_keep_a_message_is_told_to_operators() -> None:
     assert public_attributes(admin.Rule) - words == set()
 
 
-def test_every_attribute_of_the_administration_is_on_the_page() -> None:
-    assert public_attributes(admin.Admin) - WORDS == set()
+def test_every_call_of_the_administration_is_on_its_page() -> None:
+    assert public_attributes(admin.Admin) - set(re.findall(r"\w+", OF_ADMIN)) == set()

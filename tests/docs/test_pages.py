@@ -31,6 +31,7 @@ PAGES = [
     "docs/testing.md",
     "docs/tutorial.md",
     "docs/api.md",
+    "docs/api-admin.md",
     "docs/acknowledging.md",
     "docs/administration.md",
     "docs/sending-in-groups.md",
