@@ -75,9 +75,9 @@ class QueueBrowser:
         return None if self._selector is None else self._selector.text
 
     def __iter__(self) -> Iterator[Message]:
-        if self._is_closed:
-            raise IllegalStateError("the browser is closed; make a new one")
         self._session.check_open()
+        if self._is_closed:
+            raise IllegalStateError(f"the browser of {self.queue} is closed; make a new one")
         connection = self._session.connection
         connection.check_process()
         for seen in connection.provider.browse(self.queue, include=self.include, selector=self._selector):

@@ -76,6 +76,12 @@ class CallGuard:
         """The caller's thread is in the call."""
         return self.is_in_call and self._caller == get_ident()
 
+    @property
+    def user(self) -> str:
+        """The name of the thread in the call, or of the last one."""
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        return names.get(self._caller, str(self._caller))
+
     def is_interrupted(self) -> bool:
         """The caller is a signal handler, and what it interrupted is a call, or holds the lock.
 

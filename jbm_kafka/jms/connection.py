@@ -247,7 +247,7 @@ class Connection:
     def _check_open(self) -> None:
         self._core.check_process()
         if self.is_closed:
-            raise IllegalStateError("the connection is closed; make a new one")
+            raise self._core.closed()
 
 
 def _after_fork() -> None:

@@ -29,6 +29,8 @@ class ConnectionDefaults:
     default_unit_of_order: str | UnitMarker | None
     url: str = ""
     """For people."""
+    called: str = "connection"
+    """What the application has of it: a connection, or a context."""
 
 
 class ConnectionCore:
@@ -54,6 +56,10 @@ class ConnectionCore:
     def is_over(self) -> bool:
         """It was closed, or belongs to another process."""
         return self.is_forked or self.completions.is_stopping
+
+    def closed(self) -> IllegalStateError:
+        """What whoever calls it, or a session of it, is told once it is closed."""
+        return IllegalStateError(f"the {self.defaults.called} is closed; make a new one")
 
     @property
     def unreported(self) -> int:

@@ -226,6 +226,7 @@ class MessageConsumer:
         """
         check_listener("listener", listener, "message")
         if listener is not None and self._link.is_closed:
+            self._session.check_open()
             raise IllegalStateError(f"the consumer of {self.destination} is closed; make a new one")
         self._listening.set_listener(self._inbox, listener)
 

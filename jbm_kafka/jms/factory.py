@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, cast
 
@@ -147,12 +148,15 @@ class ConnectionFactory:
             raise JMSSecurityError(
                 f"username or password is given: {self._scheme}:// has no users of its own; {remedy}"
             )
-        return Connection(self._provider.connect(self._installation), self._defaults)
+        return self._connect(self._defaults)
 
     def create_context(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Context:
         """Connection and session in one, started at its first consumer (JMS 2.0)."""
         check_mode(acknowledge_mode)
-        return Context(self.create_connection(), acknowledge_mode)
+        return Context(self._connect(replace(self._defaults, called="context")), acknowledge_mode)
+
+    def _connect(self, defaults: ConnectionDefaults) -> Connection:
+        return Connection(self._provider.connect(self._installation), defaults)
 
 
 def _made_again(scheme: str, installation: Installation, defaults: ConnectionDefaults) -> ConnectionFactory:

@@ -245,7 +245,9 @@ class MessageProducer:
         if isinstance(message, Destination):
             raise wrong_type("message", message, "the message comes first, as in send(message, destination=…)")
         if self._has_closed:
-            raise IllegalStateError("the producer is closed; make a new one")
+            self._session.check_open()
+            of = "" if self._destination is None else f" of {self._destination}"
+            raise IllegalStateError(f"the producer{of} is closed; make a new one")
 
     def _target(self, destination: Destination | None) -> Destination:
         if self._destination is not None:

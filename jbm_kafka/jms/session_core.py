@@ -51,7 +51,9 @@ class SessionCore:
         """Raises IllegalStateError when it is closed for the caller, or belongs to the parent process."""
         if self.is_closed_here:
             self.connection.check_process()
-            raise IllegalStateError("the session, or its context, is closed; make a new one")
+            if self.connection.waits.is_closing:
+                raise self.connection.closed()
+            raise IllegalStateError("the session is closed; make a new one")
 
     @property
     def is_closed_here(self) -> bool:
@@ -94,9 +96,16 @@ class SessionCore:
     def busy(self) -> IllegalStateError:
         """What a second thread is told, and a second process."""
         self.connection.check_process()
-        has_listener = self.guard.listening is not None
-        owner = " (it has a listener, which runs on a thread of its own)" if has_listener else ""
-        return IllegalStateError(f"the session is in use by another thread{owner}; use one session per thread")
+        sources = ", ".join(sorted(self.links.sources))
+        session = f"the {self.mode.name} session" + (f" that receives from {sources}" if sources else "")
+        listening = self.guard.listening
+        if listening is not None and listening.is_needed:
+            user = "its listener, which runs on a thread of its own"
+        elif self.guard.is_own:
+            return IllegalStateError(f"{session} is in another call of this thread, which has to return first")
+        else:
+            user = f"thread {self.guard.user!r}"
+        return IllegalStateError(f"{session} is in use by {user}; use one session per thread")
 
     def is_listener_thread(self) -> bool:
         """Whether the caller runs inside one of this session's listeners."""

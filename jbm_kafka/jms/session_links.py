@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable
 
-from jbm_kafka.core.subscription import Source
+from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_barrier import UnitBarrier
 
@@ -33,6 +33,11 @@ class SessionLinks:
     def all(self) -> list[Link]:
         """Those of open consumers, and those of closed ones of which something is unacknowledged still."""
         return [*(link for _, link in self._open), *self._closed]
+
+    @property
+    def sources(self) -> set[str]:
+        """The queues and topics of open consumers, for people."""
+        return {str(source.topic if isinstance(source, Subscription) else source) for source, _ in self._open}
 
     @property
     def has_closed(self) -> bool:

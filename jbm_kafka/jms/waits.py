@@ -41,6 +41,11 @@ class Waits:
         finally:
             self._awaited.discard(completion)
 
+    @property
+    def is_closing(self) -> bool:
+        """The connection closes, or has closed."""
+        return self._patience is not None
+
     def begin_close(self) -> None:
         """From now on this thread waits for Kafka as `Patience` says."""
         self._patience = self._provider.begin_close()

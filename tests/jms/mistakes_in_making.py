@@ -289,9 +289,9 @@ CONNECTIONS: Mistakes = [
     (assign("context", "exception_listener", 5), errors.InvalidTypeError,
      "exception_listener is 5: it is a function or another callable, or None"),
     (call("closed_context", "create_producer"), errors.IllegalStateError,
-     "the session, or its context, is closed; make a new one"),
+     "the context is closed; make a new one"),
     (call("closed_context", "start"), errors.IllegalStateError,
-     "the connection is closed; make a new one"),
+     "the context is closed; make a new one"),
 ]
 
 SESSIONS: Mistakes = [
@@ -392,18 +392,18 @@ SESSIONS: Mistakes = [
     (call("context", "set_dups_ok", 5, "soon"), errors.InvalidTypeError,
      "milliseconds is 'soon': it is an int of milliseconds, as in 1500 for a second and a half"),
     (call("closed_session", "create_producer", QUEUE), errors.IllegalStateError,
-     "the session, or its context, is closed; make a new one"),
+     "the session is closed; make a new one"),
     (call("closed_session", "create_consumer", QUEUE), errors.IllegalStateError,
-     "the session, or its context, is closed; make a new one"),
+     "the session is closed; make a new one"),
     (call("closed_session", "create_browser", QUEUE), errors.IllegalStateError,
-     "the session, or its context, is closed; make a new one"),
+     "the session is closed; make a new one"),
     (call("closed_session", "create_queue", "a"), errors.IllegalStateError,
-     "the session, or its context, is closed; make a new one"),
+     "the session is closed; make a new one"),
     (call("closed_session", "commit"), errors.IllegalStateError,
-     "the session, or its context, is closed; make a new one"),
+     "the session is closed; make a new one"),
     (call("closed_session", "acknowledge"), errors.IllegalStateError,
-     "the session, or its context, is closed; make a new one"),
+     "the session is closed; make a new one"),
     (call("closed_browser", "__iter__"), errors.IllegalStateError,
-     "the browser is closed; make a new one"),
+     "the browser of queue:orders is closed; make a new one"),
 ]
 # fmt: on

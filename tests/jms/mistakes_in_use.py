@@ -141,7 +141,7 @@ SENDS: Mistakes = [
     (call("transacted_producer", "send", "a", on_completion=print), errors.IllegalStateError,
      "on_completion is not for transacted sends: the commit tells"),
     (call("closed_producer", "send", "a"), errors.IllegalStateError,
-     "the producer is closed; make a new one"),
+     "the producer of queue:orders is closed; make a new one"),
     (call("producer", "flush", -1), errors.InvalidSettingError,
      "timeout is -1: it is a number of seconds, 0 not to wait, None for 60"),
     (call("producer", "flush", "1"), errors.InvalidTypeError,
@@ -212,8 +212,8 @@ RECEIVES: Mistakes = [
      "the consumer of queue:orders has a listener, which gets its messages; set_listener(None) ends "
      "that"),
     (call("beside_listening", "receive", 1), errors.IllegalStateError,
-     "the session is in use by another thread (it has a listener, which runs on a thread of its own); "
-     "use one session per thread"),
+     "the AUTO session that receives from queue:orders, queue:other is in use by its listener, which runs on a "
+     "thread of its own; use one session per thread"),
     (call("of_auto", "nack"), errors.IllegalStateError,
      "nack() is for CLIENT and INDIVIDUAL sessions, this one is AUTO; make one with "
      "create_session(AcknowledgeMode.INDIVIDUAL), or a context with create_context(AcknowledgeMode.INDIVIDUAL)"),

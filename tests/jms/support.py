@@ -146,6 +146,10 @@ class Aside:
     def is_running(self) -> bool:
         return self._thread.is_alive()
 
+    @property
+    def thread_name(self) -> str:
+        return self._thread.name
+
     def result(self) -> object:
         self._thread.join(SOON_S)
         assert not self._thread.is_alive(), "still running"

@@ -1,6 +1,7 @@
 """Consumers: receive with and without time, iteration, prefetch, several in one session."""
 
 import os
+import re
 import signal
 import threading
 import time
@@ -91,8 +92,12 @@ def test_a_session_in_use_refuses_a_second_thread(session: Session, orders: Queu
     waiting = Aside(consumer.receive)
     while not consumer._link.demand.is_waiting:
         assert waiting.is_running
+    said = (
+        f"the {session.acknowledge_mode.name} session that receives from {orders} is in use by thread "
+        f"'{waiting.thread_name}'; use one session per thread"
+    )
     for call in (consumer.receive_nowait, session.recover, lambda: session.create_producer(orders)):
-        with pytest.raises(errors.IllegalStateError, match="another thread"):
+        with pytest.raises(errors.IllegalStateError, match=re.escape(said)):
             call()
     consumer.close()
     waiting.result()

@@ -196,8 +196,37 @@ def test_a_browser_of_a_closed_session_is_closed(warm: ConnectionFactory, orders
         browser = session.create_browser(orders)
         session.close()
         assert browser.is_closed
-        with pytest.raises(errors.IllegalStateError, match="the session, or its context, is closed; make a new one"):
+        with pytest.raises(errors.IllegalStateError, match="the session is closed; make a new one"):
             list(browser)
+
+
+def test_what_a_closed_connection_had_made_says_at_once_that_the_connection_is_closed(
+    warm: ConnectionFactory, orders: Queue
+) -> None:
+    """It said to make a new session, and that then said to make a new connection; of a context, which has none."""
+    with warm.create_connection() as connection:
+        session = connection.create_session()
+        producer, consumer, browser = (
+            session.create_producer(orders),
+            session.create_consumer(orders),
+            session.create_browser(orders),
+        )
+        producer.close()
+    for call in (
+        lambda: producer.send("a"),
+        consumer.receive_nowait,
+        lambda: consumer.set_listener(print),
+        lambda: list(browser),
+        lambda: session.create_queue("a"),
+        connection.start,
+    ):
+        with pytest.raises(errors.IllegalStateError, match=r"^the connection is closed; make a new one$"):
+            call()
+    context = warm.create_context()
+    context.close()
+    for of_context in (lambda: context.create_consumer(orders), lambda: context.create_queue("a"), context.start):
+        with pytest.raises(errors.IllegalStateError, match=r"^the context is closed; make a new one$"):
+            of_context()
 
 
 def test_a_context_starts_with_its_first_consumer(warm: ConnectionFactory, orders: Queue) -> None:
