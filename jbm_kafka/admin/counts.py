@@ -7,6 +7,7 @@ from jbm_kafka.codec.pause_record import NOTHING, Pause
 from jbm_kafka.codec.scan import scan
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
+from jbm_kafka.core.summary import summary
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import Seen
@@ -139,6 +140,21 @@ class QueueCounts:
     def oldest_at_ms(self) -> int | None:
         """When the oldest held message came into this queue; None: nothing is held, or it was not counted."""
         return min((part.oldest_at_ms for part in self.partitions if part.oldest_at_ms is not None), default=None)
+
+    def __repr__(self) -> str:
+        return summary(
+            self,
+            self.name,
+            held=self.held,
+            is_exact=self.is_exact,
+            ready=self.ready,
+            delayed=self.delayed,
+            for_operator=self.for_operator,
+            expired=self.expired,
+            members=self.members,
+            partitions=self.partitions,
+            without_owner=self.without_owner,
+        )
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from jbm_kafka.codec.registry_records import SubscriptionRecord, subscription_ke
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, with_namespace
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.member_texts import with_member_texts
+from jbm_kafka.core.summary import summary
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.sidecar.registry import Registry
 
@@ -50,6 +51,20 @@ class DeletionReport:
     """What looks as if it belonged to the queue and is left, each with the reason; not what is in use."""
     is_topic_kept: bool = False
     """Other namespaces use its Kafka topic, which is left with its messages: only what this one kept of it goes."""
+
+    def __repr__(self) -> str:
+        return summary(
+            self,
+            self.destination,
+            is_dry_run=self.is_dry_run,
+            held=self.held,
+            receivers=self.receivers,
+            topics=self.topics,
+            groups=self.groups,
+            in_use=self.in_use,
+            kept=self.kept,
+            is_topic_kept=self.is_topic_kept,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.standing import Rule
+from jbm_kafka.core.summary import summary
 
 
 @with_member_texts
@@ -32,6 +33,11 @@ class Holder:
         client = f" of client {self.client_id!r}" if self.client_id else ""
         mode = f" ({self.mode})" if self.mode else ""
         return f"{self.receiver or self.session}{mode}{client} in {self.process}"
+
+    def __repr__(self) -> str:
+        return summary(
+            self, self.receiver or self.session, mode=self.mode, process=self.process, is_unread=self.is_unread
+        )
 
 
 @with_member_texts
@@ -58,6 +64,12 @@ class Reason:
         remedy = f"; {self.remedy}" if self.remedy else ""
         return f"{self.text}{since}{until}{remedy}"
 
+    def __repr__(self) -> str:
+        until = self.until_ms
+        return summary(
+            self, self.rule.value, text=self.text, since_ms=self.since_ms, until_ms=until, holder=self.holder
+        )
+
 
 @with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +94,18 @@ class ExplainedMessage:
     """What keeps it; where that is an earlier message of its unit, then what keeps that; and of what lies in a buffer,
     what its receiver does meanwhile."""
 
+    def __repr__(self) -> str:
+        return summary(
+            self,
+            self.message_id,
+            partition=self.partition,
+            offset=self.offset,
+            unit=self.unit,
+            attempts=self.attempts,
+            behind=self.behind,
+            rules=_rules(self.reasons),
+        )
+
 
 @with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +122,12 @@ class ExplainedPartition:
     """By the value of a `Rule` how many units it keeps, and messages without one, as its owner says."""
     reasons: tuple[Reason, ...] = ()
     """What keeps all of it."""
+
+    def __repr__(self) -> str:
+        rules = _rules(self.reasons)
+        return summary(
+            self, self.partition, owner=self.owner, held=self.held, units=sum(self.units.values()), rules=rules
+        )
 
 
 @with_member_texts
@@ -176,6 +206,20 @@ class ExplainedReceiver:
         """It would take more now: it waits for a message, or its session has asked ahead."""
         return self.asks.is_asking
 
+    def __repr__(self) -> str:
+        return summary(
+            self,
+            self.receiver,
+            mode=self.mode,
+            process=self.process,
+            prefetch=self.prefetch,
+            in_hand=self.in_hand,
+            unread=self.unread,
+            is_asking=self.is_asking,
+            is_stopped=self.is_stopped,
+            is_idle=self.is_idle,
+        )
+
 
 @with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +261,25 @@ class Explanation:
     def idle_receivers(self) -> int:
         """Receivers that ask and get nothing, while others hold, or a rule keeps, what there is."""
         return sum(each.is_idle for each in self.receivers)
+
+    def __repr__(self) -> str:
+        return summary(
+            self,
+            self.name,
+            rules=_rules([*self.reasons, *(reason for message in self.messages for reason in message.reasons)]),
+            members=self.members,
+            messages=self.messages,
+            partitions=self.partitions,
+            receivers=self.receivers,
+            starving=self.starving,
+            misplaced=self.misplaced,
+            is_whole=self.is_whole,
+        )
+
+
+def _rules(reasons: Iterable[Reason]) -> str:
+    """Each once, in their order."""
+    return ", ".join(dict.fromkeys(reason.rule.value for reason in reasons))
 
 
 def _when(at_ms: int) -> str:

@@ -14,6 +14,7 @@ from jbm_kafka.core.departure import EXPIRED, OPERATOR, OUT_OF_ATTEMPTS, UNDECOD
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.summary import summary
 from jbm_kafka.ports import KafkaRecord
 
 REASONS = (OUT_OF_ATTEMPTS, UNDECODABLE, EXPIRED, OPERATOR)
@@ -83,6 +84,18 @@ class DeadLetter:
             return None
         return destination, partition, offset
 
+    def __repr__(self) -> str:
+        return summary(
+            self,
+            self.message_id,
+            unit=self.unit,
+            reason=self.reason,
+            attempts=self.attempts,
+            origin=self.origin.destination,
+            partition=self.partition,
+            offset=self.offset,
+        )
+
 
 def letter_of(record: KafkaRecord) -> DeadLetter:
     """What a record of a dead-letter queue tells."""
@@ -135,6 +148,9 @@ class KeptLetter:
     why: str
     """In words, with what can be done."""
 
+    def __repr__(self) -> str:
+        return summary(self, self.letter.message_id, unit=self.letter.unit, why=self.why)
+
 
 @with_member_texts
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +174,17 @@ class RetryReport:
     def sent(self) -> int:
         """How many were sent; 0 of a dry run."""
         return 0 if self.is_dry_run else len(self.letters)
+
+    def __repr__(self) -> str:
+        return summary(
+            self,
+            self.source,
+            is_dry_run=self.is_dry_run,
+            letters=self.letters,
+            kept=self.kept,
+            taken=self.taken,
+            warnings=self.warnings,
+        )
 
 
 def oldest_first(letters: Iterable[DeadLetter]) -> list[DeadLetter]:

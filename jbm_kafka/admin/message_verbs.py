@@ -18,6 +18,7 @@ from jbm_kafka.admin.message_portions import BEHIND, Portions, portions_of
 from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.member_texts import with_member_texts
+from jbm_kafka.core.summary import summary
 from jbm_kafka.core.taking_out import Verb
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
@@ -33,6 +34,9 @@ class KeptMessage:
     """As it was when it was looked at."""
     why: str
     """In words, with what can be done."""
+
+    def __repr__(self) -> str:
+        return summary(self, self.message.message_id, unit=self.message.unit, why=self.why)
 
 
 @with_member_texts
@@ -61,6 +65,21 @@ class MessagesReport:
     """So many more were meant, beyond `count`."""
     warnings: Sequence[str]
     """What the caller should know, such as units that were split."""
+
+    def __repr__(self) -> str:
+        return summary(
+            self,
+            self.queue,
+            verb=self.verb,
+            is_dry_run=self.is_dry_run,
+            address=self.address,
+            messages=self.messages,
+            in_hand=self.in_hand,
+            kept=self.kept,
+            gone=self.gone,
+            left_out=self.left_out,
+            warnings=self.warnings,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

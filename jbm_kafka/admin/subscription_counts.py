@@ -9,6 +9,7 @@ from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_i
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.member_texts import with_member_texts
+from jbm_kafka.core.summary import summary
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.sidecar.registry_log import RegistryLog
 
@@ -40,6 +41,19 @@ class SubscriptionCounts:
     """By partition the offset of the oldest message that it has not settled: from there on the log must be kept."""
     held_at_most: int
     """Records from there on: what waits, and a few that are settled or are marks of transactions."""
+
+    def __repr__(self) -> str:
+        return summary(
+            self,
+            self.topic,
+            name=self.name,
+            client_id=self.client_id,
+            kind=self.kind,
+            no_local=self.no_local,
+            selector=self.selector,
+            members=self.members,
+            held_at_most=self.held_at_most,
+        )
 
 
 def subscription_counts(

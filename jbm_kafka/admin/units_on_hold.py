@@ -12,6 +12,7 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.redelivery import FOREVER_MS
+from jbm_kafka.core.summary import summary
 from jbm_kafka.ports.provider import Seen
 
 
@@ -47,6 +48,11 @@ class ReleaseReport:
     """Released; their units go on."""
     gone: Sequence[HeldMessage]
     """Somebody else had released them when their owner was asked."""
+
+    def __repr__(self) -> str:
+        return summary(
+            self, self.queue, is_dry_run=self.is_dry_run, again=self.again, messages=self.messages, gone=self.gone
+        )
 
 
 def check_which(unit: str | None, message_id: str | None, *, everything: bool) -> None:

@@ -28,6 +28,7 @@ from jbm_kafka import (
 from jbm_kafka.admin import Admin, Wait
 from jbm_kafka.core.address_settings import SHIPPED_SETTINGS, AddressSettingsRepository
 from jbm_kafka.core.markers import UNSET, Unset
+from jbm_kafka.core.summary import LINE_MAX
 
 HEADERS = [name for name, member in inspect.getmembers(Message) if isinstance(member, property) and name != "body"]
 
@@ -159,3 +160,25 @@ def test_the_default_of_an_address_setting_was_nowhere_in_help() -> None:
         if hasattr(defaults, name):
             value = repr(getattr(defaults, name)).replace("'", '"')
             assert re.search(rf"Default:\s+{re.escape(value)}[.,]", told), (name, value)
+
+
+def test_a_result_was_shown_with_all_its_partitions_and_messages_in_one_endless_line() -> None:
+    with ConnectionFactory("memory://discovered").create_context() as context, Admin("memory://discovered") as looking:
+        orders, letters = Queue("orders-of-a-branch-with-a-long-name"), Queue("DLQ")
+        producer = context.create_producer()
+        for number in range(100):
+            producer.send(orders, f"{number} books", unit_of_order=f"customer {number % 40}")
+        counts, explained = looking.counts(orders), looking.explain(orders)
+        dead = looking.send_to_dead_letter(orders, everything=True)
+        report, looked = looking.retry_dead_letters(letters, dry_run=True), list(looking.dead_letters(letters))
+        moved, deleted = looking.remove(letters, everything=True), looking.delete_destination(letters, dry_run=True)
+        shown = [repr(each) for each in (counts, explained, dead, report, looked[0][0], moved, deleted)]
+        shown += [repr(each) for each in (*explained.messages[:1], *explained.partitions[:1])]
+        shown += [repr(each) for each in (counts.partitions[0], *explained.messages[0].reasons)]
+    assert [line for line in shown if len(line) > LINE_MAX or "\n" in line] == []
+    assert shown[0] == (
+        "<QueueCounts orders-of-a-branch-with-a-long-name held=100 is_exact=True ready=40 delayed=0 for_operator=0 "
+        "expired=0 members=0 partitions=16 without_owner=0>"
+    )
+    assert "rules='nobody-receives" in shown[1]
+    assert "letters=100 kept=0" in shown[3]
