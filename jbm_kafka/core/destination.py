@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.frozen import told_frozen
-from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, InvalidTypeError
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.wrong_values import shown
 
@@ -49,10 +49,15 @@ class Destination:
 
     def __post_init__(self) -> None:
         if type(self) is Destination:
-            raise TypeError("a Destination is a Queue or a Topic")
+            raise InvalidTypeError(
+                f"a Destination is a Queue or a Topic: use Queue({shown(self.name)}) or Topic({shown(self.name)})",
+                setting="Destination",
+                value=self.name,
+            )
         cause = self._name_fault()
         if cause is not None:
-            raise InvalidDestinationError(f"{self.kind} {shown(self.name)}: {cause}", destination=self.name)
+            told = {"destination": self.name} if isinstance(self.name, str) else {}
+            raise InvalidDestinationError(f"{self.kind} {shown(self.name)}: {cause}", value=self.name, **told)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"
@@ -170,7 +175,7 @@ def name_fault(name: str) -> str | None:
         return f"the name has {len(name)} characters; at most {NAME_LENGTH_MAX} are allowed"
     illegal = _ILLEGAL.search(name)
     if illegal is not None:
-        return f"{illegal.group()!r} at position {illegal.start()} is not allowed; legal are A-Z a-z 0-9 . _ -"
+        return f"{illegal.group()!r} at position {illegal.start() + 1} is not allowed; legal are A-Z a-z 0-9 . _ -"
     if name in (".", ".."):
         return "Kafka allows no topic of this name"
     if name.startswith(RESERVED_PREFIX):
@@ -200,7 +205,7 @@ def parse_destination(text: str) -> Destination:
     if colon and kind in _BY_KIND:
         return _BY_KIND[kind](name)
     raise InvalidDestinationError(
-        f"{shown(text)} is not a destination; write 'queue:<name>' or 'topic:<name>'", text=text
+        f"{shown(text)} is not a destination; write 'queue:<name>' or 'topic:<name>'", value=text
     )
 
 

@@ -73,7 +73,7 @@ class IllegalStateError(JMSError):
 class InvalidDestinationError(JMSError):
     """The destination's name is not legal, or the destination is missing or unfit."""
 
-    value = Told[object]("What was given and is not a destination.")
+    value = Told[object]("What was given and is not a destination, nor a name of one.")
 
 
 class InvalidSelectorError(JMSError, ValueError):
@@ -107,7 +107,7 @@ class MessageFormatError(JMSError, ValueError):
     """A body, property or property name cannot be carried, or not read as what was asked for."""
 
     header = Told[str]("The name of the header that it is about.")
-    property = Told[str]("The name of the property that it is about.")
+    property = Told[str]("The name of the property, or of a map's entry, that it is about.")
     codec = Told[str]("The name of the codec of object messages that it is about.")
     value = Told[object]("What cannot be carried or read.")
 

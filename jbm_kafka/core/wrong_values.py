@@ -38,7 +38,7 @@ UTF8_REMEDY = "a wrong decoding leaves such halves of a pair; text.encode('utf-8
 
 def no_utf8(fault: UnicodeEncodeError, instead: str = "") -> str:
     """What is wrong with a text that cannot be encoded, and what to do; `instead`: what else."""
-    where = f"{fault.object[fault.start : fault.end]!a:.60} at position {fault.start}"
+    where = f"{fault.object[fault.start : fault.end]!a:.60} at position {fault.start + 1}"
     return f"{where} has no UTF-8 form: {UTF8_REMEDY}{instead}"
 
 

@@ -74,7 +74,7 @@ class MapMessage(Message):
 
     def set_object(self, name: str, value: Value) -> None:
         """Sets the entry, with the type that the value has by itself."""
-        self._set(name, value_of(_what(name), value))
+        self._set(name, value_of(_what(name), value, property=name))
 
     def get_boolean(self, name: str) -> bool:
         """The entry as a bool; False of a null."""
@@ -161,7 +161,7 @@ class MapMessage(Message):
         return cast(dict[str, TypedValue], self._body)
 
     def _set_typed(self, name: str, kind: ValueType, value: object) -> None:
-        self._set(name, checked_value(_what(name), kind, value))
+        self._set(name, checked_value(_what(name), kind, value, property=name))
 
     def _set(self, name: str, held: TypedValue) -> None:
         _check_name(name)
@@ -173,7 +173,7 @@ class MapMessage(Message):
             raise MessageFormatError(f"body is {shown(body)}: a MapMessage holds a dict", value=body)
         for name in body:
             _check_name(name)
-        return {name: value_of(_what(name), value) for name, value in body.items()}
+        return {name: value_of(_what(name), value, property=name) for name, value in body.items()}
 
 
 def _what(name: object) -> str:

@@ -77,8 +77,8 @@ def converted_value(what: str, held: TypedValue | None, wanted: ValueType) -> Va
         raise MessageFormatError(f"{what} cannot be read as {wanted}: {fault}") from None
 
 
-def checked_value(what: str, kind: ValueType, value: object) -> TypedValue:
-    """The value with its type, when it is one of the type.
+def checked_value(what: str, kind: ValueType, value: object, **told: object) -> TypedValue:
+    """The value with its type, when it is one of the type; `told`: what an error has beside `value`.
 
     Raises:
         MessageFormatError: it is not.
@@ -97,13 +97,15 @@ def checked_value(what: str, kind: ValueType, value: object) -> TypedValue:
         if integer_fits(value, INTEGER_BITS[kind]):
             return TypedValue(kind, int(value))
     elif kind in ("float", "double") and isinstance(value, int | float) and not isinstance(value, bool):
-        number = double_of(what, value)
-        return TypedValue(kind, float_of(what, number) if kind == "float" else number)
-    raise MessageFormatError(f"{what} is {shown(value)}: {_RULES.get(kind) or _integer_rule(kind)}", value=value)
+        number = double_of(what, value, **told)
+        return TypedValue(kind, float_of(what, number, **told) if kind == "float" else number)
+    raise MessageFormatError(
+        f"{what} is {shown(value)}: {_RULES.get(kind) or _integer_rule(kind)}", value=value, **told
+    )
 
 
-def value_of(what: str, value: object) -> TypedValue:
-    """The value with the type that a Python value has by itself: int by its size, float as double.
+def value_of(what: str, value: object, **told: object) -> TypedValue:
+    """The value with the type that a Python value has by itself: int by its size, float as double; `told` as above.
 
     Raises:
         MessageFormatError: no type holds it.
@@ -122,10 +124,12 @@ def value_of(what: str, value: object) -> TypedValue:
     if value is None:
         return NULL_VALUE
     if isinstance(value, int):
-        raise MessageFormatError(f"{what} is {shown(value)}: it does not fit 64 bits; send it as a str", value=value)
+        text = f"{what} is {shown(value)}: it does not fit 64 bits; send it as a str"
+        raise MessageFormatError(text, value=value, **told)
     raise MessageFormatError(
         f"{what} is {shown(value)}: it is a str, bool, int, float, bytes or None; send nested ones in an ObjectMessage",
         value=value,
+        **told,
     )
 
 

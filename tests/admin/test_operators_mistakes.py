@@ -90,7 +90,7 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
     ("a queue for a topic", lambda admin: admin.create_topic(Queue("ac")),  # type: ignore[arg-type]
      errors.InvalidDestinationError, "topic Queue(name='ac'): a name is a str, not Queue; give its name: 'ac'"),
     ("a name with an umlaut", lambda admin: admin.create_queue("größe"), errors.InvalidDestinationError,
-     "queue 'größe': 'ö' at position 2 is not allowed; legal are A-Z a-z 0-9 . _ -"),
+     "queue 'größe': 'ö' at position 3 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     ("delete what is not there", lambda admin: admin.delete_destination("nosuch"), errors.InvalidDestinationError,
      "there is no such queue, and nothing is left of one; Admin.destinations() has those there are, "
      "and jbm-kafka list shows them"),

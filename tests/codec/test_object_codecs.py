@@ -63,7 +63,7 @@ def deep() -> object:
         (lambda: {"a": b"x"}, "Object of type bytes is not JSON serializable"),
         (lambda: object, "Object of type type is not JSON serializable"),
         (lambda: [float("nan")], "not JSON compliant"),
-        (lambda: "\ud800", r"'\\ud800' at position 1 has no UTF-8 form: a wrong decoding"),
+        (lambda: "\ud800", r"'\\ud800' at position 2 has no UTF-8 form: a wrong decoding"),
         (endless, "Circular reference"),
         (deep, "it is nested too deeply"),
         (lambda: 10**5000, "Exceeds the limit"),

@@ -256,7 +256,7 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("max_redelivery_delay_ms", 0, "set None, for ten times the delay"),
     ("max_redelivery_delay_ms", 0.5, "an int of milliseconds"),
     ("dead_letter_address", "", "set None to remove"),
-    ("dead_letter_address", "a b", "' ' at position 1"),
+    ("dead_letter_address", "a b", "' ' at position 2"),
     ("dead_letter_address", 5, "it is the name of a queue, Topic(name), or None"),
     ("dead_letter_address", "topic:", "the name is empty"),
     ("expiry_address", "topic://news", "write 'topic:news'"),

@@ -16,7 +16,7 @@ from jbm_kafka.core.destination import (
     percent_encode,
     with_namespace,
 )
-from jbm_kafka.errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.errors import IllegalStateError, InvalidDestinationError, InvalidTypeError
 
 
 @pytest.mark.parametrize("name", ["orders", "DLQ", "a.b_c-d", "x" * 200, "jbm", "jbmx.y", "orders.jbm-changelog.x"])
@@ -29,10 +29,10 @@ def test_a_legal_name_makes_a_destination(name: str) -> None:
     [
         ("", "empty"),
         ("x" * 201, "201 characters; at most 200"),
-        ("or ders", "' ' at position 2"),
-        ("bestellungen-ü", "'ü' at position 13"),
-        ("a:b", "':' at position 1"),
-        ("a\n", "'\\n' at position 1"),
+        ("or ders", "' ' at position 3"),
+        ("bestellungen-ü", "'ü' at position 14"),
+        ("a:b", "':' at position 2"),
+        ("a\n", "'\\n' at position 2"),
         (".", "no topic of this name"),
         ("..", "no topic of this name"),
         ("jbm.registry", "start with 'jbm.'"),
@@ -44,7 +44,20 @@ def test_an_illegal_name_is_refused_with_its_cause(name: str, cause: str) -> Non
     with pytest.raises(InvalidDestinationError) as caught:
         Queue(name)
     assert cause in str(caught.value)
-    assert caught.value.destination == name
+    assert (caught.value.destination, caught.value.value) == (name, name)
+
+
+def test_what_is_no_name_was_told_as_a_destination_of_that_name_and_not_as_the_value() -> None:
+    with pytest.raises(InvalidDestinationError) as caught:
+        Queue(5)  # type: ignore[arg-type]
+    assert (caught.value.destination, caught.value.value) == (None, 5)
+
+
+def test_a_destination_that_is_neither_a_queue_nor_a_topic_was_a_bare_type_error() -> None:
+    with pytest.raises(
+        InvalidTypeError, match=r"^a Destination is a Queue or a Topic: use Queue\('x'\) or Topic\('x'\)$"
+    ):
+        Destination("x")
 
 
 @pytest.mark.parametrize("kind", [Queue, Topic])
@@ -60,8 +73,8 @@ def test_of_a_destination_for_a_name_only_its_type_was_told(kind: type[Queue | T
     [
         ("topic:x", "the kind is no part of the name; use Topic('x')"),
         ("queue:orders", "the kind is no part of the name; use Queue('orders')"),
-        ("queue:", "':' at position 5 is not allowed"),
-        ("queue:a b", "':' at position 5 is not allowed"),
+        ("queue:", "':' at position 6 is not allowed"),
+        ("queue:a b", "':' at position 6 is not allowed"),
     ],
 )
 def test_of_a_kind_before_the_name_the_colon_was_told_alone(kind: type[Queue | Topic], name: str, told: str) -> None:

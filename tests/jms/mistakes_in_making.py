@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jbm_kafka import NO_UNIT, AddressSettings, ConnectionFactory, Queue, Topic, errors
+from jbm_kafka import NO_UNIT, AddressSettings, ConnectionFactory, Destination, KafkaView, Queue, Topic, errors
 from jbm_kafka.core.wrong_values import shown
 from tests.jms.one_of_each import HOST, QUEUE, Mistakes, assign, call, enter, new
 
@@ -143,7 +143,7 @@ FACTORY: Mistakes = [
     (new(ConnectionFactory, HOST, address_settings={"": AddressSettings()}), errors.InvalidSettingError,
      "address pattern '': write a name, or '#' for all"),
     (new(ConnectionFactory, HOST, address_settings={"a b": AddressSettings()}), errors.InvalidSettingError,
-     "address pattern 'a b' names no destination: ' ' at position 1 is not allowed; legal are A-Z a-z "
+     "address pattern 'a b' names no destination: ' ' at position 2 is not allowed; legal are A-Z a-z "
      "0-9 . _ -"),
     (new(ConnectionFactory, HOST, default_unit_of_order=""), errors.InvalidSettingError,
      "default_unit_of_order is '': it is a str that is not empty, SYSTEM_GENERATED or None"),
@@ -214,7 +214,7 @@ SETTINGS: Mistakes = [
     (new(AddressSettings, dead_letter_address=1), errors.InvalidTypeError,
      "dead_letter_address is 1: it is the name of a queue, Topic(name), or None"),
     (new(AddressSettings, expiry_address="a b"), errors.InvalidSettingError,
-     "expiry_address is 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
+     "expiry_address is 'a b': ' ' at position 2 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     (new(AddressSettings, on_dead_letter="stop"), errors.InvalidSettingError,
      "on_dead_letter is 'stop': it is 'continue' or 'hold'"),
     (new(AddressSettings, default_unit_of_order=""), errors.InvalidSettingError,
@@ -242,6 +242,10 @@ SETTINGS: Mistakes = [
      "AddressSettings() has no argument 'retry_delay'; 'redelivery_delay_ms' is meant, probably"),
     (new(AddressSettings, 3), errors.InvalidTypeError,
      f"AddressSettings() takes its arguments by name, as in max_delivery_attempts=…; it has {ADDRESS_SETTINGS}"),
+    (new(KafkaView), errors.InvalidTypeError,
+     "KafkaView() needs 'topic' and 'partition' and 'offset' and 'key' and 'headers'"),
+    (new(Destination, "x"), errors.InvalidTypeError,
+     "a Destination is a Queue or a Topic: use Queue('x') or Topic('x')"),
     (new(Queue, "a" * 300), errors.InvalidDestinationError,
      "queue '" + "a" * 59 + "… (300 characters): the name has 300 characters; at most 200 are allowed"),
     (new(ConnectionFactory, "a" * 1000), errors.InvalidSettingError,
@@ -302,11 +306,11 @@ SESSIONS: Mistakes = [
     (call("session", "create_queue", ""), errors.InvalidDestinationError,
      "queue '': the name is empty"),
     (call("session", "create_queue", "a b"), errors.InvalidDestinationError,
-     "queue 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
+     "queue 'a b': ' ' at position 2 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     (call("session", "create_queue", "queue:orders"), errors.InvalidDestinationError,
      "queue 'queue:orders': the kind is no part of the name; use Queue('orders')"),
     (call("session", "create_queue", "queue:a b"), errors.InvalidDestinationError,
-     "queue 'queue:a b': ':' at position 5 is not allowed; legal are A-Z a-z 0-9 . _ -"),
+     "queue 'queue:a b': ':' at position 6 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     (call("session", "create_topic", "topic:prices"), errors.InvalidDestinationError,
      "topic 'topic:prices': the kind is no part of the name; use Topic('prices')"),
     (call("session", "create_consumer", "topic:prices"), errors.InvalidDestinationError,

@@ -226,3 +226,14 @@ def test_a_copy_of_a_map_that_changes_leaves_the_first_as_it_was() -> None:
 def test_a_body_that_cannot_be_carried_is_refused_when_it_is_set(make: "type[Message]", says: str) -> None:
     with pytest.raises(errors.MessageFormatError, match=says):
         make()
+
+
+def test_which_entry_of_a_map_cannot_be_carried_was_in_the_text_only() -> None:
+    for make in (
+        lambda: MapMessage({"a": 1, "k": [1]}),  # type: ignore[dict-item]
+        lambda: MapMessage().set_object("k", [1]),  # type: ignore[arg-type]
+        lambda: MapMessage().set_int("k", [1]),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(errors.MessageFormatError) as told:
+            make()
+        assert (told.value.property, told.value.value) == ("k", [1])
