@@ -8,7 +8,7 @@ from enum import Enum
 import pytest
 
 import jbm_kafka
-from jbm_kafka import BytesMessage, MapMessage, Message, StreamMessage, admin
+from jbm_kafka import BytesMessage, MapMessage, Message, StreamMessage, admin, errors
 from jbm_kafka.codec.dead_letter import Origin
 from tests.house.sources import ROOT
 
@@ -106,3 +106,11 @@ def test_every_rule_that_can_keep_a_message_is_told_to_operators() -> None:
 
 def test_every_call_of_the_administration_is_on_its_page() -> None:
     assert public_attributes(admin.Admin) - set(re.findall(r"\w+", OF_ADMIN)) == set()
+
+
+def test_the_page_tells_what_else_an_error_is() -> None:
+    """Who catches `ValueError` or `TimeoutError` is to find which errors that takes."""
+    for row in rows(section(PAGE, "Errors")):
+        for name in re.findall(r"`errors\.(\w+)`", row[0]):
+            bases = {base.__name__ for base in getattr(errors, name).__bases__} - {"JMSError", "Exception"}
+            assert set(names_in(row[2])) == bases, name
