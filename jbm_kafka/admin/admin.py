@@ -31,8 +31,11 @@ class Admin(DestinationAdmin, PartitionAdmin, ExplainingAdmin, LetterAdmin, Mess
     End: close, is_closed.
 
     Counts are messages, unless they are named otherwise; times that end in `_ms` are milliseconds, instants since 1970;
-    `timeout_s`, `wait_s` and `older_than_s` are seconds. Errors are JMSErrors: InvalidDestinationError when there is no
-    such queue, JMSSecurityError when the cluster refuses.
+    `timeout_s`, `wait_s` and `older_than_s` are seconds.
+
+    Beside what stands with each, every call may raise IllegalStateError: it is closed, or of another process;
+    JMSSecurityError: the cluster refuses; JMSError: it does not answer in time; and of a wrong argument
+    InvalidSettingError, of a wrong type InvalidTypeError. InvalidDestinationError: there is no such queue.
 
     Args:
         bootstrap: `host:port`, several with commas; or `memory://NAME`, whose world it keeps until it is closed.

@@ -37,11 +37,16 @@ class DestinationAdmin(LookingAdmin):
 
         Raises:
             InvalidDestinationError: the name is not legal or not free, or it exists with other partitions.
+            InvalidSettingError: `partitions` is not from 1 to 10,000; of a wrong type InvalidTypeError.
         """
         return self._create(name if isinstance(name, Queue) else Queue(name), partitions)
 
     def create_topic(self, name: str | Topic, *, partitions: int | None = None) -> bool:
-        """Make a topic; as `create_queue`."""
+        """Make a topic; as `create_queue`.
+
+        Raises:
+            InvalidDestinationError, InvalidSettingError: as of `create_queue`.
+        """
         return self._create(name if isinstance(name, Topic) else Topic(name), partitions)
 
     def _create(self, destination: Queue | Topic, partitions: int | None) -> bool:

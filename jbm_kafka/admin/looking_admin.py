@@ -42,6 +42,7 @@ class LookingAdmin(Asking):
 
         Raises:
             InvalidDestinationError: there is no such queue, or no such subscription.
+            InvalidSettingError: `count_max` is negative; of a wrong type InvalidTypeError.
         """
         named(destination, subscription, client_id)
         checked_int("count_max", count_max, 0, None, "messages")

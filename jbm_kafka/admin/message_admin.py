@@ -88,7 +88,11 @@ class MessageAdmin(Asking):
         dry_run: bool = False,
         timeout_s: float = ASK_TIMEOUT_S,
     ) -> MessagesReport:
-        """Remove messages for good, but for those that somebody works on. As `move` in all else."""
+        """Remove messages for good, but for those that somebody works on. As `move` in all else.
+
+        Raises:
+            InvalidDestinationError, InvalidSettingError, InvalidSelectorError: as of `move`.
+        """
         choice = choice_of(selector, unit, message_id, everything=everything)
         wish = wish_of(
             Verb.REMOVE, destination, subscription, client_id, choice, count=count, dry_run=dry_run, timeout_s=timeout_s
@@ -114,6 +118,9 @@ class MessageAdmin(Asking):
 
         As `move` in all else. `expiry_address` is what counts when nobody receives and the registry has no setting for
         it; not given: ExpiryQueue. Else it goes by the settings.
+
+        Raises:
+            InvalidDestinationError, InvalidSettingError, InvalidSelectorError: as of `move`.
         """
         choice = choice_of(selector, unit, message_id, everything=everything)
         wish = wish_of(
@@ -140,6 +147,9 @@ class MessageAdmin(Asking):
 
         As `move` in all else. `dead_letter_address` is what counts when nobody receives and the registry has no setting
         for it; not given: DLQ. Else it goes by the settings.
+
+        Raises:
+            InvalidDestinationError, InvalidSettingError, InvalidSelectorError: as of `move`.
         """
         choice = choice_of(selector, unit, message_id, everything=everything)
         wish = wish_of(

@@ -92,16 +92,26 @@ class RunningAdmin(Asking):
 
         Raises:
             InvalidDestinationError: there is no such queue or topic.
+            InvalidSettingError: `what`, `by` or `wait_s` cannot be so.
         """
         halt = Halt(by_whom(by), self._cluster.clock.now_ms())
         return self._change_pause("pause", destination, dict.fromkeys(parts_of(what), halt), wait_s)
 
     def resume(self, destination: Queue | Topic | str, what: What = "both", *, wait_s: float = 0.0) -> Pause:
-        """Let go on what was paused; processes hear it within a second or two. What is still paused."""
+        """Let go on what was paused; processes hear it within a second or two. What is still paused.
+
+        Raises:
+            InvalidDestinationError: there is no such queue or topic.
+            InvalidSettingError: `what` or `wait_s` cannot be so.
+        """
         return self._change_pause("resume", destination, dict.fromkeys(parts_of(what)), wait_s)
 
     def paused(self, destination: Queue | Topic | str) -> Pause:
-        """What of it is paused, by whom and since when."""
+        """What of it is paused, by whom and since when.
+
+        Raises:
+            InvalidDestinationError: there is no such queue or topic.
+        """
         with self._asking(f"look whether {destination} is paused"):
             return self._registry.pauses.of(self._found.named(destination).name)
 

@@ -99,10 +99,12 @@ class MessageConsumer:
         acknowledges or gives back.
 
         Raises:
-            IllegalStateError: the consumer or its session is closed, or in use by another thread.
+            IllegalStateError: the consumer or its session is closed, in use by another thread or of another process; or
+                the consumer has a listener.
+            InvalidSettingError: `timeout` is negative.
             ResourceAllocationError: a TRANSACTED session holds the whole prefetch, so nothing could come before the
                 commit or rollback that only this thread can make. Not when `timeout` is 0.
-            InvalidTypeError: there is another argument than `timeout`.
+            InvalidTypeError: `timeout` is not a number, or there is another argument.
         """
         if more or unknown:
             refuse_others(MessageConsumer.receive, *more, **unknown)
@@ -139,7 +141,7 @@ class MessageConsumer:
             raise
 
     def receive_nowait(self) -> Message | None:
-        """The next message that is in the queue now, or None; as `receive(0)`."""
+        """The next message that is in the queue now, or None; as `receive(0)`, and it raises the same."""
         return self.receive(0)
 
     def receive_body(self, kind: type[T], timeout: Seconds | None = None) -> T | None:
@@ -149,6 +151,8 @@ class MessageConsumer:
         Raises:
             MessageFormatError: it has another body. In AUTO the next call gets the same message, which counts as never
                 received; in the other modes it was received and is the session's to acknowledge or give back.
+            InvalidTypeError: `kind` is not a class, or `timeout` not a number.
+            IllegalStateError, InvalidSettingError, ResourceAllocationError: as of `receive`.
         """
         timeout_s = None if timeout is None else checked_timeout_s(timeout)
         check_kind(kind)
@@ -223,6 +227,10 @@ class MessageConsumer:
         What it raises makes a failed attempt of the call. So does sys.exit(), which does not end the process: set an
         event that the main thread waits for. An async function is refused, for nobody would run it.
         A call that runs is waited for when a listener is taken away, unless that is done by the listener itself.
+
+        Raises:
+            InvalidTypeError: it cannot be called with one message, or a call would run nothing.
+            IllegalStateError: the consumer or its session is closed, or in use by another thread.
         """
         check_listener("listener", listener, "message")
         if listener is not None and self._link.is_closed:

@@ -105,7 +105,18 @@ class ContextProducer:
         type: str | None = None,  # noqa: A002 - its name in JMS
         on_completion: CompletionListener | None = None,
     ) -> Message:
-        """Send a message to a destination; options and errors as of `MessageProducer.send`."""
+        """Send a message to a destination; options as of `MessageProducer.send`.
+
+        Raises:
+            SendTimeoutError: not confirmed within some 30 s. It may be in the queue or not: treat it as not sent,
+                and send it again with the same `duplicate_id`.
+            MessageTooLargeError, JMSError: it counts as not sent; in PERSISTENT_GROUPACK maybe one before it.
+            MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be sent so; nothing was. A wrong
+                type is an InvalidTypeError: of swapped arguments it says so.
+            OrderError: the unit's name cannot be one, or its partition cannot be written now; nothing was sent.
+            IllegalStateError: the context is closed, in use by another thread or of another process; sending is paused;
+                or `on_completion` is given in TRANSACTED, whose commit tells. Nothing was sent.
+        """
         if not isinstance(destination, Destination):
             hint = "; the arguments are swapped" if isinstance(message, Destination) else ""
             if isinstance(destination, str) and not hint:

@@ -186,7 +186,10 @@ class Message(MessageCore, TypedProperties):
         """Acknowledges as the session's mode says.
 
         Raises:
-            IllegalStateError: the message was not received, or its session is closed.
+            IllegalStateError: the message was not received; its session is closed; it was given back before, or taken
+                from the session because its partition moved: it comes again.
+            JMSError: with `block_on_acknowledge`: no answer came in time, and it may come again.
+            InvalidTypeError: there is an argument.
         """
         if more or unknown:
             refuse_others(Message.acknowledge, *more, **unknown)

@@ -153,7 +153,12 @@ class MessageProducer:
                 and send it again with the same `duplicate_id`.
             MessageTooLargeError, JMSError: it counts as not sent. In PERSISTENT_GROUPACK this and a time-out may be of
                 sends before it, and `unacknowledged_sends` tells which.
-            MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be sent so; nothing was.
+            MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be sent so; nothing was. A wrong
+                type is an InvalidTypeError, which is an InvalidSettingError and a TypeError.
+            OrderError: the unit's name cannot be one, or its partition cannot be written now; nothing was sent.
+            IllegalStateError: the producer, its session or connection is closed; another thread or process has the
+                session; sending is paused; `destination` is another than the producer's; or `on_completion` is given in
+                a TRANSACTED session, whose commit tells. Nothing was sent.
         """
         session = self._session
         was_own = (guard := session.guard).is_own
@@ -182,6 +187,8 @@ class MessageProducer:
         Raises:
             SendTimeoutError: not so within `timeout` seconds.
             JMSError: a send in PERSISTENT_GROUPACK has failed, and no call has said so.
+            IllegalStateError: it is called in an `on_completion`, or in another process than it was made in.
+            InvalidSettingError: `timeout` is negative; of a wrong type InvalidTypeError.
         """
         timeout_s = checked_timeout_s(SEND_TIMEOUT_S if timeout is None else timeout, f"for {SEND_TIMEOUT_S:g}")
         self._session.connection.check_process()

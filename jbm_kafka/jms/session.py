@@ -178,7 +178,7 @@ class Session:
 
         Raises:
             IllegalStateError: there is no client id, or the subscription has a consumer, or it is a shared one.
-            InvalidDestinationError: the topic cannot be used, or does not keep its messages.
+            InvalidDestinationError: the topic cannot be used or keeps no messages; all else as of `create_consumer`.
         """
         chosen = parse_selector(selector)
 
@@ -312,7 +312,8 @@ class Session:
         Raises:
             RequestTimeoutError: none came within `timeout` seconds; the text says what is known of the request.
             IllegalStateError: the session is TRANSACTED or its connection not started; or it was closed meanwhile.
-            JMSError: the request was not sent, as of `MessageProducer.send`.
+            InvalidSettingError: `timeout` is negative; of a wrong type InvalidTypeError.
+            JMSError: the request was not sent; which errors that can be stands at `MessageProducer.send`.
         """
         options = SendOptionsOfRequest(unit_of_order, priority, time_to_live_ms, properties, type)
         return reply_to(self._core, destination, message, timeout, options)
@@ -325,7 +326,8 @@ class Session:
         return self._core.is_transacted
 
     def acknowledge(self) -> None:
-        """Acknowledge everything this session has delivered; for CLIENT and INDIVIDUAL; elsewhere nothing."""
+        """Acknowledge everything this session has delivered; for CLIENT and INDIVIDUAL; elsewhere nothing. It
+        raises what `Message.acknowledge` does."""
         self._core.check_open()
         self._strategy.acknowledge_all()
 
@@ -342,8 +344,9 @@ class Session:
         """Make the transaction's sends and receives durable together; a new one begins.
 
         Raises:
-            TransactionRolledBackError: it could not be committed; everything received comes again.
-            IllegalStateError: the session is not transacted.
+            TransactionRolledBackError: it could not be committed; everything received comes again. With a unit whose
+                partition cannot be written OrderRolledBackError. TransactionInDoubtError: not known yet whether it was.
+            IllegalStateError: the session is not transacted, is closed, or is in use by another thread.
             TransactionInProgressError: it is inside `with session.transaction()`, whose end commits.
         """
         with self._core.in_use():
@@ -355,7 +358,7 @@ class Session:
         """Drop the transaction's sends, give its messages back; a new one begins.
 
         Raises:
-            IllegalStateError: the session is not transacted.
+            IllegalStateError: the session is not transacted, is closed, or is in use by another thread.
         """
         with self._core.in_use():
             self._connection.completions.wait_before("rollback()")

@@ -19,6 +19,7 @@ from jbm_kafka import (
     Context,
     ContextProducer,
     Message,
+    MessageConsumer,
     MessageProducer,
     Queue,
     Session,
@@ -182,3 +183,29 @@ def test_a_result_was_shown_with_all_its_partitions_and_messages_in_one_endless_
     )
     assert "rules='nobody-receives" in shown[1]
     assert "letters=100 kept=0" in shown[3]
+
+
+RAISED = {
+    MessageProducer.send: "SendTimeoutError MessageTooLargeError MessageFormatError InvalidDestinationError "
+    "InvalidSettingError InvalidTypeError OrderError IllegalStateError",
+    ContextProducer.send: "SendTimeoutError MessageTooLargeError MessageFormatError InvalidDestinationError "
+    "InvalidSettingError InvalidTypeError OrderError IllegalStateError",
+    MessageConsumer.receive: "IllegalStateError ResourceAllocationError InvalidSettingError InvalidTypeError",
+    MessageConsumer.receive_body: "MessageFormatError InvalidTypeError IllegalStateError",
+    Message.acknowledge: "IllegalStateError JMSError InvalidTypeError",
+    Session.commit: "TransactionRolledBackError OrderRolledBackError TransactionInDoubtError IllegalStateError "
+    "TransactionInProgressError",
+    Session.create_consumer: "InvalidSelectorError InvalidDestinationError InvalidSettingError IllegalStateError",
+    Session.create_durable_consumer: "IllegalStateError InvalidDestinationError create_consumer",
+    Session.request: "RequestTimeoutError IllegalStateError InvalidSettingError InvalidTypeError",
+    Admin.counts: "InvalidDestinationError InvalidSettingError InvalidTypeError",
+    Admin.create_queue: "InvalidDestinationError InvalidSettingError InvalidTypeError",
+    Admin.resume: "InvalidDestinationError InvalidSettingError",
+    Admin.remove: "InvalidDestinationError InvalidSettingError InvalidSelectorError",
+}
+
+
+@pytest.mark.parametrize("call", RAISED, ids=lambda call: str(call.__qualname__))
+def test_help_of_a_call_told_of_few_of_its_errors(call: Callable[..., object]) -> None:
+    told = (inspect.getdoc(call) or "").partition("Raises:")[2]
+    assert [name for name in RAISED[call].split() if not re.search(rf"\b{name}\b", told)] == []
