@@ -127,6 +127,13 @@ _CALLED = {
     "State": "MessageState",
 }
 """What other systems call it, where the letters do not tell."""
+_OF_KAFKA = {
+    "AdminClient": "from jbm_kafka.admin import Admin",
+    "KafkaAdminClient": "from jbm_kafka.admin import Admin",
+    "KafkaConsumer": "ConnectionFactory('host:port').create_context().create_consumer(Queue('orders'))",
+    "KafkaProducer": "ConnectionFactory('host:port').create_context().create_producer()",
+}
+"""What programs for Kafka import, and what to write here."""
 
 if not TYPE_CHECKING:  # a type checker would take it for "any name will do"
 
@@ -154,6 +161,8 @@ if not TYPE_CHECKING:  # a type checker would take it for "any name will do"
             return f": it is in {_ELSEWHERE[name]}"
         if name in _CALLED:
             return f"; {_CALLED[name]!r} is meant, probably"
+        if name in _OF_KAFKA:
+            return f"; that is a Kafka client's, write {_OF_KAFKA[name]}"
         if not name.startswith("_") and name in import_module("jbm_kafka.errors").__all__:
             return ": it is in jbm_kafka.errors"
         return "" if name.startswith("_") else with_likely_name("", name, __all__)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Never, TypeVar, cast
 
+from jbm_kafka.core.given_elsewhere import address_in_one, given_elsewhere
 from jbm_kafka.core.jms_errors import InvalidTypeError
 from jbm_kafka.core.likely_name import address_setting, with_likely_name
 from jbm_kafka.core.wrong_values import shown
@@ -129,22 +130,13 @@ def _fault(
     by_position = [each.name for each in parameters if each.kind in _BY_POSITION]
     for unknown, value in named.items():
         if unknown not in by_name:
-            if "address_settings" in by_name and (setting := address_setting(unknown)) is not None:
-                text = f"{name}() has no argument {shown(unknown)}: it is a setting of destinations, given as"
-                example = f"address_settings={{'orders': AddressSettings({setting}=…)}}"
-                return InvalidTypeError(f"{text} {example}", setting=unknown, value=value)
-            text = f"{name}() has no argument {shown(unknown)}"
-            if unknown in _OF_FACTORY and name in ("create_connection", "create_context"):
-                its = f"{text}: it is given to the factory, ConnectionFactory(…, {unknown}=…)"
-                return InvalidTypeError(its, setting=unknown, value=value)
-            guessed = with_likely_name(text, unknown, by_name)
-            is_told = guessed != text and len(by_name) > _LISTED_MAX
-            return InvalidTypeError(
-                guessed if is_told else f"{guessed}; {_list_of(by_name, name)}", setting=unknown, value=value
-            )
+            return _of_unknown(name, by_name, unknown, value)
     if len(given) > len(by_position):
         if (swapped := _swapped(name, parameters, given)) is not None:
             return swapped
+        if (address := address_in_one(given, by_name)) is not None:
+            text = f"{name}() takes host and port in one: write {shown(address)}"
+            return InvalidTypeError(text, setting=by_position[0], value=given[1])
         others = [each for each in by_name if each not in by_position]
         hint = f"; give the others by name, as in {others[0]}=…" if others else ""
         took = f"{len(by_position)} arguments by position ({', '.join(by_position)})" if by_position else "no argument"
@@ -171,6 +163,24 @@ def _fault(
         took = f": {shown(given[0])} was taken as {by_position[0]!r}, which comes first" if is_other else ""
         return InvalidTypeError(f"{name}() needs {what}{took}{made_by}", setting=missing[0])
     return None
+
+
+def _of_unknown(name: str, by_name: Sequence[str], unknown: str, value: object) -> InvalidTypeError:
+    """What is said of an argument that there is not: where it belongs, or what it is called here."""
+    text = f"{name}() has no argument {shown(unknown)}"
+    if "address_settings" in by_name and (setting := address_setting(unknown)) is not None:
+        example = f"address_settings={{'orders': AddressSettings({setting}=…)}}"
+        its = f"{text}: it is a setting of destinations, given as {example}"
+        return InvalidTypeError(its, setting=unknown, value=value)
+    if unknown in _OF_FACTORY and name in ("create_connection", "create_context"):
+        its = f"{text}: it is given to the factory, ConnectionFactory(…, {unknown}=…)"
+        return InvalidTypeError(its, setting=unknown, value=value)
+    if (elsewhere := given_elsewhere(name, unknown, value, by_name)) is not None:
+        return InvalidTypeError(f"{text}: {elsewhere}", setting=unknown)  # without the value, which may be a secret
+    guessed = with_likely_name(text, unknown, by_name)
+    is_told = guessed != text and len(by_name) > _LISTED_MAX
+    its = guessed if is_told else f"{guessed}; {_list_of(by_name, name)}"
+    return InvalidTypeError(its, setting=unknown, value=value)
 
 
 def _swapped(name: str, parameters: Sequence[inspect.Parameter], given: Sequence[object]) -> InvalidTypeError | None:

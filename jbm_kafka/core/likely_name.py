@@ -7,11 +7,12 @@ import re
 from collections.abc import Collection, Mapping
 
 _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
+    "abandon": ("nack",),
     "ack": ("acknowledge",),
     "ack_mode": ("acknowledge_mode",),
     "add_listener": ("set_listener",),
     "address": ("url", "bootstrap"),
-    "attempts": ("max_delivery_attempts",),
+    "attempts": ("max_delivery_attempts", "delivery_count"),
     "attributes": ("properties",),
     "basic_ack": ("acknowledge",),
     "basic_cancel": ("close",),
@@ -25,12 +26,15 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "body": ("message", "text", "data"),
     "bootstrap": ("url",),
     "bootstrap_servers": ("bootstrap", "url"),
+    "broker": ("url", "bootstrap"),
+    "broker_url": ("url", "bootstrap"),
     "brokers": ("url", "bootstrap"),
     "callback": ("on_completion", "listener"),
     "cancel": ("close",),
     "change_visibility": ("nack",),
     "channel": ("create_session",),
     "closed": ("is_closed",),
+    "complete": ("acknowledge",),
     "config": ("kafka",),
     "connect": ("create_connection", "ConnectionFactory"),
     "consume": ("receive",),
@@ -62,12 +66,14 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "expiration": ("time_to_live_ms",),
     "expires": ("time_to_live_ms",),
     "expires_in": ("time_to_live_ms",),
+    "fetch": ("receive",),
     "filter": ("selector",),
     "get": ("get_object", "receive"),
     "get_property": ("get_object_property", "properties"),
     "group": ("unit_of_order",),
     "group_id": ("unit_of_order",),
     "headers": ("properties",),
+    "id": ("message_id", "message_ids"),
     "is_open": ("is_closed",),
     "key": ("unit_of_order",),
     "list_queues": ("destinations",),
@@ -83,6 +89,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "message_type": ("type",),
     "mode": ("acknowledge_mode", "delivery_mode"),
     "ms": ("duration_ms", "delay_ms"),
+    "msg": ("message", "body"),
     "on_delivery": ("on_completion",),
     "on_message": ("set_listener",),
     "partition": ("unit_of_order",),
@@ -101,7 +108,9 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "queue_delete": ("delete_destination",),
     "queue_name": ("name", "destination"),
     "queues": ("destinations",),
+    "read": ("read_bytes",),
     "read_utf": ("read_string",),
+    "receive_count": ("delivery_count",),
     "receive_message": ("receive",),
     "receive_messages": ("receive",),
     "receive_no_wait": ("receive_nowait",),
@@ -120,6 +129,8 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "start": ("resume",),
     "started": ("is_started",),
     "stop": ("pause",),
+    "subscription": ("name",),
+    "subscription_name": ("name",),
     "subscribe": ("create_consumer",),
     "text": ("message", "body"),
     "timeout_ms": ("timeout",),
@@ -127,11 +138,12 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "topic": ("destination",),
     "topics": ("destinations",),
     "transacted": ("acknowledge_mode",),
-    "ttl": ("time_to_live_ms",),
+    "ttl": ("time_to_live_ms", "expiration"),
     "ttl_ms": ("time_to_live_ms",),
     "unit": ("unit_of_order",),
     "url": ("bootstrap",),
     "value": ("message", "body"),
+    "write": ("write_bytes",),
     "write_unsigned_byte": ("write_byte",),
     "write_unsigned_short": ("write_short",),
     "write_utf": ("write_string",),
@@ -145,6 +157,21 @@ ADDRESS_SETTINGS = (
     "redelivery_delay_ms", "redelivery_delay_multiplier",
 )  # fmt: skip
 """What `AddressSettings` alone has, which imports this module."""
+
+
+_OF_MESSAGES: Mapping[str, str] = {
+    "dead_letter": "; nack() gives it back, and after max_delivery_attempts it goes to the dead-letter address; "
+    "Admin.send_to_dead_letter() moves one at once",
+    "get": "; 'properties.get' is meant, probably",
+    "offset": "; 'kafka.offset' of a received message says it",
+    "partition": "; 'kafka.partition' of a received message says it, and the unit_of_order of a send chooses it",
+    "set_property": "; write properties[name] = value",
+}
+_OF_BROWSERS = dict.fromkeys(
+    ("enumeration", "get_enumeration", "has_more_elements", "has_next", "next", "next_element"),
+    "; go through it with `for message in browser:`",
+)
+"""What is said to who asks for these, where a name alone would not do."""
 
 
 _LIKENESS_MIN = 0.61
@@ -210,9 +237,11 @@ def address_setting(written: str) -> str | None:
 
 def with_likely_attribute(text: str, written: str, known: Collection[str]) -> str:
     """The same of an attribute: one that something else has is not misspelt."""
+    in_python = _in_python(written)
+    if (told := _told(in_python, known)) is not None:
+        return text + told
     if _other_word(written, known) is not None:
         return with_likely_name(text, written, known)
-    in_python = _in_python(written)
     holders = {**_SHORT_HOLDERS, **_HOLDERS}
     meant = next((name for name in (in_python, _meant(in_python)) if name in holders), None)
     if meant is not None and in_python not in known:
@@ -222,6 +251,13 @@ def with_likely_attribute(text: str, written: str, known: Collection[str]) -> st
     if nearest and nearest[0] not in known:
         return f"{text}; {nearest[0]!r} is meant, probably: {_HOLDERS[nearest[0]]}"
     return with_likely_name(text, written, known)
+
+
+def _told(in_python: str, known: Collection[str]) -> str | None:
+    """What is said instead of a name to who asks a message or a browser, which their attributes tell, for it."""
+    if "delivery_count" in known and not (in_python == "get" and "get_object" in known):
+        return _OF_MESSAGES.get(in_python)
+    return _OF_BROWSERS.get(in_python) if "include" in known else None
 
 
 def with_likely_name(text: str, written: str, known: Collection[str]) -> str:

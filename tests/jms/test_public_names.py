@@ -62,6 +62,15 @@ def test_a_name_that_is_elsewhere_or_misspelt_says_so(name: str, told: str) -> N
         ),
         ("from jbm_spark import build_session", "'build_session' from 'jbm_spark': it is in jbm_spark.session"),
         ("from jbm_spark import write_messages", "'write_messages' from 'jbm_spark': it is in jbm_spark.messages"),
+        (
+            "from jbm_kafka import KafkaConsumer",
+            "'KafkaConsumer' from 'jbm_kafka'; that is a Kafka client's, write "
+            "ConnectionFactory('host:port').create_context().create_consumer(Queue('orders'))",
+        ),
+        (
+            "from jbm_kafka import KafkaAdminClient",
+            "'KafkaAdminClient' from 'jbm_kafka'; that is a Kafka client's, write from jbm_kafka.admin import Admin",
+        ),
         ("from jbm_spark import QueryError", "'QueryError' from 'jbm_spark': it is in jbm_spark.errors"),
         (
             "from jbm_spark import read_messages",
