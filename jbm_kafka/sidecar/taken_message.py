@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jbm_kafka.codec.identity import message_id_of
+from jbm_kafka.core.reference import GateKey
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.group_data import GroupData
@@ -17,6 +18,8 @@ class TakenMessage(NamedTuple):
     partition: int
     offset: int
     has_unit: bool
+    gate_key: GateKey
+    """Where the later ones of its unit wait."""
     message_id: str
     ago_ms: int
     """Since it was taken, about."""
@@ -37,4 +40,5 @@ def taken_message(data: GroupData, link: Link) -> TakenMessage | None:
     topic = delivery.lease.channel.topic
     message_id = message_id_of(record.headers(), topic, partition, offset)
     ago_ms = link.demand.asked_ms_ago(data.clock.monotonic_ms())
-    return TakenMessage(topic, partition, offset, delivery.reference.unit is not None, message_id, ago_ms)
+    reference = delivery.reference
+    return TakenMessage(topic, partition, offset, reference.unit is not None, reference.gate_key, message_id, ago_ms)
