@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -167,3 +168,22 @@ def test_a_wrong_selector_makes_no_subscription(session: Session, prices: Topic,
         session.create_shared_durable_consumer(prices, "team", "region == 'EU'")
     assert refused.value.position == 9
     assert admin.subscriptions(prices) == []
+
+
+def test_a_subscriptions_name_as_a_second_argument_was_taken_for_a_selector_without_a_word(
+    session: Session, prices: Topic, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of SEL-1: it is a selector, of a property that is true; who meant a subscription's name got nothing for ever."""
+    caplog.set_level(logging.WARNING)
+    consumer = session.create_consumer(prices, "audit")
+    [line] = [record.getMessage() for record in caplog.records if "selector" in record.getMessage()]
+    assert line == (
+        f"{prices}: selector 'audit' chooses the messages whose property audit is true, and no others; the name of a "
+        f"subscription goes into create_shared_consumer(topic, 'audit')"
+    )
+    session.create_producer(prices).send("seen", properties={"audit": True})
+    assert receive(consumer).body == "seen"
+    caplog.clear()
+    for selector in ("audit = TRUE", "NOT audit", "audit OR sealed"):
+        session.create_consumer(prices, selector)
+    assert "selector" not in caplog.text
