@@ -1,5 +1,7 @@
 """What every part of the administration asks with: one cluster, one namespace, one registry."""
 
+from __future__ import annotations
+
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping

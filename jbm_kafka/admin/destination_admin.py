@@ -1,5 +1,7 @@
 """Queues, topics and subscriptions: made and deleted."""
 
+from __future__ import annotations
+
 from contextlib import suppress
 
 from jbm_kafka.admin.asked import queue_of

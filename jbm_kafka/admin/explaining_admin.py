@@ -1,5 +1,7 @@
 """Why messages do not move."""
 
+from __future__ import annotations
+
 import logging
 from dataclasses import replace
 

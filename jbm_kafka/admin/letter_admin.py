@@ -1,5 +1,7 @@
 """Dead letters: found, and sent again."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial

@@ -1,5 +1,7 @@
 """What there is, and what queues hold; nothing is consumed, no group joined."""
 
+from __future__ import annotations
+
 import time
 from collections import Counter
 from collections.abc import Iterator

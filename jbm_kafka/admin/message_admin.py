@@ -1,5 +1,7 @@
 """What operators do to messages that wait: move, remove, expire, give up."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from dataclasses import replace
 

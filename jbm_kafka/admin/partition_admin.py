@@ -1,5 +1,7 @@
 """More partitions for a queue or topic in use, and what becomes of its units (UNIT-11)."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 
 from jbm_kafka.admin.deletion import belongings

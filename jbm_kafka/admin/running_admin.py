@@ -1,5 +1,7 @@
 """What is changed while processes run: settings, pauses, units on hold."""
 
+from __future__ import annotations
+
 import logging
 import time
 from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from threading import TIMEOUT_MAX
-from typing import SupportsFloat
+from typing import final
 
 from jbm_kafka.core.destination import Destination, Queue, Topic, object_of
 from jbm_kafka.core.jms_errors import InvalidDestinationError
@@ -14,9 +14,25 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.never_run import check_runs
 
 PREFETCH_MAX = 1_000_000
-Seconds = SupportsFloat
-"""A number of seconds, as a caller gives it. Wider than what is taken: told `float`, compiled code would refuse all
-else by itself, and less kindly."""
+
+
+@final
+class NoOtherArgument:
+    """The type of arguments that a call takes in only to refuse them; there is no such value.
+
+    `Never` would say so too, but a type checker's message has the name: "expected NoOtherArgument".
+    """
+
+
+def show_without_others(function: Callable[..., object]) -> None:
+    """From now on `help()` shows the function without the arguments that it only refuses.
+
+    Raises:
+        AttributeError: the function is compiled.
+    """
+    signature = inspect.signature(function)
+    shown = [each for each in signature.parameters.values() if each.annotation != NoOtherArgument.__name__]
+    setattr(function, "__signature__", signature.replace(parameters=shown))  # noqa: B010 - not an attribute to checkers
 
 
 def checked_timeout_s(timeout: object, without: str = "to wait for ever") -> float | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from threading import TIMEOUT_MAX
 from types import TracebackType
-from typing import Final, Never, Self, TypeVar
+from typing import Final, Self, SupportsFloat, TypeVar
 
 from jbm_kafka.core.call_arguments import explained, refuse_others
 from jbm_kafka.core.destination import Queue, Topic
@@ -13,7 +14,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
-from jbm_kafka.jms.arguments import Seconds, check_kind, check_listener, checked_timeout_s
+from jbm_kafka.jms.arguments import NoOtherArgument, check_kind, check_listener, checked_timeout_s, show_without_others
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.inbox import Inbox, MessageListener
 from jbm_kafka.jms.known_attributes import likely_names, told_what_to_call
@@ -90,7 +91,10 @@ class MessageConsumer:
 
     # -- receiving -------------------------------------------------------------------------------------------------
 
-    def receive(self, timeout: Seconds | None = None, *more: Never, **unknown: Never) -> Message | None:
+    # Told `float`, compiled code would refuse all else by itself, and less kindly.
+    def receive(
+        self, timeout: SupportsFloat | None = None, *more: NoOtherArgument, **unknown: NoOtherArgument
+    ) -> Message | None:
         """The next message; None when `timeout` seconds passed, or the consumer was closed meanwhile.
 
         None waits for ever. Any other timeout finds what was in the queue when it was called, if need be one second
@@ -144,7 +148,7 @@ class MessageConsumer:
         """The next message that is in the queue now, or None; as `receive(0)`, and it raises the same."""
         return self.receive(0)
 
-    def receive_body(self, kind: type[T], timeout: Seconds | None = None) -> T | None:
+    def receive_body(self, kind: type[T], timeout: SupportsFloat | None = None) -> T | None:
         """The body of the next message as `kind` (str, bytes, dict, list, an object's own class); `timeout` and None as
         of `receive`.
 
@@ -290,3 +294,5 @@ told_what_to_call(
 )(MessageConsumer)
 likely_names(MessageConsumer)
 explained(of_one_process(MessageConsumer))  # as decorators they would make the class an interpreted one
+with suppress(AttributeError):  # compiled it keeps its own
+    show_without_others(MessageConsumer.receive)

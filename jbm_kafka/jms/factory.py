@@ -24,6 +24,7 @@ from jbm_kafka.jms.context import Context
 from jbm_kafka.jms.known_attributes import given_at_making, not_entered
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.one_process import check_pickled
+from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.ports.provider import ProviderModule
 
@@ -41,7 +42,7 @@ class ConnectionFactory:
     It holds settings only; the first connection starts the sidecar. It can be pickled, for a child process.
 
     What is left out is as in the sidecar that other factories of this process have started for the same url, namespace
-    and state folder, or else as docs/settings.md says. What is given holds, or connecting is refused.
+    and state folder, or else the default that stands last with each. What is given holds, or connecting is refused.
 
     Args:
         url: `host:port`, several with commas, or the same after `kafka://`. `memory://NAME`: no broker, but a world of
@@ -51,17 +52,19 @@ class ConnectionFactory:
         kafka: librdkafka properties such as security settings; what must be ours is refused by name.
         address_settings: by pattern of destination names.
         default_unit_of_order: a name, or SYSTEM_GENERATED: one for each session.
-        auto_create: make missing queues at first use.
+        auto_create: make missing queues at first use; True.
         namespace: prefix of everything of ours, so that several installations share a cluster.
-        memory_budget_bytes: bound of what is read ahead and held in memory.
-        session_timeout_ms: after so long without a sign of life the group gives a process's partitions to others.
-        revoke_drain_ms: how long a rebalance waits for the messages that sessions here hold: as long as handlers need.
+        memory_budget_bytes: bound of what is read ahead and held in memory; 256 MiB.
+        session_timeout_ms: after so long without a sign of life the group gives a process's partitions to others;
+            10,000.
+        revoke_drain_ms: how long a rebalance waits for the messages that sessions here hold: as long as handlers need;
+            30,000.
         membership_idle_ms: how long a consumer that pauses between two receives keeps its process in the queue's group,
-            and with it its share of the partitions.
-        receiver_idle_ms: how long it keeps messages that it has not asked for yet, meanwhile.
-        checkpoint_interval_ms: how often acknowledgements are made durable.
+            and with it its share of the partitions; 60,000.
+        receiver_idle_ms: how long it keeps messages that it has not asked for yet, meanwhile; 3,000.
+        checkpoint_interval_ms: how often acknowledgements are made durable; 50.
         block_on_acknowledge: an acknowledgement returns when it is durable.
-        persist_delivery_count_before_delivery: attempts are durable before the application sees a message.
+        persist_delivery_count_before_delivery: attempts are durable before the application sees a message; False.
         prefetch: how many messages a consumer may hold unacknowledged.
 
     Raises:
@@ -77,7 +80,7 @@ class ConnectionFactory:
         state_dir: str | os.PathLike[str] | None = None,
         kafka: Mapping[str, object] | None = None,
         address_settings: Mapping[str, AddressSettings] | None = None,
-        default_unit_of_order: str | UnitMarker | None = None,
+        default_unit_of_order: UnitOfOrder = None,
         auto_create: bool | Unset = UNSET,
         namespace: str = "",
         memory_budget_bytes: int | Unset = UNSET,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 import time
 from types import TracebackType
-from typing import Any, Never, Self
+from typing import Any, Self
 
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.wrong_values import wrong_type
+from jbm_kafka.jms.arguments import NoOtherArgument
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 from jbm_kafka.providers.in_memory import use_world
@@ -48,7 +49,7 @@ class MemoryWorld:
         """For the application's own `ConnectionFactory`."""
         return self._url
 
-    def factory(self, *more: Never, **settings: Any) -> ConnectionFactory:
+    def factory(self, *more: NoOtherArgument, **settings: Any) -> ConnectionFactory:
         """A connection factory for `url`, with settings as of `ConnectionFactory`.
 
         Raises:

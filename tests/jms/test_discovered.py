@@ -30,6 +30,7 @@ from jbm_kafka.admin import Admin, Wait
 from jbm_kafka.core.address_settings import SHIPPED_SETTINGS, AddressSettingsRepository
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.summary import LINE_MAX
+from jbm_kafka.ports.installation import SidecarConfig
 
 HEADERS = [name for name, member in inspect.getmembers(Message) if isinstance(member, property) and name != "body"]
 
@@ -209,3 +210,25 @@ RAISED = {
 def test_help_of_a_call_told_of_few_of_its_errors(call: Callable[..., object]) -> None:
     told = (inspect.getdoc(call) or "").partition("Raises:")[2]
     assert [name for name in RAISED[call].split() if not re.search(rf"\b{name}\b", told)] == []
+
+
+def test_the_default_of_a_setting_of_the_factory_was_nowhere_in_help() -> None:
+    told = (inspect.getdoc(ConnectionFactory) or "").partition("Args:")[2].replace("256 MiB", f"{256 * 2**20:,}")
+    for name, parameter in inspect.signature(ConnectionFactory).parameters.items():
+        if isinstance(parameter.default, Unset):
+            default = getattr(SidecarConfig(), name)
+            shown = str(default) if isinstance(default, bool) else f"{default:,}"
+            assert re.search(rf"^    {name}: [^;]*;\s+{shown}\.$", told, flags=re.M), (name, shown)
+
+
+@pytest.mark.skipif(not inspect.isfunction(MessageConsumer.receive), reason="what is compiled shows all it takes in")
+def test_help_of_receive_showed_what_is_there_for_the_errors_alone() -> None:
+    shown = [
+        inspect.signature(call) for call in (MessageConsumer.receive, Message.acknowledge, TextMessage.acknowledge)
+    ]
+    assert [list(each.parameters) for each in shown] == [["self", "timeout"], ["self"], ["self"]]
+
+
+def test_help_of_admin_spelt_the_modules_of_its_types_in_each_argument() -> None:
+    calls = [member for name, member in inspect.getmembers(Admin, inspect.isfunction) if not name.startswith("_")]
+    assert [call.__name__ for call in calls if "jbm_kafka." in str(inspect.signature(call))] == []
