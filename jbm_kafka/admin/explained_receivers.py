@@ -14,10 +14,9 @@ one that has not looked for so long is in another listener."""
 CALLED_MS: Final = 5_000
 """One that asked less than so long ago will ask again, as far as anybody knows: a loop does so after each message."""
 NEVER_CALLED: Final = "nobody calls its receive"
-_MORE_HELP: Final = (
-    "more receivers in that process help, or more processes, up to one a partition, or faster handlers; where one "
-    "hangs, stop its process"
-)
+HANGS_MS: Final = 30_000
+"""Nobody is to stop a process for a message that it has had for less: it works, and others wait for it in vain."""
+_MORE_HELP: Final = "more receivers in that process help, or more processes, up to one a partition, or faster handlers"
 
 
 def receivers_of(answers: Iterable[Mapping[str, Any]]) -> Iterable[ExplainedReceiver]:
@@ -141,9 +140,11 @@ def why_none_asks(
     if not (told and is_waited_beside):
         return told, remedy
     told = f"only {owner} has its partition, and idle receivers of other processes get nothing of it; there {told}"
-    if any(each.asks.taken is not None or each.asks.is_in_listener for each in receivers):
+    if remedy.startswith(_MORE_HELP):  # there are some: they idle
+        remedy = ""
+    if any(_may_hang(each) for each in receivers):
         stop = f"if it hangs, stop {owner}: others get its partitions"
-        remedy = stop if remedy in ("", _MORE_HELP) else f"{remedy}; {stop}"
+        remedy = f"{remedy}; {stop}" if remedy else stop
     return told, remedy
 
 
@@ -170,7 +171,17 @@ def _why_none_of_owner(receivers: Sequence[ExplainedReceiver]) -> tuple[str, str
     remedy = "call receive of those that never asked, or close them" if unasked else ""
     if not remedy and (listening or working):
         remedy = _MORE_HELP
+        if any(_may_hang(each) for each in (*listening, *working)):
+            remedy += "; where one hangs, stop its process"
     return "; ".join(each for each in told if each), remedy
+
+
+def _may_hang(each: ExplainedReceiver) -> bool:
+    """It has been in one message for long."""
+    asks = each.asks
+    return (asks.taken is not None or asks.is_in_listener or each.in_hand > each.unread) and (
+        (asks.ago_ms or 0) >= HANGS_MS
+    )
 
 
 def duration(ms: int) -> str:

@@ -20,7 +20,7 @@ from jbm_kafka.admin.explained_members import (
     silent_members,
     silent_owner,
 )
-from jbm_kafka.admin.explained_receivers import duration, is_elsewhere, kept_by, process_of, receivers_of, why_none_asks
+from jbm_kafka.admin.explained_receivers import is_elsewhere, kept_by, process_of, receivers_of, why_none_asks
 from jbm_kafka.admin.explained_unseen import Unseen, message_of
 from jbm_kafka.admin.explanation import ExplainedMessage, ExplainedPartition, Explanation, Reason
 from jbm_kafka.admin.held_units import Held, HeldMessageRow, look_at
@@ -333,7 +333,9 @@ class _Explaining:
         is_of_unit = self._asked.message_id is None or len(found) > 1
         if is_of_unit and found[-1].rule is Rule.SETTLED and explained_firsts.is_settled(first, told):
             first, found[-1:] = self._since_settled(first, told, seen)
-        found[-1:] = self._in_whose_hand(found[-1], first, told)
+        found[-1:] = [
+            reasons.not_to_stop_yet(each, self._now_ms) for each in self._in_whose_hand(found[-1], first, told)
+        ]
         if first.has_gone_on and found[-1].rule in (Rule.IN_HAND, Rule.RECEIVERS_BUSY):
             found[-1] = reasons.going_on(found[-1], self._now_ms)
         return message_of(row, tuple(self._with_command(each, first) for each in found))
@@ -366,7 +368,7 @@ class _Explaining:
         if keeper is None or taken is None:
             theirs = [each for each in receivers if (each.process, each.receiver) == (holder.process, holder.receiver)]
             away = [each for each in theirs if holder.is_unread and is_elsewhere(each)]
-            more = [reasons.in_another_listener(each, duration(each.asks.ago_ms or 0)) for each in away]
+            more = [reasons.in_another_listener(each) for each in away]
             return [replace(why, remedy="") if more else why, *more]
         if (taken.partition, taken.offset) == (first.partition, first.offset):
             return [reasons.in_listener(why, taken.since_ms)] if keeper.asks.is_in_listener else [why]

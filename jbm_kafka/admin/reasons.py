@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from jbm_kafka.admin.explanation import ExplainedReceiver, Holder, Reason, Taken
+from jbm_kafka.admin.explained_receivers import HANGS_MS, duration
+from jbm_kafka.admin.explanation import ExplainedMessage, ExplainedReceiver, Holder, Reason, Taken
 from jbm_kafka.codec.pause_record import Halt
 from jbm_kafka.core.standing import Rule
 from jbm_kafka.ports import FoundTransactions, OpenTransaction
@@ -51,7 +52,11 @@ _REMEDIES: Final[Mapping[Rule, str]] = {
     Rule.CLOSED: "see the log of that process",
 }
 
+_IF_IT_HANGS: Final = "if it hangs"
 _ONE_UNIT: Final = "messages of one unit follow one another: more receivers or processes do not help it"
+WAITS_FOR_CHECKPOINT: Final = "the process that has its partition waits for a checkpoint, and hands over no more before"
+AT_WORK_MS = 5_000
+"""Who has had a message for less works on it, as far as anybody can see."""
 GOING_ON_MS = 10_000
 """Who has had a message for longer may hang in it."""
 SELECTORS_NAMED = 3
@@ -104,7 +109,7 @@ def settled(*, is_recording: bool, next_offset: int | None = None, worked_on_in:
     """
     text = _TEXTS[Rule.SETTLED]
     if is_recording:
-        text += ": the process that has its partition waits for a checkpoint, and hands over no more before"
+        text += f": {WAITS_FOR_CHECKPOINT}"
     if next_offset is not None:
         text += f"; the first of its unit is at offset {next_offset} now"
     if worked_on_in:
@@ -125,6 +130,25 @@ def going_on(in_hand: Reason, now_ms: int) -> Reason:
     if in_hand.since_ms is None or now_ms - in_hand.since_ms > GOING_ON_MS:
         return in_hand
     return replace(in_hand, text=f"its unit goes on, message after message: {in_hand.text}", remedy=_ONE_UNIT)
+
+
+def is_at_work(found: ExplainedMessage, now_ms: int) -> bool:
+    """Whether workers are at its unit, and nothing need be done: a moment later it is another message of another unit.
+
+    The first is in work for a moment only; or it is finished, and the changelog has that within a second.
+    """
+    *before, last = found.reasons
+    if any(WAITS_FOR_CHECKPOINT in each.text for each in found.reasons):
+        return False
+    if any(each.rule not in (Rule.SETTLED, Rule.IN_HAND) for each in before):
+        return False
+    if last.rule is Rule.SETTLED:
+        return True
+    if last.rule not in (Rule.IN_HAND, Rule.RECEIVERS_BUSY):
+        return False
+    if last.since_ms is None:
+        return any(each.rule is Rule.SETTLED for each in before)
+    return now_ms - last.since_ms < AT_WORK_MS
 
 
 def not_selected(selectors: Iterable[str]) -> Reason:
@@ -185,19 +209,27 @@ def working_on(receiver: ExplainedReceiver, taken: Taken) -> Reason:
     return Reason(rule=Rule.RECEIVERS_BUSY, text=text, since_ms=taken.since_ms, remedy=_stop(receiver.process))
 
 
-def in_another_listener(receiver: ExplainedReceiver, how_long: str) -> Reason:
+def in_another_listener(receiver: ExplainedReceiver) -> Reason:
     """A message lies in the buffer of one whose session is in a listener of another queue."""
+    ago_ms = receiver.asks.ago_ms or 0
     text = (
-        f"the session of receiver {receiver.receiver} has been in another of its listeners for {how_long}: explain of "
-        f"that one's queue names the message"
+        f"the session of receiver {receiver.receiver} has been in another of its listeners for {duration(ago_ms)}: "
+        f"explain of that one's queue names the message"
     )
-    return Reason(rule=Rule.RECEIVERS_BUSY, text=text, remedy=_stop(receiver.process))
+    remedy = _stop(receiver.process) if ago_ms >= HANGS_MS else ""
+    return Reason(rule=Rule.RECEIVERS_BUSY, text=text, remedy=remedy)
+
+
+def not_to_stop_yet(found: Reason, now_ms: int) -> Reason:
+    """The reason; of who has had the message for a moment only, without the advice to stop him."""
+    is_young = found.since_ms is not None and now_ms - found.since_ms < HANGS_MS
+    return replace(found, remedy="") if is_young and found.remedy.startswith(_IF_IT_HANGS) else found
 
 
 def _stop(process: str) -> str:
     return (
-        f"if it hangs, stop {process}: what it has goes to others. If the next one hangs in it too, it is the message: "
-        f"give that one up"
+        f"{_IF_IT_HANGS}, stop {process}: what it has goes to others. If the next one hangs in it too, it is the "
+        f"message: give that one up"
     )
 
 

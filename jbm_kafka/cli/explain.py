@@ -1,5 +1,6 @@
 """`jbm-kafka explain`: why a message, a unit, or what waits longest does not move."""
 
+import time
 from dataclasses import asdict
 from enum import Enum
 
@@ -57,6 +58,7 @@ def explain(
     """
     if unit is not None and message_id is not None:
         raise click.UsageError("--unit and --id: give one of them")
+    now_ms = time.time_ns() // 1_000_000  # of what came since it is known that it is no older
     with admin_of(cluster) as admin:
         found = admin.explain(
             destination,
@@ -73,7 +75,7 @@ def explain(
         values = {**asdict(found), "starving": found.starving, "idle_receivers": found.idle_receivers}
         click.echo(json_line(_plain(values)))
     else:
-        _show(found, is_all=is_all, older_than_s=older_than)
+        _show(found, now_ms, is_all=is_all, older_than_s=older_than)
     if not (found.messages or is_all):
         raise JMSError(f"{found.name}: {with_id_form(_not_held(found, older_than), message_id)}")
 
@@ -84,7 +86,7 @@ def _not_held(found: Explanation, older_than_s: float) -> str:
     return f"of what was sent more than {older_than_s:g} s ago, {NOT_HELD}" if older_than_s else NOT_HELD
 
 
-def _show(found: Explanation, *, is_all: bool, older_than_s: float) -> None:
+def _show(found: Explanation, now_ms: int, *, is_all: bool, older_than_s: float) -> None:
     receivers = (
         f"{found.members} process{'' if found.members == 1 else 'es'} receive{'s' if found.members == 1 else ''}"
     )
@@ -100,7 +102,10 @@ def _show(found: Explanation, *, is_all: bool, older_than_s: float) -> None:
     is_shared_anew = len(found.idle_members) == found.members
     for name in () if is_shared_anew else found.idle_members:
         click.echo(f"without a partition: {printable(name)}")
-    lines.of_messages(found.messages)
+    if is_all:
+        lines.of_units(found.messages, now_ms)
+    else:
+        lines.of_messages(found.messages)
     if is_all and not found.messages and found.is_whole:
         _show_nothing(found, older_than_s)
     for partition in found.partitions:

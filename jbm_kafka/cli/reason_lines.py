@@ -9,7 +9,11 @@ from itertools import zip_longest
 import click
 
 from jbm_kafka.admin import ExplainedMessage, Reason, Rule
+from jbm_kafka.admin.reasons import is_at_work
 from jbm_kafka.cli.render import printable, short, when
+
+SUMMED_MIN = 2
+"""Of one that is at work it is told which, and by whom."""
 
 
 class ReasonLines:
@@ -30,6 +34,21 @@ class ReasonLines:
             is_shared = following is not None and following.remedy == reason.remedy
             self._tell(replace(reason, remedy="") if is_shared else reason, "")
 
+    def of_units(self, messages: Sequence[ExplainedMessage], now_ms: int) -> None:
+        """As `of_messages`, of what waits longest in all units; of those that workers are at their number alone.
+
+        On a busy queue there are always some, and never the same for long: they hid the one that waited for an hour.
+        """
+        at_work = [message for message in messages if is_at_work(message, now_ms)]
+        if len(at_work) < SUMMED_MIN:
+            self.of_messages(messages)
+            return
+        self.of_messages(message for message in messages if message not in at_work)
+        what = "units" if all(message.unit is not None for message in at_work) else "units or messages"
+        click.echo(
+            f"{len(at_work)} {what}: workers are at them (the first of each is in work or was finished a moment ago)"
+        )
+
     def of_messages(self, messages: Iterable[ExplainedMessage]) -> None:
         """Each message with what keeps it; what keeps several in the same way stands before them, with their number."""
         kept: dict[tuple[tuple[str, str], ...], list[ExplainedMessage]] = {}
@@ -47,8 +66,7 @@ class ReasonLines:
             click.echo(f"{len(some)} units or messages:")
             for reason in new:
                 self._tell(reason, "  ")
-            # What is settled is on its way out: on a busy queue there are always some, and never the same for long.
-            for message in () if all(each.rule is Rule.SETTLED for each in new) else some:
+            for message in some:
                 click.echo(f"    {_head(message)}")
 
     def of_one(self, reasons: Sequence[Reason]) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue
-from jbm_kafka.admin import Admin, ExplainedMessage, ExplainedReceiver, Explanation, Rule, Taken
+from jbm_kafka.admin import Admin, ExplainedMessage, ExplainedReceiver, Explanation, Holder, Rule, Taken
 from jbm_kafka.admin.asking_present import PresentOwners
 from jbm_kafka.admin.explained_receivers import does, duration, receivers_of, why_none_asks
+from jbm_kafka.admin.reasons import in_another_listener, in_hand, not_to_stop_yet, working_on
 from jbm_kafka.core.process_names import process_name
 from jbm_kafka.jms.connection import Connection
 from tests.admin.test_explain import now_ms, rules, until
@@ -182,15 +183,30 @@ def test_why_none_asks_counts_each_kind_once() -> None:
 def test_more_receivers_were_advised_while_idle_ones_of_other_processes_got_nothing() -> None:
     """Of UNIT-17: only the process that has the partition hands over, and it hangs."""
     taken = {"partition": 0, "offset": 7, "message_id": "ID:1"}
-    hung = told_by(is_in_listener=True, has_listener=True, asked_ms_ago=21_000, taken=taken)
+    hung = told_by(is_in_listener=True, has_listener=True, asked_ms_ago=31_000, taken=taken)
     idle = replace(told_by(has_listener=True, is_waiting=True, asked_ms_ago=5, is_idle=True), process="process 2 at h")
     why, remedy = why_none_asks([hung, idle], hung.process)
     assert why == (
         "only process 1 at h has its partition, and idle receivers of other processes get nothing of it; there 1 is in "
-        "a listener, for 21 s: r in process 1 at h is in ID:1 (partition 0 offset 7)"
+        "a listener, for 31 s: r in process 1 at h is in ID:1 (partition 0 offset 7)"
     )
     assert remedy == "if it hangs, stop process 1 at h: others get its partitions"
-    assert why_none_asks([hung], hung.process)[1].startswith("more receivers in that process help, or more processes")
+    more = "more receivers in that process help, or more processes, up to one a partition, or faster handlers"
+    assert why_none_asks([hung], hung.process)[1] == f"{more}; where one hangs, stop its process"
+
+
+def test_a_healthy_worker_was_to_be_stopped_for_a_message_that_it_had_had_for_less_than_a_second() -> None:
+    """And was, with kill -9, by somebody who did as he was told."""
+    young = told_by(is_in_listener=True, has_listener=True, asked_ms_ago=29_999, taken={"offset": 7})
+    idle = replace(told_by(has_listener=True, is_waiting=True, asked_ms_ago=5, is_idle=True), process="process 2 at h")
+    assert why_none_asks([young, idle], young.process)[1] == ""
+    assert why_none_asks([young], young.process)[1].endswith("or faster handlers")
+    assert in_another_listener(young).remedy == ""
+    assert in_another_listener(replace(young, asks=replace(young.asks, ago_ms=30_000))).remedy.startswith("if it hangs")
+    has = in_hand(Holder(process="p", client_id="", session="s", receiver="r", mode="", is_unread=False), 1_000)
+    assert not_to_stop_yet(has, 30_999).remedy == ""
+    assert not_to_stop_yet(has, 31_000) == has
+    assert not_to_stop_yet(replace(has, since_ms=None), 0) == replace(has, since_ms=None)
 
 
 def test_the_first_of_a_unit_that_was_finished_meanwhile_was_told_for_the_next(
@@ -253,7 +269,9 @@ def test_the_message_that_a_listener_hangs_in_was_not_named_to_those_who_wait_in
     assert why.since_ms is not None
     assert began_ms - 1_000 <= why.since_ms <= now_ms()
     process = process_name(platform.node(), os.getpid())
-    assert why.remedy.startswith(f"if it hangs, stop {process}: what it has goes to others. If the next one hangs")
+    assert why.remedy == "", "it has had it for less than 30 s"
+    stop = working_on(receiver, hung).remedy if hung else ""
+    assert stop.startswith(f"if it hangs, stop {process}: what it has goes to others. If the next one hangs")
     (first,) = admin.explain(orders, unit="u30").messages
     assert first.reasons[0].text.endswith(f"in {process}, whose listener has been in it")
     (last,) = admin.explain(orders, unit="u59").messages

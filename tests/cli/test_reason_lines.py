@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jbm_kafka.admin import ExplainedMessage, Reason, Rule
-from jbm_kafka.admin.reasons import paused, paused_sending, reason, with_remedy
+from jbm_kafka.admin.reasons import is_at_work, paused, paused_sending, reason, settled, with_remedy
 from jbm_kafka.cli.reason_lines import ReasonLines
 from jbm_kafka.codec.pause_record import Halt
 from tests.cli.conftest import Run
+
+AT_THEM = "workers are at them (the first of each is in work or was finished a moment ago)"
 
 
 def message(offset: int, *reasons: Reason, unit: str | None = None) -> ExplainedMessage:
@@ -88,19 +92,43 @@ def test_what_is_settled_and_on_its_way_out_filled_the_answer_of_a_busy_queue(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A dozen units that waited milliseconds stood before the one that waited for an hour."""
-    settled, delayed = reason(Rule.SETTLED), reason(Rule.DELAYED)
-    ReasonLines().of_messages([*(message(offset, settled) for offset in range(12)), message(40, delayed)])
+    done, delayed = reason(Rule.SETTLED), reason(Rule.DELAYED)
+    some = [message(1, done), *(message(2, done, unit=f"u{number}") for number in range(11))]
+    ReasonLines().of_units([*some, message(40, delayed)], 0)
     assert capsys.readouterr().out.splitlines() == [
-        "12 units or messages:",
-        f"  {settled.text}",
         head(40),
         f"  {delayed.text}",
         f"    {delayed.remedy}",
+        f"12 units or messages: {AT_THEM}",
     ]
+
+
+def test_units_in_work_for_a_moment_were_told_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """Thirty lines, of a queue that drained."""
+    done = reason(Rule.SETTLED)
+    young, old = (Reason(rule=Rule.IN_HAND, text="in the hand of joe", since_ms=since) for since in (6_000, 5_000))
+    busy = Reason(rule=Rule.RECEIVERS_BUSY, text="no receiver asks")
+    at_work = [
+        message(1, young, unit="a"),
+        message(2, done, young, unit="b"),
+        message(3, done, busy, unit="c"),
+        message(4, replace(young, since_ms=None), young, unit="d"),
+    ]
+    ReasonLines().of_units([*at_work, message(5, old, unit="e")], 10_000)
+    assert capsys.readouterr().out.splitlines() == [
+        head(5, "unit e"), "  in the hand of joe, since 1970-01-01 00:00:05 UTC", f"4 units: {AT_THEM}",
+    ]  # fmt: skip
+
+
+def test_what_waits_for_a_checkpoint_or_for_a_receiver_is_not_at_work() -> None:
+    waits = settled(is_recording=True)
+    busy, silent = reason(Rule.RECEIVERS_BUSY), reason(Rule.OWNER_SILENT)
+    for kept in ((waits,), (waits, reason(Rule.RECORDING)), (busy,), (reason(Rule.SETTLED), silent)):
+        assert not is_at_work(message(1, *kept), 0), kept
 
 
 def test_of_one_message_that_is_settled_it_is_told_which(capsys: pytest.CaptureFixture[str]) -> None:
     """He who asks for one unit asks for that."""
-    settled = reason(Rule.SETTLED)
-    ReasonLines().of_messages([message(1, settled)])
-    assert capsys.readouterr().out.splitlines() == [head(1), f"  {settled.text}"]
+    done = reason(Rule.SETTLED)
+    ReasonLines().of_units([message(1, done)], 0)
+    assert capsys.readouterr().out.splitlines() == [head(1), f"  {done.text}"]
