@@ -1,4 +1,23 @@
-"""JMS queues on plain Kafka topics: one at a time per unit of order, verdicts per message, dead letters once."""
+"""JMS queues on plain Kafka topics: one at a time per unit of order, verdicts per message, dead letters once.
+
+    from jbm_kafka import ConnectionFactory, Queue
+
+    orders = Queue("orders")
+    with ConnectionFactory("localhost:9092").create_context() as jms:  # "memory://any-name": without a broker
+        jms.create_producer().send(orders, "2 books", unit_of_order="joe")
+        message = jms.create_consumer(orders).receive(timeout=5)
+
+A program begins with ConnectionFactory, and what its calls return goes on from there: Context, which is Connection and
+Session in one, MessageProducer, MessageConsumer, Message. Their help() lists what each can do, by purpose.
+
+    jbm_kafka.errors                what calls raise: each is a JMSError
+    jbm_kafka.admin                 Admin: make, count, look into, explain, move, retry, delete
+    jbm_kafka.testing.memory_world  MemoryWorld: tests of applications without a broker, and with a clock that stands
+    jbm_kafka.contract, .local      the interfaces of the JBoss Messaging core, and what has them in one process
+
+Other modules may change at any time. The pages are in docs/ of the source distribution: tutorial.md to begin with,
+api.md for every name, settings.md for every setting, operating.md and runbook.md for operators.
+"""
 
 import sys
 

@@ -1,4 +1,14 @@
-"""Looking after queues and topics: make, delete, list, count, browse, send again. Who only looks joins no group."""
+"""Looking after queues and topics: make, delete, list, count, browse, send again. Who only looks joins no group.
+
+    from jbm_kafka.admin import Admin
+
+    with Admin("localhost:9092") as admin:
+        print(admin.destinations())
+        print(admin.counts("orders"), admin.explain("orders"))
+
+`Admin` has all calls; help(Admin) lists them by purpose. The other names are of what they return. The commands
+`jbm-kafka …` do the same; the pages are docs/administration.md, dead-letters.md and operating.md.
+"""
 
 from jbm_kafka.admin.admin import Admin
 from jbm_kafka.admin.chosen_messages import ChosenMessage

@@ -8,6 +8,7 @@ import pydoc
 import re
 from collections.abc import Callable, Iterator
 from enum import Enum
+from types import ModuleType
 
 import pytest
 
@@ -232,3 +233,14 @@ def test_help_of_receive_showed_what_is_there_for_the_errors_alone() -> None:
 def test_help_of_admin_spelt_the_modules_of_its_types_in_each_argument() -> None:
     calls = [member for name, member in inspect.getmembers(Admin, inspect.isfunction) if not name.startswith("_")]
     assert [call.__name__ for call in calls if "jbm_kafka." in str(inspect.signature(call))] == []
+
+
+@pytest.mark.parametrize("module", [jbm_kafka, admin], ids=lambda module: str(module.__name__))
+def test_help_of_a_package_began_with_its_modules(module: ModuleType) -> None:
+    told = pydoc.plain(pydoc.render_doc(module)).partition("PACKAGE CONTENTS")[0]
+    program = "\n".join(re.findall(r"^ {8}(.*)$", told, flags=re.M)).partition("\njbm_kafka.errors")[0]
+    with Admin("memory://of-help") as made:
+        made.create_queue("orders")
+        exec(program.replace("localhost:9092", "memory://of-help"), found := dict[str, object]())
+    assert "docs/" in told
+    assert found.keys() >= ({"message"} if module is jbm_kafka else {"admin"})
