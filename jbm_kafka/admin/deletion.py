@@ -165,7 +165,8 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, is_topic
     if found.receivers:
         processes = "1 process receives" if found.receivers == 1 else f"{found.receivers} processes receive"
         raise IllegalStateError(
-            f"{shown}: {processes} from it (consumer group {found.group}); stop them first, or delete it with force",
+            f"{shown}: {processes} from it (consumer group {found.group}); stop them first, or delete it with "
+            f"force=True",
             destination=queue.name,
             receivers=found.receivers,
         )
@@ -174,14 +175,14 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, is_topic
         more = f" and {len(found.names) - NAMED} more" if len(found.names) > NAMED else ""
         raise IllegalStateError(
             f"{shown}: it is a JMS topic with subscriptions ({named}{more}); end them first with {UNSUBSCRIBE}, "
-            f"or delete it with force",
+            f"or delete it with force=True",
             destination=queue.name,
             subscriptions=found.names,
         )
     if found.topic is not None and found.changelog is None and not (found.kept or found.in_use):
         raise InvalidDestinationError(
             f"{queue}: the Kafka topic {queue.name!r} has no {queue.changelog_topic(namespace)} beside it, so it is "
-            f"not a queue that jbm-kafka made or received from; delete it with force if it is meant all the same",
+            f"not a queue that jbm-kafka made or received from; delete it with force=True if it is meant all the same",
             destination=queue.name,
         )
 

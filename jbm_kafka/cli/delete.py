@@ -86,7 +86,7 @@ def _deleted(admin: Admin, destination: Named, *, force: bool, dry_run: bool) ->
     try:
         return admin.delete_destination(destination, force=force, dry_run=dry_run)
     except (IllegalStateError, InvalidDestinationError) as error:
-        told = str(error).replace("delete it with force", "delete it with --force")
+        told = str(error).replace("delete it with force=True", "delete it with --force")
         raise JMSError(told.replace(UNSUBSCRIBE, "jbm-kafka subscriptions delete")) from None
 
 

@@ -132,9 +132,8 @@ def checked_client_id(client_id: object) -> str:
             f"client_id is {shown(client_id)}: it is a str such as 'billing'", client_id=client_id
         )
     if not 0 < len(client_id) <= NAME_LENGTH_MAX:
-        raise InvalidClientIDError(
-            f"client_id has {len(client_id)} characters: it has 1 to {NAME_LENGTH_MAX}", client_id=client_id
-        )
+        has = f"has {len(client_id)} characters" if client_id else "is ''"
+        raise InvalidClientIDError(f"client_id {has}: it has 1 to {NAME_LENGTH_MAX} characters", client_id=client_id)
     return client_id
 
 

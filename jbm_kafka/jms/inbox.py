@@ -195,8 +195,9 @@ class Inbox:
             if not self.session.is_transacted:
                 return False
             raise ResourceAllocationError(
-                f"the session holds {held} unacknowledged messages of {self.destination}, its whole prefetch of "
-                f"{self.prefetch}; acknowledge, commit or roll back, or use a larger prefetch",
+                f"the session's transaction holds {held} {'message' if held == 1 else 'messages'} of "
+                f"{self.destination}, its whole prefetch of {self.prefetch}; commit or roll back, or use a larger "
+                f"prefetch",
                 prefetch=self.prefetch,
             )
         link.request(1 if link.siblings else min(self._credit.size, self.prefetch - held))

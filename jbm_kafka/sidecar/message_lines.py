@@ -164,7 +164,7 @@ def _log_bursts(bursts: Iterable[Burst[_Kind]]) -> None:
             "%s: %d more %s within %.1f s",
             kind.topic,
             count,
-            _fate(kind),
+            _fate(kind, count=count),
             duration_ms / 1000,
         )
 
@@ -173,11 +173,13 @@ def _level(kind: _Kind) -> int:
     return logging.INFO if kind.reason in (EXPIRED, REPEATED, MOVED, OPERATOR) else logging.WARNING
 
 
-def _fate(kind: _Kind, attempts: int = 0, failure: str | None = None) -> str:
+def _fate(kind: _Kind, attempts: int = 0, failure: str | None = None, *, count: int = 1) -> str:
     if kind.reason == REPEATED:
-        return "repeats a duplicate id and is settled unseen"
+        repeats, settled = ("repeats", "is settled") if count == 1 else ("repeat", "are settled")
+        return f"{repeats} a duplicate id and {settled} unseen"
     if kind.reason in (MOVED, OPERATOR):
-        return "was removed by an operator" if kind.address is None else f"was moved to {kind.address} by an operator"
+        did = "removed" if kind.address is None else f"moved to {kind.address}"
+        return f"{'was' if count == 1 else 'were'} {did} by an operator"
     return f"{_why(kind.reason, attempts, failure)} {_where(kind.address)}"
 
 

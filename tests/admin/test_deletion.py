@@ -137,7 +137,8 @@ def test_a_queue_in_use_stays_unless_it_is_forced(
             assert receive(consumer).body == "a"
             for dry_run in (True, False):
                 with pytest.raises(
-                    IllegalStateError, match=r"1 process receives from it .*; stop them first, or delete"
+                    IllegalStateError,
+                    match=r"1 process receives from it .*; stop them first, or delete it with force=True",
                 ):
                     admin.delete_destination(queue, dry_run=dry_run)
             assert admin.exists(queue)

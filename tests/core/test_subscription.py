@@ -113,7 +113,7 @@ def test_a_name_that_is_no_text_was_no_type_error() -> None:
 
 @pytest.mark.parametrize(
     ("client_id", "said"),
-    [(5, "client_id is 5: it is a str"), ("", "has 0 characters: it has 1 to 200"), ("x" * 201, "has 201 characters")],
+    [(5, "client_id is 5: it is a str"), ("", "is '': it has 1 to 200 characters"), ("x" * 201, "has 201 characters")],
 )
 def test_a_client_id_that_cannot_be_one_is_refused(client_id: Any, said: str) -> None:
     """Of CONN-2."""

@@ -87,7 +87,7 @@ FACTORY: Mistakes = [
     (new(ConnectionFactory, HOST, client_id=7), errors.InvalidTypeError,
      "client_id is 7: it is a str, or None"),
     (new(ConnectionFactory, HOST, client_id=""), errors.InvalidClientIDError,
-     "client_id has 0 characters: it has 1 to 200"),
+     "client_id is '': it has 1 to 200 characters"),
     (new(ConnectionFactory, HOST, state_dir=7), errors.InvalidTypeError,
      "state_dir is 7: it is the path of a folder as a str or a Path, or None"),
     (new(ConnectionFactory, HOST, state_dir=THIS_FILE), errors.InvalidSettingError,

@@ -17,6 +17,7 @@ from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import GroupFenced, TopicDescription, Unreachable
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.connection_lines import EndLines
+from jbm_kafka.sidecar.message_lines import EACH_MAX, MessageLines
 from jbm_kafka.sidecar.missing_topics import MissingTopics
 from jbm_kafka.sidecar.partition_lines import FenceLines, log_revoked
 from jbm_kafka.sidecar.topic_watch import PATIENCE_S, PROBE_S, TopicWatch
@@ -189,6 +190,20 @@ def test_a_flood_of_dead_letters_is_a_few_lines_and_a_count(start: Start, caplog
     assert text.startswith("orders: 295 more given up (max-delivery-attempts) and moved to DLQ within ")
     process.run_for(20_000)
     assert len(lines(caplog, MESSAGES)) == 6
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [(1, "1 more repeats a duplicate id and is settled"), (2, "2 more repeat a duplicate id and are settled")],
+)
+def test_a_count_of_several_was_told_as_one(caplog: pytest.LogCaptureFixture, more: int, told: str) -> None:
+    """ "2 more was moved", too."""
+    caplog.set_level(logging.INFO, MESSAGES)
+    told_lines = MessageLines()
+    for offset in range(EACH_MAX + more):
+        told_lines.repeated("orders", 0, offset, first=0, now_ms=1)
+    told_lines.end(1)
+    assert told in lines(caplog, MESSAGES)[-1][1]
 
 
 def test_what_was_counted_is_told_when_the_process_ends(start: Start, caplog: pytest.LogCaptureFixture) -> None:
