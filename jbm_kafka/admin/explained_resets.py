@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from jbm_kafka.admin.explanation import Reason
-from jbm_kafka.core.partition_names import named
+from jbm_kafka.core.reset_effects import effects_of, offsets_before
 from jbm_kafka.core.standing import Rule
 from jbm_kafka.core.start_position import Reset
 from jbm_kafka.sidecar.channel_group import ChannelGroup
@@ -23,16 +23,7 @@ def resets_of(channels: Mapping[int, RecoveredChannel]) -> Mapping[int, Reset]:
 def told(resets: Mapping[int, Reset], group: ChannelGroup, bootstrap: str) -> Iterable[Reason]:
     """One reason, however many partitions were reset; none, where none was."""
     if resets:
-        again = {place: f"from {each.begin} on" for place, each in resets.items() if each.comes_again}
-        effects = [f"again comes what was delivered of {_places(again)}"] if again else []
-        skipped = {
-            place: f"from {each.skipped.first} to {each.skipped.last}"
-            for place, each in resets.items()
-            if each.skipped is not None
-        }
-        if skipped:
-            effects.append(f"never comes what was not settled of {_places(skipped)}")
-        text = f"somebody reset the group's offsets, and who receives next goes by that: {'; '.join(effects)}"
+        text = f"somebody reset the group's offsets, and who receives next goes by that: {effects_of(resets)}"
         yield Reason(rule=Rule.OFFSETS_RESET, text=text, remedy=_undo(resets, group, bootstrap))
 
 
@@ -49,17 +40,9 @@ def skips(reset: Reset) -> Reason:
     return Reason(rule=Rule.OFFSETS_RESET, text=text)
 
 
-def _places(texts: Mapping[int, str]) -> str:
-    """`partition 3 from 17 on, partitions 0-2, 5 from 0 on`: what is said of several is said once."""
-    places: dict[str, list[int]] = {}
-    for place in sorted(texts):
-        places.setdefault(texts[place], []).append(place)
-    return ", ".join(f"{named(some)} {text}" for text, some in places.items())
-
-
 def _undo(resets: Mapping[int, Reset], group: ChannelGroup, bootstrap: str) -> str:
     """The command that sets the offsets to where they were; empty where they are there, or nobody knows."""
-    before = {place: reset.before for place, reset in sorted(resets.items()) if reset.before not in (None, reset.begin)}
+    before = offsets_before(resets)
     if not before:
         return ""
     tool = f"kafka-consumer-groups.sh --bootstrap-server {bootstrap} --group {group.group_id} --reset-offsets --execute"

@@ -83,24 +83,6 @@ class Reset:
     comes_again: bool
     """What was delivered from `begin` on is delivered again."""
 
-    @property
-    def effect(self) -> str:
-        """That, and how it is undone, for people."""
-        if self.before is None:
-            assert self.skipped is not None, self
-            return f"What lies before, from {self.skipped.first} on, is not delivered"
-        found = []
-        if self.skipped is not None:
-            found.append(
-                f"What was not settled from {self.skipped.first} to {self.skipped.last} is not delivered any more"
-            )
-        if self.comes_again:
-            found.append(f"What was delivered from {self.begin} on is delivered again")
-        undo = f"To undo it stop the group and set the offset to {self.before}"
-        if self.begin < self.before:
-            undo += "; not once that has come: it would come again"
-        return ". ".join([*found, undo])
-
 
 def decide_start(facts: Facts) -> Start:
     """Where to begin and what to keep; see `StartReason`."""

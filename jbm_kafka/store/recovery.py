@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
 from jbm_kafka.core.entries import Duplicates, Entry, OffsetRange
 from jbm_kafka.core.partition_names import named
+from jbm_kafka.core.reset_effects import effects_of, undo_of
 from jbm_kafka.core.start_position import Facts, Reset, Start, StartReason, decide_start, is_disputed, reset_of
 from jbm_kafka.ports import CommittedOffset, Journal, KafkaAdmin, LogReader
 from jbm_kafka.store.changelog_reader import ChangelogContents, ChangelogScope, read_changelogs
@@ -40,7 +41,15 @@ delivers again what was acknowledged, so it is asked for ten seconds more; a res
 rare and can wait for so long."""
 
 _QUIET = frozenset({StartReason.CHANGELOG, StartReason.NOTHING_RECORDED, StartReason.SUBSCRIBED_ANEW})
-_TOLD_ELSEWHERE = frozenset({StartReason.OWNER_GOES_ON, StartReason.TOPIC_RECREATED})
+_TOLD_ELSEWHERE = frozenset(
+    {
+        StartReason.OWNER_GOES_ON,
+        StartReason.TOPIC_RECREATED,
+        StartReason.COMMITTED_OFFSET,
+        StartReason.OPERATOR_RESET,
+    }
+)
+"""One line for all partitions, or nothing to tell; the numbers of each are for DEBUG."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +166,14 @@ def recover_channels(
             log_begin=begins[p],
             log_end=ends[p],
             delivered_below=delivered_below or 0,
-            is_look=is_look,
         )
         for p in partitions
     }
     made_anew = [each for each in recovered.values() if each.reason is StartReason.TOPIC_RECREATED]
     level = logging.INFO if is_look else logging.WARNING
     _log_made_anew(scope, made_anew, level if delivered_below is None else logging.DEBUG)  # else it was told already
+    _log_no_changelog(scope, [p for p in partitions if not is_look and _comes_again(recovered[p], found[p], ends[p])])
+    _log_resets(scope, recovered, is_look=is_look)
     _log_deleted(scope, {p: _deleted(recovered[p], found[p]) for p in partitions}, recovered)
     return recovered
 
@@ -183,7 +193,6 @@ def _recovered(
     log_begin: int,
     log_end: int,
     delivered_below: int,
-    is_look: bool,
 ) -> RecoveredChannel:
     facts = Facts(
         topic_id=scope.topic_id,
@@ -207,10 +216,7 @@ def _recovered(
         log.error("%s", closed_because)
     else:
         _log_corrupt(scope, partition, found)
-        if start.reason is StartReason.OPERATOR_RESET:
-            _log_reset(scope, partition, reset, cause, is_look=is_look)
-        else:
-            _log_decision(scope, partition, found, facts, start, cause, is_look=is_look)
+        _log_decision(scope, partition, found, facts, start, cause)
     return RecoveredChannel(
         partition=partition,
         entries=(position, *sorted(kept.values(), key=entry_order)),
@@ -285,22 +291,11 @@ def _newer(scope: ChangelogScope, partition: int, found: _Found) -> str:
     )
 
 
-def _log_decision(
-    scope: ChangelogScope,
-    partition: int,
-    found: _Found,
-    facts: Facts,
-    start: Start,
-    cause: str,
-    *,
-    is_look: bool,
-) -> None:
+def _log_decision(scope: ChangelogScope, partition: int, found: _Found, facts: Facts, start: Start, cause: str) -> None:
     """One line, as loud as it matters."""
     is_quiet = start.reason in _QUIET and not found.is_disputed
-    # Of a changelog that was deleted beside a worker: each partition's is there again with its next checkpoint.
-    is_looked_up = is_look and start.reason is StartReason.COMMITTED_OFFSET
     is_cut = start.reason is StartReason.LOG_BOUNDS and _skipped(facts, start) is not None  # told of all in one line
-    if start.reason in _TOLD_ELSEWHERE or is_quiet or is_looked_up or is_cut:
+    if start.reason in _TOLD_ELSEWHERE or is_quiet or is_cut:
         log.debug("%s %s[%d] %s", scope.group, scope.topic, partition, cause)
     else:
         log.warning(
@@ -312,17 +307,45 @@ def _log_decision(
         )
 
 
-def _log_reset(scope: ChangelogScope, partition: int, reset: Reset | None, cause: str, *, is_look: bool) -> None:
+def _comes_again(channel: RecoveredChannel, found: _Found, log_end: int) -> bool:
+    """Whether messages come again for want of a changelog. A position that is damaged has a line of its own."""
+    is_without = channel.reason is StartReason.COMMITTED_OFFSET and not channel.closed_because
+    is_damaged = any(_kind_of(key) == b"position" for key in found.decoded.corrupt)
+    return is_without and not is_damaged and channel.start_position < log_end
+
+
+def _kind_of(key: bytes) -> bytes:
+    return b"".join(key.split(b"|")[1:2])
+
+
+def _log_no_changelog(scope: ChangelogScope, partitions: Sequence[int]) -> None:
+    """One line, however many partitions: it is deleted as a whole. Not for who looks: a worker may be at making it."""
+    if partitions:
+        log.warning(
+            "%s: the changelog %s of group %s was deleted, or lost: what the group acknowledged behind its oldest held "
+            "message comes again (%s)",
+            scope.topic,
+            scope.changelog_topic,
+            scope.group,
+            named(partitions),
+        )
+
+
+def _log_resets(scope: ChangelogScope, channels: Mapping[int, RecoveredChannel], *, is_look: bool) -> None:
     """An operator asked for it, but of others nobody knows: whoever looks for lost or repeated messages finds it."""
-    log.log(
-        logging.WARNING if reset is not None and not is_look else logging.INFO,
-        "%s %s[%d] %s%s",
-        scope.group,
-        scope.topic,
-        partition,
-        cause,
-        "" if reset is None else f". {reset.effect}",
-    )
+    reset = {
+        partition: each.reset
+        for partition, each in channels.items()
+        if each.reason is StartReason.OPERATOR_RESET and not each.closed_because
+    }
+    told = {partition: each for partition, each in reset.items() if each is not None}
+    if told:
+        text = ". ".join(part for part in (effects_of(told), undo_of(told)) if part)
+        level = logging.INFO if is_look else logging.WARNING
+        log.log(level, "%s: somebody reset the offsets of group %s: %s", scope.topic, scope.group, text)
+    if len(reset) > len(told):
+        where = named([partition for partition in reset if partition not in told])
+        log.info("%s: somebody reset offsets of group %s, which changes nothing (%s)", scope.topic, scope.group, where)
 
 
 def _log_corrupt(scope: ChangelogScope, partition: int, found: _Found) -> None:
@@ -378,14 +401,14 @@ def _log_deleted(scope: ChangelogScope, counts: Mapping[int, int], channels: Map
 
 
 def _consequence(key: bytes) -> str:
-    match key.split(b"|")[1:2]:
-        case [b"position"]:
+    match _kind_of(key):
+        case b"position":
             return "the committed offset decides where the channel begins"
-        case [b"settled"]:
+        case b"settled":
             return "messages of its block that were settled are delivered again"
-        case [b"duplicates"]:
+        case b"duplicates":
             return "a message that repeats an id of it is delivered"
-        case [b"held"]:
+        case b"held":
             return "the count and the delay of its message begin anew"
         case _:
             return "what it says is not taken into account"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jbm_kafka.core.entries import Position
-from jbm_kafka.core.start_position import Facts, StartReason, decide_start, is_disputed, reset_of
+from jbm_kafka.core.start_position import Facts, StartReason, decide_start, is_disputed
 from jbm_kafka.ports import CommittedOffset
 
 ONE, TWO = "jbm.f.0:1", "jbm.f.0:2"
@@ -133,37 +133,6 @@ def test_without_a_position_all_may_have_been_handed_over() -> None:
 def test_a_mark_raised_ahead_of_the_log_is_no_loss_of_the_log() -> None:
     facts = Facts("T", position(50, fetched=90, offered=20_000), CommittedOffset(50, ONE), 0, 100)
     assert decide_start(facts).reason is StartReason.CHANGELOG
-
-
-UNDO = "To undo it stop the group and set the offset to 50"
-ONCE = "; not once that has come: it would come again"
-
-
-@pytest.mark.parametrize(
-    ("recorded", "target", "begin", "told"),
-    [
-        (position(50, offered=70), 20, 0, f"What was delivered from 20 on is delivered again. {UNDO}{ONCE}"),
-        (position(50, offered=70), 50, 0, f"What was delivered from 50 on is delivered again. {UNDO}"),
-        (position(50, offered=70), 80, 0, f"What was not settled from 50 to 79 is not delivered any more. {UNDO}"),
-        (
-            position(50, offered=70),
-            60,
-            0,
-            "What was not settled from 50 to 59 is not delivered any more. "
-            f"What was delivered from 60 on is delivered again. {UNDO}",
-        ),
-        (position(50, offered=50), 50, 0, ""),
-        (None, 30, 0, "What lies before, from 0 on, is not delivered"),
-        (None, 30, 30, ""),
-        (None, 0, 0, ""),
-    ],
-)
-def test_what_a_reset_does_is_told_with_how_it_is_undone(
-    recorded: Position | None, target: int, begin: int, told: str
-) -> None:
-    """Of LOG-2: nothing is said of a reset that changes nothing."""
-    reset = reset_of(Facts("T", recorded, CommittedOffset(target, ""), 0, 100, begin))
-    assert ("" if reset is None else reset.effect) == told
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,15 @@ def test_a_reset_forgot_the_duplicate_ids_of_what_it_does_not_deliver_again(targ
 @pytest.mark.parametrize(
     ("target", "effect"),
     [
-        (4, ["delivered from 4 on is delivered again", "set the offset to 10"]),
-        (160_000, ["not settled from 10 to 159999 is not delivered any more", "set the offset to 10"]),
-        (12, ["not settled from 10 to 11 is not", "delivered from 12 on is delivered again", "set the offset to 10"]),
+        (4, ["again comes what was delivered of partition 0 from 4 on. To undo it", "not once that has come"]),
+        (160_000, ["never comes what was not settled of partition 0 from 10 to 159999. To undo it"]),
+        (
+            12,
+            [
+                "again comes what was delivered of partition 0 from 12 on; never comes",
+                "of partition 0 from 10 to 11. To",
+            ],
+        ),
     ],
 )
 def test_a_reset_which_nobody_else_knew_of_left_no_trace_in_a_log_of_problems(
@@ -100,8 +106,27 @@ def test_a_reset_which_nobody_else_knew_of_left_no_trace_in_a_log_of_problems(
     world.reset_offset(target)
     world.recover()
     [line] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert f"orders[0] begins at {target}: the group's offset was reset" in line
+    assert line.startswith(f"orders: somebody reset the offsets of group {GROUP}: ")
+    assert "set the offset of partition 0 to 10" in line
     assert all(each in line for each in effect), line
+
+
+def test_of_a_reset_each_partition_had_a_long_line(caplog: pytest.LogCaptureFixture) -> None:
+    """Of LOG-2: eight lines, each with checkpoints' names first. The numbers of each are for DEBUG."""
+    caplog.set_level(logging.DEBUG)
+    world = World()
+    for partition in (0, 1):
+        world.checkpoint(10, partition=partition)
+        world.kafka.offsets[GROUP, TOPIC, partition] = CommittedOffset(5, "")
+    world.recover(partitions=(1, 0))
+    [line] = [record.getMessage() for record in caplog.records if record.levelno > logging.DEBUG]
+    assert line == (
+        f"orders: somebody reset the offsets of group {GROUP}: again comes what was delivered of partitions 0-1 from 5 "
+        "on. To undo it stop the workers and set the offset of partitions 0-1 to 10; not once that has come: it would "
+        "come again"
+    )
+    details = [record.getMessage() for record in caplog.records if "the group's offset was reset" in record.message]
+    assert len(details) == 2
 
 
 def test_of_a_reset_that_changes_nothing_and_to_one_who_looks_no_warning_is_given(

@@ -9,6 +9,7 @@ import pytest
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.core.entries import Entry, OffsetRange, Position
 from jbm_kafka.core.start_position import StartReason
+from jbm_kafka.memory.memory_journal import MemoryJournal
 from tests.support.recovery_world import CHANGELOG, GROUP, TOPIC, World, corrupt, held, settled
 
 
@@ -47,6 +48,25 @@ def test_without_a_readable_position_the_committed_offset_decides(caplog: pytest
     assert found.reason is StartReason.COMMITTED_OFFSET
     assert "the committed offset decides" in caplog.text
     assert world.recover_anew() == found
+
+
+def test_of_a_changelog_that_was_deleted_each_partition_had_a_line_also_an_empty_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Of LOG-4: sixteen warnings in a second, nine of partitions in which nothing can come again."""
+    world = World()
+    for partition in (0, 1):
+        world.checkpoint(10, settled(0, 15), partition=partition)
+    world.kafka.topics[TOPIC].ends[1] = 10
+    world.changelog.logs[:] = [{} for _ in world.changelog.logs]
+    caplog.set_level(logging.DEBUG)
+    world.recover(MemoryJournal(clock=world.clock), partitions=(1, 0))
+    [line] = [record.getMessage() for record in caplog.records if record.levelno > logging.DEBUG]
+    assert line == (
+        f"{TOPIC}: the changelog {CHANGELOG} of group {GROUP} was deleted, or lost: what the group acknowledged behind "
+        "its oldest held message comes again (partition 0)"
+    )
+    assert sum("the committed offset decides" in record.getMessage() for record in caplog.records) == 2
 
 
 def test_without_position_and_offset_all_is_delivered_again() -> None:
