@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from functools import partial
 
 from jbm_kafka.admin.asked import letter_filter, letters_queue
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.found_destinations import SHIPPED_DEAD_LETTERS
+from jbm_kafka.admin.letter_look import LetterLook
 from jbm_kafka.admin.letter_search import queues_that_end_in_letters
 from jbm_kafka.admin.letters import DeadLetter, LetterFilter, RetryReport, letter_of
 from jbm_kafka.admin.looking import as_browsed, patiently
@@ -36,19 +37,19 @@ class LetterAdmin(Asking):
         unit: str | None = None,
         message_id: str | None = None,
         selector: str | None = None,
-    ) -> Iterator[tuple[DeadLetter, Message]]:
+    ) -> Iterable[tuple[DeadLetter, Message]]:
         """The messages of a dead-letter or expiry queue, with where each was and why it left; nothing is consumed.
 
-        Filters as of `retry_dead_letters`.
+        Iterate what it gives; each iteration looks anew. Filters as of `retry_dead_letters`.
 
         Raises:
             InvalidSettingError: no message leaves for this `reason`.
             InvalidSelectorError: the selector is wrong; `position` tells the column.
             InvalidDestinationError: when the first is asked for: there is no such queue.
         """
-        return self._dead_letters(
-            letters_queue(queue), letter_filter(origin, selector, reason=reason, unit=unit, message_id=message_id)
-        )
+        source = letters_queue(queue)
+        wanted = letter_filter(origin, selector, reason=reason, unit=unit, message_id=message_id)
+        return LetterLook(source, lambda: self._dead_letters(source, wanted))
 
     def _dead_letters(self, queue: Queue, wanted: LetterFilter) -> Iterator[tuple[DeadLetter, Message]]:
         with self._asking(f"list dead letters of {queue}"):

@@ -1,6 +1,6 @@
 """`jbm-kafka dead-letters list | retry`: what was given up, and another try for it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeVar
@@ -91,7 +91,7 @@ def list_dead_letters(
     """
     others = 0
 
-    def letters(found: Iterator[tuple[DeadLetter, Message]]) -> Iterator[tuple[DeadLetter, Message]]:
+    def letters(found: Iterable[tuple[DeadLetter, Message]]) -> Iterator[tuple[DeadLetter, Message]]:
         nonlocal others
         for letter, message in found:
             if _is_letter(letter):

@@ -244,3 +244,14 @@ def test_help_of_a_package_began_with_its_modules(module: ModuleType) -> None:
         exec(program.replace("localhost:9092", "memory://of-help"), found := dict[str, object]())
     assert "docs/" in told
     assert found.keys() >= ({"message"} if module is jbm_kafka else {"admin"})
+
+
+def test_dead_letters_that_were_iterated_before_were_gone() -> None:
+    with ConnectionFactory("memory://discovered").create_context() as context, Admin("memory://discovered") as looking:
+        context.create_producer().send(Queue("orders"), "2 books")
+        looking.send_to_dead_letter("orders", everything=True)
+        letters = looking.dead_letters()
+        assert [[message.body for _, message in letters] for _ in range(2)] == [["2 books"], ["2 books"]]
+        looking.remove("DLQ", everything=True)
+        assert list(letters) == []
+        assert repr(letters) == "<LetterLook queue:DLQ: iterate it for pairs of a DeadLetter and its message>"
