@@ -1,6 +1,7 @@
 """What the log says of brokers none of which answers: one line for all clients of a cluster, and one when it is over.
 
-docs/logging.md lists the lines.
+They are no warnings: a process that uses a destination warns of silence and of its end by itself, and who only asks has
+an error. docs/logging.md lists the lines.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class OutageLines:
 
     def _tell(self, error: object) -> None:
         self._quiet_until_s, self._is_told, self._suspicion = self._now_s() + OUTAGE_SILENCE_S, True, None
-        LOG.warning("no Kafka broker answers; clients keep trying (%s)", error)
+        LOG.info("no Kafka broker answers; clients keep trying (%s)", error)
 
     def silent(self) -> None:
         """A question had no answer."""
@@ -68,7 +69,7 @@ class OutageLines:
         is_told, self._is_told, self._is_silent = self._is_told, False, False
         self._quiet_until_s = self._now_s() + OUTAGE_SILENCE_S
         if is_told:  # at the level of the loss: who sees that it began is to see that it ended
-            LOG.warning("a Kafka broker answers again")
+            LOG.info("a Kafka broker answers again")
 
 
 @cache

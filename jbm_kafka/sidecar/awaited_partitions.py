@@ -69,7 +69,9 @@ class AwaitedPartitions:
             self._client.is_outdated = True
         if self._is_told:
             return
-        if waited_ms >= (LONG_MS if self._has_had else PATIENCE_MS) and not consumer.assignment():
+        # In an outage the silence is told, and once it is over the group has its time: what is told is what stays.
+        calm_ms = now_ms - self._calm_since_ms
+        if (calm_ms >= LONG_MS if self._has_had else waited_ms >= PATIENCE_MS) and not consumer.assignment():
             self._is_told = True
             self._tell(consumer, waited_ms / 1000)
 

@@ -103,6 +103,31 @@ def test_a_worker_whose_group_did_not_answer_after_an_outage_waited_for_five_min
             )
 
 
+def test_the_minute_without_partitions_begins_when_kafka_is_back(
+    worker: GroupWorker,
+    data: GroupData,
+    channel: OwnedChannel,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Of CONN-3: the warning came nine seconds after `Kafka answers again`, and the partitions a second later."""
+    broken = _Broken()
+    data.config = replace(data.config, session_timeout_ms=90_000)  # so that it does not join anew in that minute
+    awaited = AwaitedPartitions(data, worker.membership, worker.assignment.client)
+    lose(worker, data, channel, awaited)
+    caplog.clear()
+    for _ in range(30):  # the outage
+        clock.advance(5_000)
+        broken.count += 1
+        awaited.look(broken)  # type: ignore[arg-type]
+    clock.advance(LONG_MS - 1)
+    awaited.look(broken)  # type: ignore[arg-type]
+    assert caplog.messages == []
+    clock.advance(1)
+    awaited.look(broken)  # type: ignore[arg-type]
+    assert caplog.messages[0].startswith(f"{data.group}: no partition for 205 s: ")
+
+
 def test_where_a_session_may_be_gone_for_longer_its_group_has_more_time(
     worker: GroupWorker, data: GroupData, channel: OwnedChannel, clock: ManualClock
 ) -> None:
