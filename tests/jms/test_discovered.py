@@ -222,7 +222,6 @@ def test_the_default_of_a_setting_of_the_factory_was_nowhere_in_help() -> None:
             assert re.search(rf"^    {name}: [^;]*;\s+{shown}\.$", told, flags=re.M), (name, shown)
 
 
-@pytest.mark.skipif(not inspect.isfunction(MessageConsumer.receive), reason="what is compiled shows all it takes in")
 def test_help_of_receive_showed_what_is_there_for_the_errors_alone() -> None:
     shown = [
         inspect.signature(call) for call in (MessageConsumer.receive, Message.acknowledge, TextMessage.acknowledge)
