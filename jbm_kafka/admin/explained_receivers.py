@@ -99,13 +99,14 @@ def _taken(told: Mapping[str, Any] | None) -> Taken | None:
     )
 
 
-def does(each: ExplainedReceiver) -> str:
-    """What it does now, as the end of a sentence about it."""
+def does(each: ExplainedReceiver, *, is_empty: bool = False) -> str:
+    """What it does now, as the end of a sentence about it; `is_empty`: nothing is held that it could wait for."""
     asks = each.asks
+    idle = "waits for messages" if is_empty else "idle: nothing may go to it now"
     if each.is_stopped:
         return "its connection is not started"
     if asks.ago_ms is None:  # of an older version: it knows no more
-        return "idle: nothing may go to it now" if each.is_idle else "asks for more" if asks.is_asking else "is busy"
+        return idle if each.is_idle else "asks for more" if asks.is_asking else "is busy"
     ago = duration(asks.ago_ms)
     if asks.is_in_listener:
         return f"its listener has been in one message for {ago}" + (f": {asks.taken}" if asks.taken else "")
@@ -114,7 +115,7 @@ def does(each: ExplainedReceiver) -> str:
             f"its session has been in another of its listeners for {ago}; explain of that one's queue names the message"
         )
     if asks.is_waiting:
-        return "idle: nothing may go to it now" if each.is_idle else "asks for more"
+        return idle if each.is_idle else "asks for more"
     if asks.has_listener:
         return "its session is in another of its listeners"
     if not asks.has_asked:

@@ -6,6 +6,7 @@ what is held; and who has the partitions, for what only he knows. Where one cann
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,7 @@ from jbm_kafka.admin.explained_members import (
     silent_members,
     silent_owner,
 )
+from jbm_kafka.admin.explained_question import Asked, Sources
 from jbm_kafka.admin.explained_receivers import is_elsewhere, kept_by, process_of, receivers_of, why_none_asks
 from jbm_kafka.admin.explained_unseen import Unseen, message_of
 from jbm_kafka.admin.explanation import ExplainedMessage, ExplainedPartition, Explanation, Reason
@@ -28,7 +30,7 @@ from jbm_kafka.codec.command_records import EXPLAIN
 from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.core.standing import Rule
 from jbm_kafka.core.unit_places import UnitPlaces
-from jbm_kafka.ports import FoundTransactions, GroupMember, Kafka, KafkaAdmin, KafkaClientError, Unreachable
+from jbm_kafka.ports import FoundTransactions, GroupMember, KafkaClientError, Unreachable
 from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.conversation import waited_for
@@ -38,43 +40,14 @@ COUNT_MAX = 50_000
 """Messages looked at where nothing special was asked about: a second's work."""
 UNITS_MAX = 20
 """Units told of then, those that wait longest."""
+OFFSETS_TIMEOUT_S = 4.0
+"""For committed offsets, which come in milliseconds unless who died has left a checkpoint open: then not for 10 s."""
+READ_TIMEOUT_S = 10.0
+"""For the changelogs."""
+PATIENCE_LEAST_S = 2.0
+"""Owners look every second: so long they have at least, where it took long to find out that nothing can be read."""
 LOOKS_MAX = 3
 """At a unit whose first message is finished while it is asked about: one that goes fast is in nobody's way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What somebody wants to have explained; nothing: all of it."""
-
-    unit: str | None = None
-    message_id: str | None = None
-    older_than_ms: int = 0
-    """Only what was sent before so long."""
-
-    @property
-    def is_all(self) -> bool:
-        """Neither a unit nor a message."""
-        return self.unit is None and self.message_id is None
-
-    def wants(self, row: HeldMessageRow) -> bool:
-        """Whether it is what was asked about."""
-        return not self.is_all and self.unit in (None, row.unit) and self.message_id in (None, row.message_id)
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where it is found out."""
-
-    kafka: Kafka
-    admin: KafkaAdmin
-    namespace: str
-    bootstrap: str
-    """For people."""
-    now_ms: Callable[[], int]
-    timeout_s: float
-    """For answers of those who receive."""
-    tell: Callable[[str], object]
-    """Called with a line that says who is waited for, where that takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +76,7 @@ class FromKafka:
     """Of what was written."""
     transactions: Mapping[int, list[Reason]]
     """By partition that one holds back."""
+    has_changelog: bool
 
 
 def explain(group: ChannelGroup, asked: Asked, cluster: Sources, *, pause: Pause, places: UnitPlaces) -> Explanation:
@@ -124,16 +98,18 @@ class _Explaining:
         self._pause = pause
         self._places = places
         self._now_ms = cluster.now_ms()
+        self._began_s = time.monotonic()
+        self._patience_s = cluster.timeout_s
 
     def run(self) -> Explanation:
         look = self._look()
         gone = self._put_out(look.silent)
         if gone:  # what they had is with others now: of the group as it is one account is given, and not of two
-            look = self._look()
+            look = self._look(before=look)
         seen, held, told, messages = look.seen, look.held, look.told, look.messages
         has_others = bool(seen.members)
         gone_now = (put_out(each, has_others=has_others) for each in gone_for_good(gone, seen.members))
-        silent = (not_answering(each, self._cluster.timeout_s) for each in look.silent)
+        silent = (not_answering(each, self._patience_s) for each in look.silent)
         return Explanation(
             name=str(self._group),
             group=self._group.group_id,
@@ -148,10 +124,14 @@ class _Explaining:
             is_whole=held.is_whole,
         )
 
-    def _look(self) -> Look:
+    def _look(self, before: Look | None = None) -> Look:
         seen = self._look_at_kafka()
         for _ in range(LOOKS_MAX):
-            held, whole = self._look_at_log()
+            # What could not be read before is not waited for again: the answer is wanted while workers die.
+            held, whole = (before.held, before.whole) if before and before.whole else self._look_at_log()
+            if whole:
+                left_s = self._cluster.timeout_s - (time.monotonic() - self._began_s)
+                self._patience_s = min(self._cluster.timeout_s, max(left_s, PATIENCE_LEAST_S))
             rows = self._rows(held)
             told = self._ask(held, rows, seen)
             # The first of a unit may be finished between both looks: then the next one is meant.
@@ -190,7 +170,8 @@ class _Explaining:
         heads = admin.end_positions(topic, places, stable=False)
         ends = admin.end_positions(topic, places, stable=True)
         waiting = {place: heads[place] - ends[place] for place in places if heads[place] > ends[place]}
-        return FromKafka(members, owners, ends, heads, self._transactions(waiting, ends))
+        has_changelog = self._group.changelog_topic in admin.describe([self._group.changelog_topic])
+        return FromKafka(members, owners, ends, heads, self._transactions(waiting, ends), has_changelog)
 
     def _transactions(self, waiting: Mapping[int, int], ends: Mapping[int, int]) -> Mapping[int, list[Reason]]:
         """Why records behind the stable end wait; nothing of those that went on in the meantime."""
@@ -219,14 +200,25 @@ class _Explaining:
 
     # -- topic and changelog ---------------------------------------------------------------------------------------
 
-    def _look_at_log(self) -> tuple[Held, list[Reason]]:
+    def _look_at_log(self) -> tuple[Held, Sequence[Reason]]:
         """What is held; and what is wrong with finding it out."""
+        group = self._group
         try:
+            self._cluster.admin.committed(
+                group.group_id, group.topic, range(group.partitions), timeout_s=OFFSETS_TIMEOUT_S
+            )
             return self._held(self._asked.wants), []
         except Unreachable as error:
-            text = f"what is held cannot be read now: {error}"
             is_whole = False
-            return Held({}, [], {}, is_whole=is_whole), [Reason(rule=Rule.IN_DOUBT, text=text)]
+            return Held({}, [], {}, is_whole=is_whole), [reasons.unreadable(error, has_brokers=self._has_brokers())]
+
+    def _has_brokers(self) -> bool:
+        """Whether they answer now: then it is not for their sake that offsets cannot be read."""
+        topic = self._group.topic
+        try:
+            return bool(self._cluster.admin.end_positions(topic, [0], stable=False, timeout_s=PATIENCE_LEAST_S))
+        except KafkaClientError:
+            return False
 
     def _held(self, wants: Callable[[HeldMessageRow], bool]) -> Held:
         begun: dict[int, RecoveredChannel] = {}
@@ -237,6 +229,7 @@ class _Explaining:
             hands=None,
             include_all=True,
             recovered=begun.update,
+            timeout_s=READ_TIMEOUT_S,
         )
         held = look_at(
             messages,
@@ -291,7 +284,7 @@ class _Explaining:
             who = {member.member_id: member for p in partitions if (member := seen.owners.get(p)) is not None}
             cluster.tell(f"{self._group}: {waited_for(who.values(), partitions, seconds)}")
 
-        return owners.ask(EXPLAIN, arguments, timeout_s=cluster.timeout_s, late=late, perhaps=perhaps)
+        return owners.ask(EXPLAIN, arguments, timeout_s=self._patience_s, late=late, perhaps=perhaps)
 
     def _unseen(self, seen: FromKafka, held: Held, *, is_held: bool) -> Iterable[ExplainedMessage]:
         """What was asked about and is not held: no reader of committed records sees it yet, or a reset skips it."""
@@ -319,11 +312,14 @@ class _Explaining:
             yield reasons.admitting(self._places.next_partitions, commands.admit(self._group))
         elif self._group.partitions > self._places.partitions:
             yield reasons.not_admitted(self._group.partitions, self._places.partitions, commands.admit(self._group))
+        if not seen.has_changelog:
+            yield reasons.reason(Rule.NO_CHANGELOG)
         if not seen.members:
             # Of a group with members no offset can be reset, and those that came since have begun by it.
             yield from explained_resets.told(held.resets, self._group, self._cluster.bootstrap)
             nobody = reasons.reason(Rule.NOBODY_RECEIVES)
-            yield nobody if held.by_partition else replace(nobody, remedy="")  # nothing is held: nobody need receive
+            # Where nothing is held nobody need receive; and nobody should by a reset that is to be undone before.
+            yield nobody if held.by_partition and not held.resets else replace(nobody, remedy="")
 
     def _explained(self, row: HeldMessageRow, held: Held, told: Told, seen: FromKafka) -> ExplainedMessage:
         first = self._first_of(row, held)

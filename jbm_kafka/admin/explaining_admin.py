@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from jbm_kafka.admin.asked import check_named
 from jbm_kafka.admin.asking import Asking
+from jbm_kafka.admin.explained_question import Asked, Sources
 from jbm_kafka.admin.explained_source import group_of
-from jbm_kafka.admin.explaining import Asked, Sources, explain
+from jbm_kafka.admin.explaining import explain
 from jbm_kafka.admin.explanation import Explanation
 from jbm_kafka.admin.found_namespaces import namespaces_of
 from jbm_kafka.admin.partition_admission import Tell

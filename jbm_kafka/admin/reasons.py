@@ -10,8 +10,9 @@ from jbm_kafka.admin.explained_receivers import HANGS_MS, duration
 from jbm_kafka.admin.explanation import ExplainedMessage, ExplainedReceiver, Holder, Reason, Taken
 from jbm_kafka.codec.pause_record import Halt
 from jbm_kafka.core.standing import Rule
-from jbm_kafka.ports import FoundTransactions, OpenTransaction
+from jbm_kafka.ports import FoundTransactions, OpenTransaction, Unreachable
 
+NO_CHANGELOG: Final = "its changelog is missing; a receiver makes it again (docs: the changelog of a queue)"
 _TEXTS: Final[Mapping[Rule, str]] = {
     Rule.DELAYED: "it came back, and waits for its redelivery delay",
     Rule.NOT_YET_DUE: "it was sent with a delivery delay, which is not over",
@@ -35,6 +36,7 @@ _TEXTS: Final[Mapping[Rule, str]] = {
     Rule.PAUSED: "receiving is paused",
     Rule.SENDING_PAUSED: "sending is paused",
     Rule.BEHIND: "earlier messages of its unit are not finished",
+    Rule.NO_CHANGELOG: NO_CHANGELOG,
 }
 _REMEDIES: Final[Mapping[Rule, str]] = {
     Rule.DELAYED: "why its last attempt failed is in the log of the process that had it; to have it at once pause "
@@ -96,6 +98,19 @@ def not_held(older_than_ms: int, message_id: str | None) -> Reason:
         text=f"{of_old}nothing of that is held: it was acknowledged, given up or expired, never sent here, or deleted "
         f"by its topic's retention.ms before anybody received it{form}",
         remedy="Admin.dead_letters() has what was given up, and dead_letters('ExpiryQueue') what expired",
+    )
+
+
+def unreadable(error: Unreachable, *, has_brokers: bool) -> Reason:
+    """What is held cannot be read: by the error, or, where brokers answer, for what a process that died left open."""
+    what = "what is held cannot be read now"
+    if not has_brokers:
+        return Reason(rule=Rule.IN_DOUBT, text=f"{what}: {error}")
+    return Reason(
+        rule=Rule.IN_DOUBT,
+        text=f"{what}: a process that died has, most likely, left a checkpoint open",
+        remedy="it ends within 10 s of the death: ask again. If workers die again and again, one message kills them: "
+        "docs/runbook.md, A message kills its workers",
     )
 
 

@@ -119,7 +119,7 @@ def connect(cluster: Cluster, *, client_id: str = "") -> Connection:
 
 
 @contextmanager
-def of_its_kind(destination: Queue | Topic, command: str) -> Iterator[None]:
+def of_its_kind(destination: Named, command: str) -> Iterator[None]:
     """What a topic that is named as a queue raises, or a queue as a topic, says what to type.
 
     And of one that is not there: no word of `auto_create`, which is the application's.
@@ -127,6 +127,8 @@ def of_its_kind(destination: Queue | Topic, command: str) -> Iterator[None]:
     try:
         yield
     except InvalidDestinationError as error:
+        if isinstance(destination, str):  # it was not said which of both it is
+            raise
         other = Queue(destination.name) if isinstance(destination, Topic) else Topic(destination.name)
         if f"{destination.name!r} is a {other.kind}" not in str(error):
             raise JMSError(str(error).removesuffix(NOT_MADE)) from None

@@ -19,7 +19,7 @@ from jbm_kafka.cli.command_options import (
     subscription_options,
     with_id_form,
 )
-from jbm_kafka.cli.connect import Named, admin_of, as_named
+from jbm_kafka.cli.connect import Named, admin_of, as_named, of_its_kind
 from jbm_kafka.cli.reason_lines import ReasonLines
 from jbm_kafka.cli.render import json_line, printable
 from jbm_kafka.core.jms_errors import JMSError
@@ -59,7 +59,7 @@ def explain(
     if unit is not None and message_id is not None:
         raise click.UsageError("--unit and --id: give one of them")
     now_ms = time.time_ns() // 1_000_000  # of what came since it is known that it is no older
-    with admin_of(cluster) as admin:
+    with admin_of(cluster) as admin, of_its_kind(destination, "explain"):
         found = admin.explain(
             destination,
             unit=unit,
@@ -99,6 +99,7 @@ def _show(found: Explanation, now_ms: int, *, is_all: bool, older_than_s: float)
         click.echo(f"also received {where}: every message comes there too; if by mistake, stop who receives there")
     lines = ReasonLines()
     lines.of_all([each for each in found.reasons if each.rule is not Rule.NOT_HELD])  # the last line, an error, has it
+    is_read = _is_read(found)
     is_shared_anew = len(found.idle_members) == found.members
     for name in () if is_shared_anew else found.idle_members:
         click.echo(f"without a partition: {printable(name)}")
@@ -109,14 +110,15 @@ def _show(found: Explanation, now_ms: int, *, is_all: bool, older_than_s: float)
     if is_all and not found.messages and found.is_whole:
         _show_nothing(found, older_than_s)
     for partition in found.partitions:
-        _show_partition(partition, lines, is_all=is_all)
+        _show_partition(partition, lines, is_all=is_all, is_read=is_read)
     if is_all:
+        is_empty = found.is_whole and not any(each.held for each in found.partitions)
         for receiver in found.receivers:
-            _show_receiver(receiver)
+            _show_receiver(receiver, is_empty=is_empty)
     if found.misplaced:
         are = "1 message is" if found.misplaced == 1 else f"{found.misplaced} messages are"
         click.echo(f"{are} in another partition than the unit's hash says (jbm-kafka show)")
-    if not found.is_whole:
+    if is_read and not found.is_whole:
         click.echo("there is more than was looked at")
 
 
@@ -134,24 +136,30 @@ def _show_nothing(found: Explanation, older_than_s: float) -> None:
         )
 
 
-def _show_partition(partition: ExplainedPartition, lines: ReasonLines, *, is_all: bool) -> None:
+def _is_read(found: Explanation) -> bool:
+    """Whether it could be read what is held; else a 0 would be taken for nothing."""
+    return all(each.rule is not Rule.IN_DOUBT for each in found.reasons)
+
+
+def _show_partition(partition: ExplainedPartition, lines: ReasonLines, *, is_all: bool, is_read: bool) -> None:
     reasons = partition.reasons if is_all else lines.untold(partition.reasons)
     if not (reasons or is_all):
         return
     owner = printable(partition.owner) or "nobody"
     units = ", ".join(f"{count} {rule}" for rule, count in sorted(partition.units.items()))
     told = f"; units: {units}" if units else ""
-    click.echo(f"partition {partition.partition}: {partition.held} held, owner {owner}{told}")
+    held = f"{partition.held} held" if is_read else "not readable now"
+    click.echo(f"partition {partition.partition}: {held}, owner {owner}{told}")
     lines.of_one(reasons)
 
 
-def _show_receiver(each: ExplainedReceiver) -> None:
+def _show_receiver(each: ExplainedReceiver, *, is_empty: bool) -> None:
     client = f" of client {each.client_id}" if each.client_id else ""
     messages = "1 message" if each.in_hand == 1 else f"{each.in_hand} messages"
     unread = f", {each.unread} of them unread" if each.in_hand or each.unread else ""
     click.echo(
         printable(f"receiver {each.receiver} ({each.mode}){client} in {each.process}: ")
-        + f"{messages} in hand{unread}; {does(each)}"
+        + f"{messages} in hand{unread}; {does(each, is_empty=is_empty)}"
     )
 
 

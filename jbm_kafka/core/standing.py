@@ -68,6 +68,8 @@ class Rule(Enum):
     """An operator has paused sending: nothing new comes."""
     NOT_ADMITTED = "not-admitted"
     """Its topic has got more partitions than its units are routed by: what has a unit is refused (UNIT-11)."""
+    NO_CHANGELOG = "no-changelog"
+    """Its changelog is missing: what was recorded of it is lost, and who receives next makes it again."""
     OFFSETS_RESET = "offsets-reset"
     """Somebody reset its group's offsets: who receives next gets it again, or never (LOG-2)."""
     NOT_HELD = "not-held"

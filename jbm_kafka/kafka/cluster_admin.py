@@ -300,7 +300,9 @@ class ConfluentAdmin:
 
     # -- groups ------------------------------------------------------------------------------------------------------
 
-    def committed(self, group: str, topic: str, partitions: Sequence[int]) -> Mapping[int, CommittedOffset]:
+    def committed(
+        self, group: str, topic: str, partitions: Sequence[int], *, timeout_s: float | None = None
+    ) -> Mapping[int, CommittedOffset]:
         if not partitions:
             return {}
         places = [TopicPartition(topic, partition) for partition in partitions]
@@ -321,6 +323,7 @@ class ConfluentAdmin:
                 f"committed offsets of group {group} for topic {topic}, which open transactions hold back, and brokers "
                 "that have just started",
                 question,
+                timeout_s,
             )
         finally:
             client.close()

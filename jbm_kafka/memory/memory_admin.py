@@ -78,13 +78,15 @@ class MemoryAdmin:
             logs = {partition: self._cluster.log(topic, partition) for partition in partitions}
             return {partition: log.stable_end if stable else log.end for partition, log in logs.items()}
 
-    def committed(self, group: str, topic: str, partitions: Sequence[int]) -> Mapping[int, CommittedOffset]:
+    def committed(
+        self, group: str, topic: str, partitions: Sequence[int], *, timeout_s: float | None = None
+    ) -> Mapping[int, CommittedOffset]:
         def are_stable() -> bool:
             return all(self._cluster.is_stable(group, topic, partition) for partition in partitions)
 
         with self._cluster.changed:
             text = f"committed offsets of group {group} for topic {topic}: a transaction on them is still open"
-            _wait(self._process, are_stable, self._timeout_s, lambda: text)
+            _wait(self._process, are_stable, self._timeout_s if timeout_s is None else timeout_s, lambda: text)
             found = self._cluster.group(group).committed
             return {partition: found[topic, partition] for partition in partitions if (topic, partition) in found}
 

@@ -265,6 +265,7 @@ class GroupConsumer(Protocol):
         """Positions at which a partition held nothing more that is stable, as `consume` found them last."""
 
     def breaks(self) -> int: ...  # connections lost so far: topics may have changed since
+    def timed_out(self) -> bool: ...  # since it had partitions last it heard nothing of its group for too long
     def joined(self) -> bool:
         """True once a first assignment (possibly empty) has been received."""
 
@@ -398,8 +399,13 @@ class KafkaAdmin(Protocol):
     ) -> Mapping[int, int]:
         """`stable`: the last stable offset (read_committed end); else the high watermark. `timeout_s`: this call's."""
 
-    def committed(self, group: str, topic: str, partitions: Sequence[int]) -> Mapping[int, CommittedOffset]:
-        """Committed offsets with require-stable: waits while a transaction on them is open. Absent: none."""
+    def committed(
+        self, group: str, topic: str, partitions: Sequence[int], *, timeout_s: float | None = None
+    ) -> Mapping[int, CommittedOffset]:
+        """Committed offsets with require-stable: waits while a transaction on them is open. Absent: none.
+
+        `timeout_s`: this call's.
+        """
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> Mapping[int, int]:
         """Let go of everything below these positions, for good; where each log begins now.

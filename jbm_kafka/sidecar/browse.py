@@ -57,6 +57,7 @@ def browse(
     include_all: bool,
     selector: Selector | None = None,
     recovered: Callable[[Mapping[int, RecoveredChannel]], object] | None = None,
+    timeout_s: float = READ_TIMEOUT_S,
 ) -> Iterator[Seen]:
     """The messages of a queue or subscription as of now, in the order of receiving (browse_order).
 
@@ -65,6 +66,7 @@ def browse(
     Args:
         hands: who finds out what is in hand; None: nobody, and it looks as if it waited.
         recovered: is called with where each partition begins, and why, before the first message.
+        timeout_s: how long what is recorded may take to be read.
     """
     admin, reader = kafka.admin(), kafka.log_reader()
     try:
@@ -80,7 +82,7 @@ def browse(
         )
         # Before the changelog is read: what a receiver has and settles meanwhile would be in neither.
         found = {} if hands is None else hands.of(group, _open_partitions(scope, places, admin), admin)
-        channels = _recover(scope, description.partitions, admin, reader)
+        channels = _recover(scope, description.partitions, admin, reader, timeout_s)
         if recovered is not None:
             recovered(channels)
         states = {partition: _state_of(channel) for partition, channel in channels.items()}
@@ -108,7 +110,7 @@ def _open_partitions(scope: ChangelogScope, places: Collection[int], admin: Kafk
 
 
 def _recover(
-    scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: LogReader
+    scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: LogReader, timeout_s: float
 ) -> Mapping[int, RecoveredChannel]:
     return recover_channels(
         scope,
@@ -116,7 +118,7 @@ def _recover(
         admin=admin,
         reader=reader,
         journal=NoJournal(),
-        timeout_s=READ_TIMEOUT_S,
+        timeout_s=timeout_s,
         pause=pause_thread,
         is_look=True,
     )

@@ -129,6 +129,7 @@ def test_who_works_on_a_message_is_told_apart_from_who_waits(
     waiting.start()
     (receiver,) = until(lambda: admin.explain(orders), lambda found: found.receivers[0].asks.is_waiting).receivers
     assert does(receiver) == "idle: nothing may go to it now"
+    assert does(receiver, is_empty=True) == "waits for messages", "it read as if it were blocked"
     producer.send("2", unit_of_order="a")
     waiting.join(60)
 

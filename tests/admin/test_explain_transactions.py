@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Rule
 from jbm_kafka.admin.reasons import open_transactions
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import FoundTransactions, GroupConsumer, Outgoing
+from jbm_kafka.ports import CommittedOffset, FoundTransactions, GroupConsumer, Outgoing
 from tests.jms.support import receive
 from tests.kafka.world import WAIT_S, consume_until, member
 from tests.support.kafka_tool import run_tool
@@ -148,6 +148,12 @@ class ConfluentKafkaWriter:
             lambda: admin.end_positions(record.topic, [record.partition], stable=False)[record.partition] > 0
         )
         admin.close()
+
+    def hold(self, group: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
+        """Offsets of a group, as a checkpoint that has not ended."""
+        self._producer.begin()
+        self.is_open = True
+        self._producer.send_offsets(None, group, topic, offsets)
 
     def __exit__(self, *_: object) -> None:
         if self.is_open:

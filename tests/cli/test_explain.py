@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from jbm_kafka.core.process_names import process_name
 from jbm_kafka.devbroker.broker_jars import ensure_jars
 from jbm_kafka.devbroker.java import find_java
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import Outgoing
+from jbm_kafka.ports import CommittedOffset, Outgoing
 from tests.admin.test_explain_transactions import ConfluentKafkaWriter
 from tests.cli.conftest import Run
 from tests.jms.support import eventually, receive
@@ -78,6 +79,21 @@ def test_what_a_transaction_hides_was_said_to_be_nothing(kafka: Run, queue: str,
     assert "nothing is held" in kafka("explain", queue).out.splitlines()
 
 
+def test_a_checkpoint_that_is_left_open_is_told_soon(kafka: Run, queue: str, bootstrap: str) -> None:
+    """UNIT-17: it took 30 s, and then "0 held"."""
+    group = Queue(queue).group_id()
+    kafka("send", queue, "--text", "1")
+    with ConfluentKafkaWriter(bootstrap, f"{queue}-died") as died:
+        died.hold(group, queue, {0: CommittedOffset(0, "")})
+        began_s = time.monotonic()
+        said = kafka("explain", queue)
+        assert time.monotonic() - began_s < 12
+        assert (
+            "what is held cannot be read now: a process that died has, most likely, left a checkpoint open" in said.out
+        )
+    assert "cannot be read" not in kafka("explain", queue).out
+
+
 def test_what_is_not_held_is_told_in_one_line(kafka: Run, queue: str) -> None:
     """With 1, as every command that finds nothing of what was named."""
     said = kafka("explain", queue, "--unit", "eve")
@@ -129,6 +145,7 @@ def test_a_reset_is_undone_by_the_command_that_explain_prints(
     reset, undo, *rest = kafka("explain", queue).out.splitlines()[1:]
     assert reset.endswith("goes by that: again comes what was delivered of partitions 0-1 from 0 on")
     assert rest[0] == "nobody receives"
+    assert "  start a receiver" not in rest, "and nobody was to receive before it is undone"
     assert "printf" in undo, "the partitions hold as many messages: send others"
     tool = f'kafka-consumer-groups.sh() {{ {find_java()} -cp "{ensure_jars()}/*" {TOOL} "$@"; }}\n'
     subprocess.run(["bash", "-c", tool + undo.partition("receives: ")[2]], cwd=tmp_path, check=True)

@@ -175,7 +175,7 @@ def test_a_broker_that_had_just_started_told_an_offset_of_a_moment_before_and_al
     position = world.checkpoint(60, settled(0, 70))
 
     class JustStarted(ScriptedKafka):
-        def committed(self, group: str, topic: str, partitions: object) -> dict[int, CommittedOffset]:
+        def committed(self, group: str, topic: str, partitions: object, **_: object) -> dict[int, CommittedOffset]:
             self.offsets = before if self.committed_asked < stale else now
             return dict(super().committed(group, topic, (0,)))
 
@@ -192,7 +192,7 @@ def test_a_checkpoint_between_two_questions_is_no_dispute() -> None:
     world.checkpoint(10)
 
     class Moving(ScriptedKafka):
-        def committed(self, group: str, topic: str, partitions: object) -> dict[int, CommittedOffset]:
+        def committed(self, group: str, topic: str, partitions: object, **_: object) -> dict[int, CommittedOffset]:
             answer = dict(super().committed(group, topic, (0,)))
             if self.committed_asked == 1:
                 world.checkpoint(20)
@@ -213,7 +213,7 @@ def test_a_look_at_a_busy_queue_took_its_owners_next_checkpoint_for_a_reset(
     world.checkpoint(10)
 
     class Busy(ScriptedKafka):
-        def committed(self, group: str, topic: str, partitions: object) -> dict[int, CommittedOffset]:
+        def committed(self, group: str, topic: str, partitions: object, **_: object) -> dict[int, CommittedOffset]:
             answer = dict(super().committed(group, topic, (0,)))
             number = self.committed_asked
             world.checkpoint(10 + step * number, settled(0, 70), held(80 + number))
@@ -234,7 +234,7 @@ def test_a_reset_is_honoured_though_an_owner_wrote_before_it() -> None:
     world.checkpoint(10)
 
     class ResetLater(ScriptedKafka):
-        def committed(self, group: str, topic: str, partitions: object) -> dict[int, CommittedOffset]:
+        def committed(self, group: str, topic: str, partitions: object, **_: object) -> dict[int, CommittedOffset]:
             if self.committed_asked == 1:
                 world.reset_offset(5)
             answer = dict(super().committed(group, topic, (0,)))

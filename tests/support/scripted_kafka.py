@@ -76,7 +76,9 @@ class ScriptedKafka:
     ) -> Mapping[int, int]:
         return {partition: self._topic(topic).ends[partition] for partition in partitions}
 
-    def committed(self, group: str, topic: str, partitions: Sequence[int]) -> Mapping[int, CommittedOffset]:
+    def committed(
+        self, group: str, topic: str, partitions: Sequence[int], *, timeout_s: float | None = None
+    ) -> Mapping[int, CommittedOffset]:
         self.committed_asked += 1
         return {p: self.offsets[group, topic, p] for p in partitions if (group, topic, p) in self.offsets}
 
