@@ -19,6 +19,19 @@ _BROKEN = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 """A connection was lost, or every one."""
 
 
+class _HeardLog:
+    """A client's log, which alone tells that its session timed out."""
+
+    def __init__(self, log: Any, timed_out: Callable[[], None]) -> None:
+        self._log = log
+        self._timed_out = timed_out
+
+    def log(self, level: int, message: str, *values: object) -> None:
+        if (message % values if values else message).startswith("SESSTMOUT"):
+            self._timed_out()
+        self._log.log(level, message, *values)
+
+
 class ConfluentGroupConsumer:
     """Implements `ports.GroupConsumer`."""
 
@@ -46,6 +59,7 @@ class ConfluentGroupConsumer:
         self._kept: list[Message] = []
         """Records read by a call that had to raise; the next call returns them."""
         self._breaks = 0
+        self._timed_out = False
         tell_error = settings["error_cb"]
 
         def note_error(error: KafkaError) -> None:
@@ -53,7 +67,11 @@ class ConfluentGroupConsumer:
                 self._breaks += 1
             tell_error(error)
 
-        client = Consumer({**settings, "error_cb": note_error})
+        def note_timeout() -> None:
+            self._timed_out = True
+
+        log = _HeardLog(settings["logger"], note_timeout)
+        client = Consumer({**settings, "error_cb": note_error, "logger": log})
         self._partitions = AssignedPartitions(client, topic, bootstrap)
         self._consumer = client
         client.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
@@ -129,6 +147,9 @@ class ConfluentGroupConsumer:
     def breaks(self) -> int:
         return self._breaks
 
+    def timed_out(self) -> bool:
+        return self._timed_out
+
     def joined(self) -> bool:
         return self._joined
 
@@ -161,6 +182,7 @@ class ConfluentGroupConsumer:
 
     def _on_assign(self, _: Consumer, places: list[TopicPartition]) -> None:
         partitions = [place.partition for place in places]
+        self._timed_out = False
         self._partitions.add(partitions)
         self._drop_kept(partitions)
         starts: dict[int, int] = {}

@@ -73,6 +73,9 @@ class MemoryGroupConsumer:
     def breaks(self) -> int:
         return self._cluster.faults.breaks
 
+    def timed_out(self) -> bool:
+        return False
+
     def joined(self) -> bool:
         return self._joined
 

@@ -324,7 +324,9 @@ class Assignment:
         self._forget_opening(partitions)
         if partitions:
             self._membership.lost()
-            log_lost(self._data.group, partitions, self._data.config.session_timeout_ms)
+            data, consumer = self._data, self._data.consumer
+            timed_out = consumer is not None and consumer.timed_out()
+            log_lost(data.group, partitions, data.config.session_timeout_ms, timed_out=timed_out)
         for partition in partitions:
             channel = self._data.channels.get(partition)
             if channel is not None:

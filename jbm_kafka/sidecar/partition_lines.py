@@ -35,15 +35,16 @@ def log_given_up(queue: object, partitions: Sequence[int], duration_ms: int) -> 
     log.info("%s: %s passed on after %.1f s", queue, named(partitions), duration_ms / 1000)
 
 
-def log_lost(queue: object, partitions: Sequence[int], session_timeout_ms: int) -> None:
-    """Others may have them already."""
+def log_lost(queue: object, partitions: Sequence[int], session_timeout_ms: int, *, timed_out: bool) -> None:
+    """Others may have them already. `timed_out`: the client has noticed why."""
+    silence = f"this process and their group did not hear of each other for session_timeout_ms={session_timeout_ms}"
+    unknown = f"either {silence}, or their topic was deleted (jbm-kafka explain tells whether it is there)"
     log.warning(
-        "%s: %s lost, and others may have them: their topic was deleted (jbm-kafka explain tells whether it is there), "
-        "or their group and this process did not hear of each other for session_timeout_ms=%d; what was not recorded "
-        "and is there still is delivered again",
+        "%s: %s lost, and others may have them: %s; what was not recorded%s is delivered again",
         queue,
         named(partitions),
-        session_timeout_ms,
+        silence if timed_out else unknown,
+        "" if timed_out else " and is there still",
     )
 
 

@@ -176,6 +176,9 @@ class TemporaryFeed:
     def breaks(self) -> int:
         return 0
 
+    def timed_out(self) -> bool:
+        return False
+
     def joined(self) -> bool:
         return self._has_joined
 

@@ -12,6 +12,7 @@ from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_admin import MemoryAdmin
+from jbm_kafka.memory.memory_consumer import MemoryGroupConsumer
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import GroupFenced, TopicDescription, Unreachable
@@ -256,14 +257,32 @@ def test_partitions_that_others_have_already_are_in_the_log_and_what_sessions_lo
     caplog.clear()
     process.group_worker.assignment.on_lost([0, 1])
     lost, taken = lines(caplog, PARTITIONS)
-    assert lost[0] == "WARNING"
-    assert lost[1].startswith(
-        "queue:orders: partitions 0-1 lost, and others may have them: their topic was deleted (jbm-kafka explain tells "
+    assert lost == (
+        "WARNING",
+        "queue:orders: partitions 0-1 lost, and others may have them: either this process and their group did not hear "
+        "of each other for session_timeout_ms=5000, or their topic was deleted (jbm-kafka explain tells whether it is "
+        "there); what was not recorded and is there still is delivered again",
     )
-    assert "did not hear of each other for session_timeout_ms=" in lost[1]
     assert taken == (
         "INFO",
         "orders[0]: 2 messages that a session holds are taken from it, offsets 0 to 1; they are delivered again",
+    )
+
+
+def test_partitions_that_were_lost_by_silence_were_said_to_have_no_topic_any_more(
+    start: Start, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client had logged SESSTMOUT in the same millisecond."""
+    process = start("one", partitions=1)
+    process.attach("s")
+    process.run(lambda: bool(process.group_worker.data.channels))
+    caplog.clear()
+    monkeypatch.setattr(MemoryGroupConsumer, "timed_out", lambda consumer: True)
+    process.group_worker.assignment.on_lost([0])
+    [(_, lost)] = lines(caplog, PARTITIONS)
+    assert lost == (
+        "queue:orders: partition 0 lost, and others may have them: this process and their group did not hear of each "
+        "other for session_timeout_ms=5000; what was not recorded is delivered again"
     )
 
 
