@@ -19,16 +19,23 @@ _BROKEN = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 """A connection was lost, or every one."""
 
 
-class _HeardLog:
-    """A client's log, which alone tells that its session timed out."""
+class _Heard:
+    """What a client says of its connections; that its session timed out it says in its log alone."""
 
-    def __init__(self, log: Any, timed_out: Callable[[], None]) -> None:
-        self._log = log
-        self._timed_out = timed_out
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._tell_error = settings["error_cb"]
+        self._log = settings["logger"]
+        self.breaks = 0
+        self.has_timed_out = False
+
+    def error(self, error: KafkaError) -> None:
+        if error.code() in _BROKEN:
+            self.breaks += 1
+        self._tell_error(error)
 
     def log(self, level: int, message: str, *values: object) -> None:
         if (message % values if values else message).startswith("SESSTMOUT"):
-            self._timed_out()
+            self.has_timed_out = True
         self._log.log(level, message, *values)
 
 
@@ -58,20 +65,8 @@ class ConfluentGroupConsumer:
         """The client is closed; not before the callbacks inside `close` have ended, which still write."""
         self._kept: list[Message] = []
         """Records read by a call that had to raise; the next call returns them."""
-        self._breaks = 0
-        self._timed_out = False
-        tell_error = settings["error_cb"]
-
-        def note_error(error: KafkaError) -> None:
-            if error.code() in _BROKEN:
-                self._breaks += 1
-            tell_error(error)
-
-        def note_timeout() -> None:
-            self._timed_out = True
-
-        log = _HeardLog(settings["logger"], note_timeout)
-        client = Consumer({**settings, "error_cb": note_error, "logger": log})
+        heard = self._heard = _Heard(settings)
+        client = Consumer({**settings, "error_cb": heard.error, "logger": heard})
         self._partitions = AssignedPartitions(client, topic, bootstrap)
         self._consumer = client
         client.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
@@ -145,10 +140,10 @@ class ConfluentGroupConsumer:
         return frozenset(self._partitions.owned)
 
     def breaks(self) -> int:
-        return self._breaks
+        return self._heard.breaks
 
     def timed_out(self) -> bool:
-        return self._timed_out
+        return self._heard.has_timed_out
 
     def joined(self) -> bool:
         return self._joined
@@ -182,7 +177,7 @@ class ConfluentGroupConsumer:
 
     def _on_assign(self, _: Consumer, places: list[TopicPartition]) -> None:
         partitions = [place.partition for place in places]
-        self._timed_out = False
+        self._heard.has_timed_out = False
         self._partitions.add(partitions)
         self._drop_kept(partitions)
         starts: dict[int, int] = {}
