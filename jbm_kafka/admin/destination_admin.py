@@ -57,9 +57,13 @@ class DestinationAdmin(LookingAdmin):
         with self._asking(f"create {destination}"):
             found = self._found.described(destination)
             if found is not None and partitions not in (None, found.partitions):
+                remedy = (
+                    f"; to have more in use, each unit in its order: {self._to_widen(destination, partitions)}"
+                    if partitions > found.partitions
+                    else ", and Kafka takes none away"
+                )
                 raise InvalidDestinationError(
-                    f"{destination} exists with {found.partitions} partitions, not {partitions}; to have more in use, "
-                    f"each unit in its order: {self._to_widen(destination, partitions)}",
+                    f"{destination} exists with {found.partitions} partitions, not {partitions}{remedy}",
                     destination=destination.name,
                     partitions=found.partitions,
                 )

@@ -13,7 +13,7 @@ from jbm_kafka.cli.command_options import (
     check_ids,
     check_unit,
     count_option,
-    json_option,
+    json_lines_option,
     selector_option,
     subscription_options,
     with_id_form,
@@ -43,7 +43,7 @@ COUNTED_MAX = 50_000
 @selector_option
 @count_option
 @cluster_options
-@json_option
+@json_lines_option
 def browse(
     destination: Named,
     is_all: bool,

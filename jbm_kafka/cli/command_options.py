@@ -162,7 +162,21 @@ def answer_timeout_option(*, least: float, default: float) -> Callable[[Function
 
 def json_option(function: Function) -> Function:
     """`--json`; passed as `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(function)
+    return _json(function, "one object")
+
+
+def json_list_option(function: Function) -> Function:
+    """As `json_option`, of a command that prints all in one array."""
+    return _json(function, "one array")
+
+
+def json_lines_option(function: Function) -> Function:
+    """As `json_option`, of a command that prints messages as they come."""
+    return _json(function, "one object a line")
+
+
+def _json(function: Function, what: str) -> Function:
+    return click.option("--json", "as_json", is_flag=True, help=f"Print JSON instead of text: {what}.")(function)
 
 
 def emit(values: dict[str, object], text: str, *, as_json: bool) -> None:

@@ -9,10 +9,11 @@ import click
 from jbm_kafka.admin import PartitionCounts, QueueCounts
 from jbm_kafka.admin.commands import of_subscription
 from jbm_kafka.admin.found_namespaces import namespaces_beside
+from jbm_kafka.admin.reasons import NO_CHANGELOG
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import Whole, emit, json_option, subscription_options
-from jbm_kafka.cli.connect import Named, admin_of, as_named, as_new, looked_into
+from jbm_kafka.cli.command_options import Whole, emit, json_list_option, json_option, subscription_options
+from jbm_kafka.cli.connect import Named, admin_of, as_named, as_new, looked_into, of_its_kind
 from jbm_kafka.cli.pause_commands import pause_text, pause_values
 from jbm_kafka.cli.render import at_most, json_line, table, when
 from jbm_kafka.codec.pause_record import NOTHING
@@ -23,7 +24,6 @@ NAMED = 5
 """So many namespaces are named."""
 UNKNOWN = "?"
 """In hand: only the processes that receive know."""
-_NO_CHANGELOG = "its changelog is missing; a receiver makes it again (docs: the changelog of a queue)"
 
 
 @click.command()
@@ -63,7 +63,7 @@ def _of_another_kind(made: Queue | Topic) -> Iterator[None]:
 
 @click.command(name="list")
 @cluster_options
-@json_option
+@json_list_option
 def list_queues(cluster: Cluster, as_json: bool) -> None:
     """List the queues with what they hold, and the topics. Nothing is received, nothing written.
 
@@ -88,6 +88,8 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
         if others:
             click.echo(_other_namespaces(others))
         return
+    if not cluster.is_named:  # another broker of this machine may be meant
+        click.echo(f"Kafka at {cluster.bootstrap} (no other was named)", err=True)
     rows: list[Sequence[object]] = [
         (c.name, "queue", len(c.partitions), _held(c), c.delayed, c.retried, c.members, when(c.oldest_at_ms))
         for c in found
@@ -113,7 +115,7 @@ def _other_namespaces(others: Sequence[str]) -> str:
 def _list_beside(counts: QueueCounts) -> None:
     """What somebody should see to, and no column of the list has."""
     if not counts.has_changelog:
-        click.echo(f"{counts.name}: {_NO_CHANGELOG}")
+        click.echo(f"{counts.name}: {NO_CHANGELOG}")
     if not counts.next_partitions and 0 < counts.unit_partitions < len(counts.partitions):
         click.echo(
             f"{counts.name}: units are routed by {counts.unit_partitions} of its {len(counts.partitions)} partitions: "
@@ -143,7 +145,7 @@ def show(
 
     With --json all partitions are there.
     """
-    with admin_of(cluster) as admin:
+    with admin_of(cluster) as admin, of_its_kind(destination, "show"):
         counts = admin.counts(destination, subscription=subscription, client_id=client_id)
     if as_json:
         parts = [{**asdict(part), "held_at_most": part.held_at_most} for part in counts.partitions]

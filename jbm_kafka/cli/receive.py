@@ -10,7 +10,14 @@ from jbm_kafka.admin import SubscriptionCounts
 from jbm_kafka.admin.subscription_counts import durable_of
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import Seconds, Whole, check_unit, json_option, selector_option, subscription_options
+from jbm_kafka.cli.command_options import (
+    Seconds,
+    Whole,
+    check_unit,
+    json_lines_option,
+    selector_option,
+    subscription_options,
+)
 from jbm_kafka.cli.connect import admin_of, as_destination, connect, contact, of_its_kind
 from jbm_kafka.cli.render import as_values, body_of, body_text, json_line, printable, when
 from jbm_kafka.core.destination import Queue, Topic
@@ -34,7 +41,7 @@ from jbm_kafka.jms.session import Session
 @subscription_options
 @selector_option
 @cluster_options
-@json_option
+@json_lines_option
 def receive(
     destination: Queue | Topic,
     count: int,

@@ -8,7 +8,7 @@ from jbm_kafka.admin import SubscriptionCounts
 from jbm_kafka.admin.subscription_counts import to_be_ended
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import can_ask, emit, json_option
+from jbm_kafka.cli.command_options import can_ask, emit, json_list_option, json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
 from jbm_kafka.cli.lazy import HintingGroup
 from jbm_kafka.cli.render import at_most, json_line, printable, table, when
@@ -25,7 +25,7 @@ def subscriptions() -> None:
 @subscriptions.command(name="list")
 @click.argument("topic", required=False, metavar="[TOPIC]", callback=as_named)
 @cluster_options
-@json_option
+@json_list_option
 def list_subscriptions(topic: Named | None, cluster: Cluster, as_json: bool) -> None:
     """List the subscriptions of a topic, or all, with what each has not received."""
     with admin_of(cluster) as admin:

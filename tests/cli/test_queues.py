@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
@@ -26,6 +27,10 @@ def test_a_queue_is_created_once_and_its_partitions_are_told(kafka: Run, queue: 
         f"jbm-kafka: queue:{queue} exists with 2 partitions, not 3; to have more in use, each unit in its "
         f"order: jbm-kafka admit-partitions {queue} --partitions 3\n"
     )
+    fewer = kafka("create", queue, "--partitions", "1")  # a command was advised that cannot do it
+    assert fewer.err == f"jbm-kafka: queue:{queue} exists with 2 partitions, not 1, and Kafka takes none away\n"
+    for command in ("show", "explain"):
+        assert kafka(command, f"topic:{queue}").err == f"jbm-kafka: {queue!r} is a queue: jbm-kafka {command} {queue}\n"
     said = kafka("create", queue, "--json", "--partitions", "2")
     assert json.loads(said.out) == {"name": queue, "kind": "queue", "created": False, "partitions": 2}
 
@@ -149,3 +154,28 @@ def test_of_a_namespace_that_is_misspelt_the_one_that_is_meant_was_not_told(kafk
 def test_a_queue_that_is_named_as_a_topic_is_told_as_it_is_typed(kafka: Run, queue: str) -> None:
     said = kafka("send", f"topic:{queue}", "--text", "x")
     assert (said.code, said.err) == (1, f"jbm-kafka: '{queue}' is a queue: jbm-kafka send {queue}\n")
+
+
+def test_list_tells_of_which_cluster_it_is_where_nobody_named_one(
+    run: Run, kafka: Run, queue: str, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty broker of this machine was taken for the one that is meant."""
+    monkeypatch.setattr("jbm_kafka.cli.cluster_options.default_bootstrap", lambda: bootstrap)
+    monkeypatch.delenv("JBM_BOOTSTRAP", raising=False)
+    said = run("list")
+    assert (said.err, queue in said.out) == (f"Kafka at {bootstrap} (no other was named)\n", True)
+    assert (kafka("list").err, run("list", "--json").err) == ("", "")
+
+
+def test_help_tells_the_form_of_what_json_prints(run: Run) -> None:
+    """An array here, an object a line there: each program that read it had to find out."""
+    for command, form in (
+        (["list"], "one array"),
+        (["settings", "list"], "one array"),
+        (["subscriptions", "list"], "one array"),
+        (["browse"], "one object a line"),
+        (["receive"], "one object a line"),
+        (["dead-letters", "list"], "one object a line"),
+        (["show"], "one object"),
+    ):
+        assert f"instead of text: {form}." in " ".join(run(*command, "--help").out.split()), command
