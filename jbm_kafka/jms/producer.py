@@ -149,16 +149,12 @@ class MessageProducer:
             on_completion: called as (message, error) in the order of sending, and send returns at once; None: it waits.
 
         Raises:
-            SendTimeoutError: not confirmed within some 30 s. It may be in the queue or not: treat it as not sent,
-                and send it again with the same `duplicate_id`.
+            SendTimeoutError: not confirmed within some 30 s: it may be in the queue. Send it again with its `duplicate_id`.
             MessageTooLargeError, JMSError: it counts as not sent. In PERSISTENT_GROUPACK this and a time-out may be of
                 sends before it, and `unacknowledged_sends` tells which.
-            MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be sent so; nothing was. A wrong
-                type is an InvalidTypeError, which is an InvalidSettingError and a TypeError.
+            MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be sent so; nothing was.
             OrderError: the unit's name cannot be one, or its partition cannot be written now; nothing was sent.
-            IllegalStateError: the producer, its session or connection is closed; another thread or process has the
-                session; sending is paused; `destination` is another than the producer's; or `on_completion` is given in
-                a TRANSACTED session, whose commit tells. Nothing was sent.
+            IllegalStateError: closed, paused, in use by another thread or process, or `on_completion` in a transaction.
         """
         session = self._session
         was_own = (guard := session.guard).is_own
