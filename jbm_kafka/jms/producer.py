@@ -139,8 +139,7 @@ class MessageProducer:
         message with its headers set, and with `properties` unless it is a Message that was given.
 
         Args:
-            message: a Message, or a str, bytes or dict.
-            destination: a Queue or Topic, for a producer that was made without one.
+            message: a Message, str, bytes or dict; destination: a Queue or Topic, for a producer made without one.
             delivery_mode, priority, time_to_live_ms, delivery_delay_ms: None: as the producer's attribute says, and
                 those are PERSISTENT, 4 of 0 to 9, 0 ms (never expires) and 0 ms (at once) unless set.
             unit_of_order: what it stays in order with; not given: as the producer's attribute says; NO_UNIT: nothing.
@@ -149,10 +148,10 @@ class MessageProducer:
             on_completion: called as (message, error) in the order of sending, and send returns at once; None: it waits.
 
         Raises:
-            SendTimeoutError: not confirmed within some 30 s: it may be in the queue. Send it again with its `duplicate_id`.
+            SendTimeoutError: not confirmed in some 30 s: perhaps it is sent. Send it again with the same `duplicate_id`.
             MessageTooLargeError, JMSError: it counts as not sent. In PERSISTENT_GROUPACK this and a time-out may be of
                 sends before it, and `unacknowledged_sends` tells which.
-            MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be sent so; nothing was.
+            MessageFormatError, InvalidDestinationError, InvalidSettingError, InvalidTypeError: it cannot be sent so.
             OrderError: the unit's name cannot be one, or its partition cannot be written now; nothing was sent.
             IllegalStateError: closed, paused, in use by another thread or process, or `on_completion` in a transaction.
         """
