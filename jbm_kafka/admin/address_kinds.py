@@ -40,7 +40,8 @@ def absent_addresses(pattern: str, settings: AddressSettings, found: FoundDestin
         if isinstance(queue, Queue) and queue.name != pattern and found.described(queue) is None:
             warnings.append(
                 f"{setting} is {queue}, which is not there: running programs with auto_create make it within seconds, "
-                f"also if it is misspelt. Make it first (create_queue), or correct the name"
+                f"also if it is misspelt. Make it first (jbm-kafka create {queue.name}, or create_queue), or correct "
+                f"the name"
             )
     return warnings
 

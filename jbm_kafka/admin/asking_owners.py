@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 Turns = Callable[[Sequence[Answer]], Mapping[str, Any] | None]
 """What one partition's owner is asked next, when it answered so before; None: nothing more."""
 
+CALLED = {"dead-letter": "give-up"}
+"""Verbs that are other words among owners."""
 ASK_AGAIN_S = 3.0
 """Owners look every second; one that says nothing for longer may have gone before it answered."""
 
@@ -69,10 +71,10 @@ class Owners:
         asked = self.ask_in_turn(verb, {p: partial(_once, each) for p, each in arguments.items()}, timeout_s=timeout_s)
         unanswered = sorted(arguments.keys() - asked.answers.keys())
         if unanswered:
-            raise JMSError(f"{verb}: {asked.why_unanswered}: again", partitions=unanswered)
+            raise JMSError(f"{_called(verb)}: {asked.why_unanswered}: again", partitions=unanswered)
         refused = sorted({answer.error for answers in asked.answers.values() for answer in answers if answer.error})
         if refused:
-            raise JMSError(f"{verb}: {'; '.join(refused)}")
+            raise JMSError(f"{_called(verb)}: {'; '.join(refused)}")
         return {partition: answers[0].result for partition, answers in asked.answers.items()}
 
     def ask_in_turn(self, verb: str, turns: Mapping[int, Turns], *, timeout_s: float) -> Asked:
@@ -112,7 +114,7 @@ class Owners:
                 if open_ and not (is_told or is_member):
                     is_told, silent = True, _partitions(open_.values())
                     left_s = max(0.0, deadline_s - time.monotonic())
-                    log.warning("%s of %s %s", verb, self._group, waited_for(self._having(silent), silent, left_s))
+                    self._tell_late(verb, silent, left_s)
         silent = _partitions(open_.values())
         names = " and ".join(sorted({member.name for member in self._having(silent)})) if silent else ""
         why = (
@@ -121,6 +123,10 @@ class Owners:
             f"or not be allowed to read and write the topic {self._topic}"
         )
         return Asked(answers, why)
+
+    def _tell_late(self, verb: str, silent: Sequence[int], seconds: float) -> None:
+        waits = waited_for(self._having(silent), silent, seconds)
+        log.warning("%s %s %s", _called(verb), self._group_topic, waits)
 
     def _having(self, partitions: Collection[int]) -> Sequence[GroupMember]:
         """The members that have these partitions now."""
@@ -136,6 +142,11 @@ class Owners:
         command = Command(secrets.token_hex(8), self._group, partition, verb, arguments, asked_at_ms)
         open_[command.id] = command
         return command
+
+
+def _called(verb: str) -> str:
+    """As whoever typed it knows it."""
+    return CALLED.get(verb, verb)
 
 
 def _once(arguments: Mapping[str, Any], answers: Sequence[Answer]) -> Mapping[str, Any] | None:

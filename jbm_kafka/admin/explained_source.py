@@ -43,7 +43,7 @@ def _record(topic: Topic, registry: RegistryLog, name: str | None, client_id: st
         if (record.subscription.name, record.subscription.client_id) == (name, client_id) and not record.is_ending:
             return record
     known = ", ".join(sorted(repr(record.subscription.full_name) for record in records if not record.is_ending))
-    told = f"there is no subscription {name!r} with {f'client id {client_id!r}' if client_id else 'no client id'}"
+    told = f"there is no subscription {name!r}{f' with client id {client_id!r}' if client_id else ''}"
     if name is None:
         told = f"it is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}"
     has = f"it has {known} (client id before the /)" if known else "it has none now"

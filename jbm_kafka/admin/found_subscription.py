@@ -23,7 +23,7 @@ def found_subscription(registry: RegistryLog, topic: Topic, name: str, client_id
         return max(meant, key=lambda each: each.subscription.is_durable)
     others = ", ".join(sorted(repr(each.subscription.full_name) for each in of_topic))
     hint = f"it has {others} (client id before the /)" if others else "it has none"
-    told = f"client id {client_id!r}" if client_id else "no client id"
+    told = f"{name!r} with client id {client_id!r}" if client_id else repr(name)
     raise InvalidDestinationError(
-        f"{topic}: there is no subscription {name!r} with {told}: {hint}", destination=topic.name, name=name
+        f"{topic}: there is no subscription {told}: {hint}", destination=topic.name, name=name
     )

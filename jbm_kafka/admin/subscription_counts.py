@@ -140,7 +140,9 @@ def durable_of(found: Iterable[SubscriptionCounts], name: str, client_id: str) -
         if others
         else "Admin.subscriptions() has all, and jbm-kafka subscriptions list shows them"
     )
-    told = f"client id {client_id!r}" if client_id else "no client id"
-    raise InvalidDestinationError(
-        f"there is no durable subscription {name!r} with {told}: {hint}", name=name, client_id=client_id
-    )
+    told = f"there is no durable subscription {name!r} with client id {client_id!r}"
+    if not client_id:
+        told = f"there is no durable subscription {name!r}"
+        if others:
+            told = f"durable subscription {name!r}: give the client id that it belongs to"
+    raise InvalidDestinationError(f"{told}: {hint}", name=name, client_id=client_id)

@@ -9,14 +9,12 @@ import click
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import emit, json_option
+from jbm_kafka.cli.command_options import emit, json_list_option, json_option
 from jbm_kafka.cli.connect import admin_of
 from jbm_kafka.cli.lazy import HintingGroup
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.address_pattern import ANY_WORDS, check_pattern, matches
 from jbm_kafka.core.address_settings import AddressSettings, check_setting_name
-from jbm_kafka.core.addresses import destination_at
-from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidSettingError, JMSError
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UnitMarker
 from jbm_kafka.core.setting_rules import TYPES
@@ -25,8 +23,6 @@ NOTHING = "nothing"
 """What an empty value is shown as."""
 FROM_NOW_ON = "partitions: of queues that are created from now on; those that are there keep theirs"
 FOR_NONE_YET = "no queue or topic matches yet; if it is not misspelt, it holds for one from its creation on"
-
-MADE_SOON = "running programs with auto_create make it within seconds, also if it is misspelt; to make it: jbm-kafka"
 
 
 def _as_pattern(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -52,7 +48,16 @@ def _as_settings(context: click.Context, parameter: click.Parameter, given: Sequ
             values[name] = _value(name, text)
         return AddressSettings.from_mapping(values)
     except InvalidSettingError as error:
-        raise click.BadParameter(str(error), context, parameter) from None
+        raise click.BadParameter(_as_typed(error), context, parameter) from None
+
+
+def _as_typed(error: InvalidSettingError) -> str:
+    """The text for who gave a text: Python's types are not his."""
+    what, an_int, rest = str(error).rpartition(": it is an int")
+    if not an_int:
+        return str(error)
+    or_none = ", or -1 for no limit" if error.values.get("setting") == "max_delivery_attempts" else ""
+    return f"{what}: it is a whole number{rest}{or_none}"
 
 
 def _value(name: str, text: str) -> object:
@@ -102,7 +107,7 @@ def settings() -> None:
 @settings.command(name="list")
 @click.argument("pattern", required=False, callback=_as_pattern)
 @cluster_options
-@json_option
+@json_list_option
 def list_settings(pattern: str | None, cluster: Cluster, as_json: bool) -> None:
     """List what is recorded, of all patterns or of one. What programs say in their factories is not known here."""
     with admin_of(cluster) as admin:
@@ -133,8 +138,6 @@ def set_(pattern: str, given: AddressSettings, cluster: Cluster, as_json: bool) 
     pattern or a factory says.
     """
     with admin_of(cluster) as admin:
-        # Before it is recorded: then running workers make it.
-        missing = [each for each in _addresses(given) if not admin.exists(each[1].name)]
         with _wrong_is_wrong_usage():
             admin.set_address_settings(pattern, given)
         now = admin.address_settings(pattern).get(pattern, AddressSettings())
@@ -144,8 +147,6 @@ def set_(pattern: str, given: AddressSettings, cluster: Cluster, as_json: bool) 
         click.echo(FROM_NOW_ON, err=True)
     if is_for_none:
         click.echo(f"{pattern}: {FOR_NONE_YET}", err=True)
-    for name, address in missing:
-        click.echo(f"{name}: {address} is not there; {MADE_SOON} {_to_make(address)}", err=True)
 
 
 @settings.command(short_help="Record nothing any more of settings, or of a pattern.")
@@ -168,17 +169,6 @@ def unset(pattern: str, names: Sequence[str], cluster: Cluster, as_json: bool) -
     if not was_recorded:
         what = f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} not" if names else "nothing was"
         raise JMSError(f"{pattern}: {what} recorded; jbm-kafka settings list shows what is")
-
-
-def _addresses(given: AddressSettings) -> Iterator[tuple[str, Queue | Topic]]:
-    for name in ("dead_letter_address", "expiry_address"):
-        address = given.given().get(name)
-        if address is not None:
-            yield name, destination_at(address)
-
-
-def _to_make(address: Queue | Topic) -> str:
-    return f"create {address.name}{' --topic' if isinstance(address, Topic) else ''}"
 
 
 def _print_settings(pattern: str, now: AddressSettings, *, as_json: bool, none: str = "nothing is recorded") -> None:

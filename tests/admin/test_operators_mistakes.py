@@ -83,8 +83,10 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
     ),
     ("release a topic", lambda admin: admin.release(Topic("news"), "joe"), errors.InvalidDestinationError, WHICH),
     ("other partitions", lambda admin: admin.create_queue("orders", partitions=3), errors.InvalidDestinationError,
-     "queue:orders exists with 16 partitions, not 3; to have more in use, each unit in its order: "
-     "Admin.admit_partitions('orders', partitions=3)"),
+     "queue:orders exists with 16 partitions, not 3, and Kafka takes none away"),
+    ("more partitions", lambda admin: admin.create_queue("orders", partitions=32), errors.InvalidDestinationError,
+     "queue:orders exists with 16 partitions, not 32; to have more in use, each unit in its order: "
+     "Admin.admit_partitions('orders', partitions=32)"),
     ("a topic where a queue is", lambda admin: admin.create_topic("orders"), errors.InvalidDestinationError,
      "'orders' is a queue, and a name is either; use create_queue('orders') or another name for the topic"),
     ("a queue for a topic", lambda admin: admin.create_topic(Queue("ac")),  # type: ignore[arg-type]
@@ -108,7 +110,7 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
     ("settings for half a word", lambda admin: admin.set_address_settings("a*", AddressSettings()),
      errors.InvalidSettingError, "'*' and '#' stand for whole words between dots, but one is in 'a*'"),
     ("end what is not there", lambda admin: admin.unsubscribe("report"), errors.InvalidDestinationError,
-     "there is no durable subscription 'report' with no client id: Admin.subscriptions() has all, and "
+     "there is no durable subscription 'report': Admin.subscriptions() has all, and "
      "jbm-kafka subscriptions list shows them"),
     ("subscriptions of a queue", lambda admin: admin.subscriptions("orders"), errors.InvalidDestinationError,
      "topic:orders: 'orders' is a queue, and only topics have subscriptions: name a topic, or 'orders' alone where a "

@@ -62,7 +62,7 @@ def test_a_release_waited_a_minute_for_a_frozen_process_without_a_word(
         ):
             admin.release(orders, "joe", timeout_s=4)
         (line,) = [line for line in caplog.messages if "waits for" in line]
-        assert line.startswith(f"release of {group} waits for {name}, which has partition ")
+        assert line.startswith(f"release {topic} waits for {name}, which has partition ")
         assert line.endswith(" and did not answer yet; 1 s more at most")
         frozen.close()
 

@@ -81,7 +81,9 @@ def test_a_durable_subscription_is_ended_from_outside(
         with pytest.raises(IllegalStateError, match=r"'late' of topic:.* is in use: 1 processes receive from it"):
             admin.unsubscribe("late", client_id=kafka_name)
     eventually(lambda: members(admin, prices) == {"late": 0}, "who has closed is a member still")
-    with pytest.raises(InvalidDestinationError, match="'late' with no client id: one of this name has client id '"):
+    with pytest.raises(
+        InvalidDestinationError, match="'late': give the client id that it belongs to: one of this name has client id '"
+    ):
         admin.unsubscribe("late")
     with pytest.raises(InvalidDestinationError, match="jbm-kafka subscriptions list shows them"):
         admin.unsubscribe("lat", client_id=kafka_name)
