@@ -25,6 +25,8 @@ _Line = tuple[int, str | None, str | None, str]
 
 READ_TIMEOUT_S = 30.0
 CHUNK = 10_000
+NAMED = 5
+"""So many letters are named by their ids."""
 FOLLOWING_MAX = 50_000
 """Messages behind an original that are looked at, in each partition, for later ones of its unit."""
 
@@ -76,7 +78,8 @@ class RetryPlanner:
         oldest = oldest_first(letters)
         chosen = oldest[:count]
         stayed = [*first_others.values(), *oldest[len(chosen) :]]
-        return RetryPlan(chosen, kept, [*passed_over(self._source, chosen, stayed), *self._gone_on(chosen)])
+        told = [*given_up(chosen, wanted), *passed_over(self._source, chosen, stayed), *self._gone_on(chosen)]
+        return RetryPlan(chosen, kept, told)
 
     def outgoing(self, letter: DeadLetter, record: KafkaRecord) -> Outgoing:
         """The record that sends a letter again.
@@ -221,6 +224,25 @@ def _partition(letter: DeadLetter, info: TopicInfo, key: bytes | None) -> int:
 def _line(letter: DeadLetter) -> _Line:
     """What stays in order: one unit's letters from one queue or subscription."""
     return letter.partition, letter.origin.destination, letter.origin.subscription, letter.unit or ""
+
+
+def given_up(sent: Iterable[DeadLetter], wanted: LetterFilter) -> Iterator[str]:
+    """A warning of letters that an operator gave up, mostly for good, and that go back among others.
+
+    Not where they were asked for, by their reason or their id.
+    """
+    reasons: dict[str | None, list[DeadLetter]] = {}
+    for letter in sent:
+        reasons.setdefault(letter.reason, []).append(letter)
+    theirs = reasons.pop(OPERATOR, [])
+    if theirs and wanted.reason is None and wanted.message_id is None:
+        more = f" and {len(theirs) - NAMED} more" if len(theirs) > NAMED else ""
+        named = ", ".join(letter.message_id for letter in theirs[:NAMED])
+        others = [each for each in reasons if each is not None]
+        commands = " and ".join(f"jbm-kafka dead-letters retry --reason {each}" for each in others)
+        leave = f"; {commands} leave{'s' if len(others) == 1 else ''} them out" if others else ""
+        were = "was" if len(theirs) == 1 else "were"
+        yield f"{len(theirs)} of them {were} given up by an operator ({named}{more}){leave}"
 
 
 def passed_over(source: Queue, sent: Iterable[DeadLetter], stayed: Sequence[DeadLetter]) -> Iterator[str]:

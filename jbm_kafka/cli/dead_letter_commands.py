@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -15,9 +17,11 @@ from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (
     Seconds,
     Whole,
+    can_ask,
     check_id,
     check_unit,
     count_option,
+    json_lines_option,
     json_option,
     selector_option,
     with_id_form,
@@ -25,6 +29,7 @@ from jbm_kafka.cli.command_options import (
 from jbm_kafka.cli.connect import admin_of, as_destination, as_letters_queue
 from jbm_kafka.cli.lazy import HintingGroup
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
+from jbm_kafka.core.departure import OPERATOR
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.likely_name import likely_name
@@ -72,7 +77,7 @@ def dead_letters() -> None:
 @_filters
 @count_option
 @cluster_options
-@json_option
+@json_lines_option
 def list_dead_letters(
     source: Queue,
     origin: Queue | Topic | None,
@@ -156,10 +161,15 @@ def retry(
     sent stays, with the reason; then the exit code is 1, as where an origin, unit or id that was named has none.
     """
     with admin_of(cluster) as admin:
-        report = admin.retry_dead_letters(
-            source, origin=origin, reason=reason, unit=unit, message_id=message_id, selector=selector, count=count,
-            dry_run=dry_run, timeout_s=timeout,
+        send = partial(
+            admin.retry_dead_letters, source, origin=origin, reason=reason, unit=unit, message_id=message_id,
+            selector=selector, count=count, timeout_s=timeout,
         )  # fmt: skip
+        told: Sequence[str] = ()
+        if can_ask() and not (dry_run or as_json or reason or message_id):
+            told = _ask_whether_given_up_too(send(dry_run=True))
+        report = send(dry_run=dry_run)
+        report = replace(report, warnings=[each for each in report.warnings if each not in told])
         if as_json:
             click.echo(json_line(_report_values(report)))
         elif report.letters or report.kept or report.taken:
@@ -172,6 +182,17 @@ def retry(
                 click.echo(said)
     if report.kept:
         raise click.exceptions.Exit(1)
+
+
+def _ask_whether_given_up_too(planned: RetryReport) -> Sequence[str]:
+    """Ends the command where somebody sits there who did not mean what an operator gave up; what he was warned of."""
+    if all(letter.reason != OPERATOR for letter in planned.letters):
+        return ()
+    for warning in planned.warnings:
+        click.echo(f"warning: {printable(warning)}", err=True)
+    if not click.confirm("send them all?", err=True):
+        raise JMSError("nothing was sent")
+    return planned.warnings
 
 
 def _asked(

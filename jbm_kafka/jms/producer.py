@@ -148,7 +148,7 @@ class MessageProducer:
             on_completion: called as (message, error) in the order of sending, and send returns at once; None: it waits.
 
         Raises:
-            SendTimeoutError: not confirmed in some 30 s: perhaps it is sent. Send it again with the same `duplicate_id`.
+            SendTimeoutError: not confirmed in some 30 s; perhaps it is sent. Send again with the same `duplicate_id`.
             MessageTooLargeError, JMSError: it counts as not sent. In PERSISTENT_GROUPACK this and a time-out may be of
                 sends before it, and `unacknowledged_sends` tells which.
             MessageFormatError, InvalidDestinationError, InvalidSettingError, InvalidTypeError: it cannot be sent so.

@@ -115,6 +115,23 @@ def test_a_topic_that_grew_takes_no_units_before_they_are_routed_anew(cluster: C
     assert "admit-partitions orders" in plan.kept[0].why
 
 
+def test_what_an_operator_gave_up_went_back_without_a_word(cluster: Cluster) -> None:
+    """It killed its workers, and killed them again."""
+    cluster.died("a", reason="operator", message_id="ID:a:1")
+    (alone,) = cluster.plan().warnings
+    assert alone == "1 of them was given up by an operator (ID:a:1)"
+    for number in range(2, 8):
+        cluster.died("a", reason="operator", message_id=f"ID:a:{number}")
+    cluster.died("b", reason="max-delivery-attempts")
+    (told,) = cluster.plan().warnings
+    assert told == (
+        "7 of them were given up by an operator (ID:a:1, ID:a:2, ID:a:3, ID:a:4, ID:a:5 and 2 more); "
+        "jbm-kafka dead-letters retry --reason max-delivery-attempts leaves them out"
+    )
+    for asked in (LetterFilter(reason="operator"), LetterFilter(message_id="ID:a:1")):
+        assert cluster.plan(asked).warnings == []
+
+
 @pytest.mark.parametrize(
     ("origin", "why"),
     [

@@ -1,6 +1,7 @@
 """`dead-letters list` and `dead-letters retry`: what was given up, and another try for it, on a real broker."""
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from confluent_kafka import Producer
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
 from tests.cli.conftest import Run
+from tests.cli.test_delete import Terminal
 
 
 def _rows(text: str) -> list[Any]:
@@ -301,3 +303,22 @@ def test_a_letter_that_is_named_and_not_there_is_a_failure(kafka: Run, queue: st
     assert (said.code, json.loads(said.out)["letters"]) == (1, [])
     assert said.err.endswith("; ids begin with ID:\n")
     assert kafka("dead-letters", "retry", *of).code == 0, "it names none"
+
+
+def test_what_an_operator_gave_up_is_warned_of_before_it_goes_back(
+    kafka: Run, queue: str, dead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Letters that were given up on purpose were sent back without a word."""
+    kafka("send", queue, "--text", "kills its workers")
+    assert kafka("give-up", queue, "--all", "--dead-letter-address", dead).code == 0
+    warning = "warning: 1 of them was given up by an operator (ID:"
+    assert kafka("dead-letters", "retry", "--from", dead, "--dry-run").err.startswith(warning)
+    asked = ("dead-letters", "retry", "--from", dead)
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    said = kafka(*asked)
+    assert said.err.startswith(warning)
+    assert (said.code, said.err.endswith("jbm-kafka: nothing was sent\n")) == (1, True)
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    said = kafka(*asked)
+    assert said.out == f"1 sent from queue:{dead}\n"
+    assert said.err.count("warning: ") == 1
