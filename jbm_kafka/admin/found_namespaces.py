@@ -7,15 +7,13 @@ from collections.abc import Collection, Iterator
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.likely_name import likely_name
+from jbm_kafka.sidecar.other_namespaces import namespaces_among
 from jbm_kafka.sidecar.own_topics import registry_topic
 
 
 def namespaces_of(queue: Queue, groups: Collection[str]) -> Iterator[str]:
     """The namespaces in which a group receives from the queue, or did so lately."""
-    end = queue.group_id()
-    for group in groups:
-        if group == end or group.endswith(f".{end}"):
-            yield group.removesuffix(end).removesuffix(".")
+    return namespaces_among(queue, groups)
 
 
 def namespaces_beside(admin: Asking) -> list[str]:

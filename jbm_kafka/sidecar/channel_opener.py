@@ -18,6 +18,7 @@ from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.sidecar.channel_changelog import ChannelChangelog
 from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.sidecar.other_namespaces import OtherNamespaces
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import TopicGone, Topics
@@ -80,6 +81,7 @@ class ChannelOpener:
         self._settings_of = settings_of
         self._workers = workers
         self._check = check
+        self._other_namespaces = OtherNamespaces(kafka, config.namespace)
         self._under_way: list[Worker] = []
         self._closing = threading.Event()
 
@@ -135,6 +137,7 @@ class ChannelOpener:
                     failed(error)
                     return
                 else:
+                    self._other_namespaces.look(group)  # last: nobody waits for it
                     return
 
         self._under_way = [worker for worker in self._under_way if worker.is_alive]
