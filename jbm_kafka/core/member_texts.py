@@ -38,7 +38,9 @@ class _Text:
     def __get__(self, value: object, owner: type) -> str:
         if isinstance(value, Enum) and value.name in self._texts:
             return self._texts[value.name]
-        rows = (_WRAPPER.fill(f"{name}: {text}") for name, text in self._texts.items())
+        rows = [_WRAPPER.fill(f"{name}: {text}") for name, text in self._texts.items()]
+        if not rows:
+            return self._own
         return "\n".join([self._own, "", "Members:" if issubclass(owner, Enum) else "Attributes:", *rows])
 
     @cached_property

@@ -5,7 +5,7 @@ from typing import Any, Never
 
 import pytest
 
-from jbm_kafka.core.call_arguments import explained, explained_function, refuse_others
+from jbm_kafka.core.call_arguments import check_maker, explained, explained_function, refuse_others
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import InvalidTypeError
 
@@ -180,3 +180,9 @@ def test_a_function_that_takes_any_number_is_not_said_to_take_one() -> None:
         Example(1).any_number("a", ["b"])  # type: ignore[arg-type]
     with pytest.raises(InvalidTypeError, match=r"any_number\(\) needs 'first'"):
         Example(1).any_number()  # type: ignore[call-arg]
+
+
+def test_what_is_made_by_hand_tells_what_makes_it() -> None:
+    check_maker(Example(1), 5, int)
+    with pytest.raises(InvalidTypeError, match=r"^Example\(\) was called with 'x'"):
+        check_maker(Example(1), "x", int)

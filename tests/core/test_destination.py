@@ -171,3 +171,10 @@ def test_everything_but_letters_and_digits_is_percent_encoded() -> None:
 def test_names_that_differ_only_in_dot_and_underscore_collide() -> None:
     assert colliding_name("orders.eu", ["a", "orders_eu"]) == "orders_eu"
     assert colliding_name("orders.eu", ["orders.eu", "orders-eu"]) is None
+
+
+def test_a_temporary_destination_is_made_by_nobody_else() -> None:
+    with pytest.raises(InvalidDestinationError, match="only create_temporary_queue"):
+        TemporaryQueue(5)  # type: ignore[arg-type]
+    with pytest.raises(InvalidDestinationError, match="the name is empty"):
+        TemporaryQueue("")

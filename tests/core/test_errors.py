@@ -82,3 +82,11 @@ def test_a_corrupt_record_says_what_and_then_where() -> None:
         3,
         17,
     )
+
+
+def test_what_an_error_does_not_tell_is_no_attribute_of_it() -> None:
+    error = UnknownMessageError("gone", message_id="ID:7")
+    assert error.message_id == "ID:7"
+    with pytest.raises(AttributeError, match=r"has no attribute 'colour'; its values are \['message_id'\]"):
+        error.colour  # type: ignore[attr-defined]  # noqa: B018
+    assert JMSError("a", colour="red").colour == "red"  # type: ignore[attr-defined]

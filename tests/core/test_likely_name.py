@@ -106,3 +106,11 @@ def test_a_setting_of_destinations_was_taken_for_a_misspelt_one_of_connections()
 def test_a_name_was_led_to_the_opposite(written: str, known: list[str], meant: str) -> None:
     """`admin.delete_queue` to `create_queue`, since their letters are alike."""
     assert with_likely_attribute("none", written, known) == f"none; {meant!r} is meant, probably"
+
+
+def test_who_asks_a_message_or_a_browser_for_what_others_call_so_is_told_ours() -> None:
+    of_message, of_browser = ["delivery_count", "properties"], ["include", "queue"]
+    assert with_likely_attribute("no", "partition", of_message).startswith("no; 'kafka.partition' of a received")
+    assert with_likely_attribute("no", "get", [*of_message, "get_object"]) != "no; 'properties.get' is meant, probably"
+    assert with_likely_attribute("no", "next", of_browser) != "no"
+    assert with_likely_attribute("no", "partition", of_browser) == with_likely_name("no", "partition", of_browser)

@@ -15,3 +15,9 @@ def test_a_long_text_is_cut_only_as_far_as_the_line_needs() -> None:
     many = summary(1, "a name\nof two lines", **{f"part_{number}": "y" * 90 for number in range(5)})
     assert many.startswith("<int a name of two l… part_0='yyyyyyyyyyyyyyy…'")
     assert len(many) <= LINE_MAX
+
+
+def test_a_line_with_very_many_parts_is_longer_than_a_glance() -> None:
+    shown = summary(1, "orders", **{f"part_{number}": "y" * 90 for number in range(20)})
+    assert len(shown) > LINE_MAX
+    assert shown.count("…") == 20

@@ -1,0 +1,41 @@
+"""`help()` of a class tells of its fields and members what stands behind them in the source."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from jbm_kafka.core.member_texts import with_member_texts
+
+
+@with_member_texts
+@dataclass(frozen=True)
+class Parcel:
+    """What is sent."""
+
+    weight: int
+    """In grams (UNIT-1, LOG-2)."""
+    label: str = ""
+    colour: str = "red"
+    """Of the paper."""
+
+
+@with_member_texts
+class Kind(Enum):
+    """How it goes."""
+
+    FAST = "fast"
+    """By air."""
+    SLOW = "slow"
+
+
+def test_fields_are_told_without_the_ids_of_promises() -> None:
+    assert Parcel.__doc__ == "What is sent.\n\nAttributes:\n    weight: In grams.\n    colour: Of the paper."
+
+
+def test_a_member_has_its_own_text_and_one_without_has_that_of_all() -> None:
+    assert Kind.FAST.__doc__ == "By air."
+    assert Kind.__doc__ == Kind.SLOW.__doc__ == "How it goes.\n\nMembers:\n    FAST: By air."
+
+
+def test_where_the_source_is_not_there_the_class_has_its_own_text() -> None:
+    made: type = with_member_texts(type("Made", (), {"__doc__": "By hand."}))
+    assert made.__doc__ == "By hand."
