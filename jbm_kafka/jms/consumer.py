@@ -202,6 +202,8 @@ class MessageConsumer:
         listening = self._guard.listening
         if listening is not None:
             if self._inbox.listener is not None:
+                if self._session.is_closed:
+                    self._session.check_open()
                 raise IllegalStateError(
                     f"the consumer of {self.destination} has a listener, which gets its messages; set_listener(None) "
                     f"ends that"

@@ -91,11 +91,22 @@ class Subscriptions:
                 self._check_retention(info, wanted)
             me = self._parts.holder.ensure()
             mine = f"{int(self._parts.chance() * 2**52):013x}"
-            self._registry.update(lambda values: self._claim(values, wanted, info, mine, me))
+            before: list[SubscriptionRecord | None] = [None]
+
+            def claim(values: Values) -> Changes:
+                before[0] = self._found(values, group)
+                return self._claim(values, wanted, info, mine, me)
+
+            self._registry.update(claim)
             found = self._found(self._registry.values(), group)
             if found is None:
                 raise IllegalStateError(f"{wanted}: it was ended meanwhile by another process; subscribe again")
             if found.incarnation == mine:
+                if wanted.is_durable and before[0] is not None:
+                    log.warning(
+                        "%s: it was one of %s and is made anew as one of %s, so what it kept until now is dropped",
+                        wanted, before[0].subscription.choice_text, wanted.choice_text,
+                    )  # fmt: skip
                 self._parts.stop_group_worker(group)  # of one that was changed
                 self._parts.remains.drop_offsets(group)
             self._records[group] = found

@@ -114,3 +114,20 @@ def test_who_asks_a_message_or_a_browser_for_what_others_call_so_is_told_ours() 
     assert with_likely_attribute("no", "get", [*of_message, "get_object"]) != "no; 'properties.get' is meant, probably"
     assert with_likely_attribute("no", "next", of_browser) != "no"
     assert with_likely_attribute("no", "partition", of_browser) == with_likely_name("no", "partition", of_browser)
+
+
+@pytest.mark.parametrize(
+    ("written", "known", "says"),
+    [
+        ("purge_queue", ["create_queue", "create_consumer"], "'remove' is meant, probably: an Admin has it"),
+        ("delete_topics", ["create_queue", "create_topic"], "'delete_destination' is meant, probably: an Admin has it"),
+        ("create_channel", ["create_context", "create_session"], "'create_session' is meant, probably"),
+        ("recv", ["recover", "create_consumer"], "'receive' is meant, probably: a consumer has it"),
+        ("create_message_producer", ["create_message", "create_producer"], "'create_producer' is meant, probably"),
+        ("redrive", ["retry_dead_letters", "release"], "'retry_dead_letters' is meant, probably"),
+    ],
+)
+def test_what_is_written_alike_and_means_the_opposite_is_not_proposed(
+    written: str, known: list[str], says: str
+) -> None:
+    assert with_likely_attribute("no", written, known) == f"no; {says}"

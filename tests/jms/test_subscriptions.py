@@ -147,13 +147,17 @@ def test_a_subscription_in_use_is_neither_ended_nor_changed_nor_used_by_a_second
 
 
 def test_changing_no_local_drops_what_the_subscription_held(
-    connect: Connect, session: Session, prices: Topic, client_id: str
+    connect: Connect, session: Session, prices: Topic, client_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of TOPIC-2, TOPIC-4: what the same client id sent is left out, over connections; what others sent is not."""
     with connect(client_id=client_id) as connection, connection.create_session() as mine:
         mine.create_durable_consumer(prices, "audit").close()
+        mine.create_durable_consumer(prices, "audit").close()
         publish(session, prices, "held")
+        assert not [line for line in caplog.messages if "is dropped" in line]
         mine.create_durable_consumer(prices, "audit", no_local=True).close()
+        [line] = [line for line in caplog.messages if "is dropped" in line]
+        assert f"it was one of {prices} and is made anew as one of {prices} with no_local" in line
         publish(mine, prices, "my own")
     publish(session, prices, "of others")
     with connect(client_id=client_id) as connection, connection.create_session() as mine:
