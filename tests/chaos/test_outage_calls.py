@@ -25,7 +25,8 @@ ASK_NOBODY = {
 @pytest.mark.parametrize("kind", [Connection, Session, MessageConsumer, MessageProducer, QueueBrowser, Admin])
 def test_every_public_call_is_made_under_an_outage(kind: type) -> None:
     """Of CONN-3: the whole API; one that is new is missing here until somebody makes it there."""
-    names = {name for name in dir(kind) if not name.startswith("_")}
+    members = {name: getattr(kind, name) for name in dir(kind) if not name.startswith("_")}
+    names = {name for name, member in members.items() if callable(member) or isinstance(member, property)}
     exempt = ASK_NOBODY - {"create_queue", "create_topic"} if kind is Admin else ASK_NOBODY
     made = set(re.findall(r"\.(\w+)\b", CALLS))
     assert sorted(names - exempt - made) == []

@@ -1,5 +1,6 @@
 """Records that librdkafka cannot read, told by it as an error between others: what is behind them must wait."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from jbm_kafka.kafka.group_consumer import ConfluentGroupConsumer
 from jbm_kafka.kafka.log_reader import ConfluentLogReader
 from jbm_kafka.ports import PartitionGone, PartitionUnreadable
 from tests.kafka.world import Listener, offsets
+
+SETTINGS: dict[str, Any] = {"error_cb": lambda _: None, "logger": logging.getLogger(__name__)}
 
 
 class Client:
@@ -64,9 +67,7 @@ def test_a_damaged_record_is_no_gap_that_is_settled(monkeypatch: pytest.MonkeyPa
     """MSG-2: what could not be read counted as an offset without a message; the watermark went past it."""
     monkeypatch.setattr(group_consumer, "Consumer", Client)
     listener = Listener({0: 0, 1: 0})
-    consumer = ConfluentGroupConsumer(
-        {"error_cb": lambda _: None}, group="g", topic="t", listener=listener, bootstrap="b"
-    )
+    consumer = ConfluentGroupConsumer(SETTINGS, group="g", topic="t", listener=listener, bootstrap="b")
     client: Any = consumer._consumer
     client.batches = [[record(0, 4), record(0, 5, code), record(0, 9), record(1, 3)], [record(0, 10), record(1, 4)]]
     with pytest.raises(PartitionUnreadable, match=r"t\[0\] offset 5: .* kafka-delete-records") as raised:
@@ -100,8 +101,7 @@ def test_an_error_that_passes_leaves_no_gap(monkeypatch: pytest.MonkeyPatch) -> 
     client.batches = [[record(0, 4), record(0, 6, KafkaError._TRANSPORT)], [record(0, 5)]]
     assert offsets(reader.read("t", {0: (4, 6)}, timeout_s=1.0)) == [4, 5]
     monkeypatch.setattr(group_consumer, "Consumer", Client)
-    settings = {"error_cb": lambda _: None}
-    consumer = ConfluentGroupConsumer(settings, group="g", topic="t", listener=Listener({0: 0, 1: 0}), bootstrap="b")
+    consumer = ConfluentGroupConsumer(SETTINGS, group="g", topic="t", listener=Listener({0: 0, 1: 0}), bootstrap="b")
     client = consumer._consumer
     client.batches = [[record(0, 4), record(0, 6, KafkaError._TRANSPORT)], [record(0, 5)]]
     assert offsets([*consumer.consume(10, 0), *consumer.consume(10, 0)]) == [4, 5]
@@ -111,8 +111,7 @@ def test_an_error_that_passes_leaves_no_gap(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_partition_that_a_topic_made_anew_has_no_more_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of LOG-4: it counted as an unknown topic, which ended the group worker of the partitions there are."""
     monkeypatch.setattr(group_consumer, "Consumer", Client)
-    settings = {"error_cb": lambda _: None}
-    consumer = ConfluentGroupConsumer(settings, group="g", topic="t", listener=Listener({0: 0, 1: 0}), bootstrap="b")
+    consumer = ConfluentGroupConsumer(SETTINGS, group="g", topic="t", listener=Listener({0: 0, 1: 0}), bootstrap="b")
     client: Any = consumer._consumer
     client.batches = [[record(0, 4), record(1, -1001, KafkaError._UNKNOWN_PARTITION)], []]
     with pytest.raises(PartitionGone, match=r"t\[1\]: the topic was made anew with fewer partitions") as raised:
