@@ -85,6 +85,7 @@ def test_stop_waits_for_a_running_listener(warm: ConnectionFactory, orders: Queu
         seen.wait(2)
 
 
+@pytest.mark.usefixtures("warm")  # a world in memory would go with the connection
 def test_the_exception_listener_may_close_the_connection(bootstrap: str, orders: Queue, tmp_path: Path) -> None:
     """CONN-1, of CONN-3: though a group worker found the trouble, and the last connection ends it with its sidecar."""
     factory = make_factory(bootstrap, state_dir=str(tmp_path / "state"))
