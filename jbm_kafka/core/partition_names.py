@@ -1,13 +1,11 @@
 """How partitions are named in a line for people."""
 
 from collections.abc import Collection
-from itertools import pairwise
+
+from jbm_kafka.core.offset_ranges import ranges_of
 
 
 def named(partitions: Collection[int]) -> str:
     """`partition 3`, `partitions 0-3, 7`."""
-    ordered = sorted(partitions)
-    begins = [*ordered[:1], *(later for earlier, later in pairwise(ordered) if later != earlier + 1)]
-    ends = [*(earlier for earlier, later in pairwise(ordered) if later != earlier + 1), *ordered[-1:]]
-    runs = [str(first) if first == last else f"{first}-{last}" for first, last in zip(begins, ends, strict=True)]
-    return f"{'partition' if len(ordered) == 1 else 'partitions'} {', '.join(runs)}"
+    runs = [str(run.first) if run.first == run.last else f"{run.first}-{run.last}" for run in ranges_of(partitions)]
+    return f"{'partition' if len(partitions) == 1 else 'partitions'} {', '.join(runs)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jbm_kafka.core.entries import MessageEvent, OffsetRange
+from jbm_kafka.core.entries import MessageEvent
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
 
@@ -48,21 +48,3 @@ class Account:
         waiters, self.waiters = self.waiters, []
         for waiter in waiters:
             waiter.complete(error)
-
-
-def ranges_of(offsets: Sequence[int]) -> tuple[OffsetRange, ...]:
-    """Runs of consecutive offsets, ascending."""
-    ordered = sorted(offsets)
-    if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:
-        return (OffsetRange(ordered[0], ordered[-1]),)
-    ranges: list[OffsetRange] = []
-    first = last = None
-    for offset in ordered:
-        if last is None or offset != last + 1:
-            if first is not None and last is not None:
-                ranges.append(OffsetRange(first, last))
-            first = offset
-        last = offset
-    if first is not None and last is not None:
-        ranges.append(OffsetRange(first, last))
-    return tuple(ranges)

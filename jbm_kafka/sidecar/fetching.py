@@ -1,11 +1,9 @@
-"""Reads a group worker's topic into its channels: how much, how often, and where to wait. Owner thread only.
+"""Reads a group worker's topic into its channels: how much, and how often. Owner thread only.
 
 As much as is asked for, when it is asked for: what is read earlier has left the processor's cache when it is handed
 over. More only while nobody asks, so that a slow receiver never waits for it, and gets the highest priority of many.
 
-The consumer has no wake-up. While somebody waits for what it may get, the group worker waits in it; while there is
-something to hand over, somebody has just got what he asked for and will ask again, or all who received work on that
-and may commit, it waits beside it, where whoever asks can wake it.
+Where the group worker waits meanwhile: rest.py.
 """
 
 from __future__ import annotations

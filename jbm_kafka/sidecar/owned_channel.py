@@ -14,11 +14,11 @@ from jbm_kafka.core.departure import attempts_before_departure
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offered_target import USUAL, OfferedLimits, OfferedPace
+from jbm_kafka.core.offset_ranges import ranges_of
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.settlement import decide_kept
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
-from jbm_kafka.sidecar.account import ranges_of
 from jbm_kafka.sidecar.channel_changelog import ChannelChangelog
 from jbm_kafka.sidecar.channel_checkpoints import ChannelCheckpoints
 from jbm_kafka.sidecar.channel_memory import ChannelMemory

@@ -1,8 +1,11 @@
 """How long a group worker's thread sleeps when there is nothing to do, and where. On the owner thread only.
 
-It sleeps in Kafka's client, where the next record wakes it and nobody else does; or beside it, where everybody but a
-record does. While somebody is active it looks at the other every few milliseconds. Once nothing happens and nobody has
-anything in hand, a few times a second are enough: what somebody asks for first after that is heard a little later.
+It sleeps in Kafka's client while somebody waits for what he may get: the next record wakes it there, nobody else. It
+sleeps beside it while there is something to hand over, somebody has just got what he asked for and will ask again, or
+all who received work on that and may commit: whoever asks wakes it there, and no record does.
+
+While somebody is active it looks at the other every few milliseconds. Once nothing happens and nobody has anything in
+hand, a few times a second are enough: what somebody asks for first after that is heard a little later.
 """
 
 from __future__ import annotations

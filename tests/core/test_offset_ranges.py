@@ -1,0 +1,22 @@
+"""Runs of consecutive numbers."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jbm_kafka.core.entries import OffsetRange
+from jbm_kafka.core.offset_ranges import ranges_of
+
+
+def test_runs_are_ascending_and_as_long_as_they_can_be() -> None:
+    assert ranges_of([]) == ()
+    assert ranges_of([7, 5, 6]) == (OffsetRange(5, 7),)
+    assert ranges_of([9, 1, 2, 5]) == (OffsetRange(1, 2), OffsetRange(5, 5), OffsetRange(9, 9))
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_they_have_each_number_once(numbers: set[int]) -> None:
+    runs = ranges_of(numbers)
+    assert [number for run in runs for number in range(run.first, run.last + 1)] == sorted(numbers)
+    assert all(later.first > earlier.last + 1 for earlier, later in pairwise(runs))
