@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.pause_record import NOTHING, Pause
 from jbm_kafka.codec.scan import scan
+from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.summary import summary
@@ -15,6 +16,7 @@ from jbm_kafka.sidecar.channel_group import ChannelGroup
 
 
 @with_member_texts
+@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionCounts:
     """One partition of a queue."""
@@ -51,6 +53,7 @@ class PartitionCounts:
 
 
 @with_member_texts
+@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCounts:
     """A queue, or a subscription of a topic, at one moment."""

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.standing import Rule
 from jbm_kafka.core.summary import summary
 
 
 @with_member_texts
+@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
     """Who has a message in hand."""
@@ -41,6 +43,7 @@ class Holder:
 
 
 @with_member_texts
+@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
     """One rule that keeps something where it is."""
@@ -72,6 +75,7 @@ class Reason:
 
 
 @with_member_texts
+@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedMessage:
     """A message that was asked about, or the first of a unit."""
@@ -108,6 +112,7 @@ class ExplainedMessage:
 
 
 @with_member_texts
+@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedPartition:
     """A partition that somebody might wait for."""
@@ -116,8 +121,8 @@ class ExplainedPartition:
     """Of the Kafka topic."""
     owner: str
     """The process that has it, `process 4711 at worker-3`, or its member of the group; empty: none."""
-    held: int
-    """Messages not settled, as far as was looked."""
+    held: int | None
+    """Messages not settled, as far as was looked; None: that could not be read."""
     units: Mapping[str, int] = field(default_factory=dict)
     """By the value of a `Rule` how many units it keeps, and messages without one, as its owner says."""
     reasons: tuple[Reason, ...] = ()
@@ -131,6 +136,7 @@ class ExplainedPartition:
 
 
 @with_member_texts
+@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """A message that an application has, by its place."""
@@ -151,6 +157,7 @@ class Taken:
 
 
 @with_member_texts
+@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asks:
     """How a consumer asks for messages. Of one that hangs, or that nobody receives from, it tells since when."""
@@ -172,6 +179,7 @@ class Asks:
 
 
 @with_member_texts
+@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedReceiver:
     """A consumer, as its process describes it."""
@@ -222,6 +230,7 @@ class ExplainedReceiver:
 
 
 @with_member_texts
+@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why something of a queue or subscription does not move, at one moment."""

@@ -12,6 +12,7 @@ from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_value
 from jbm_kafka.core.departure import EXPIRED, OPERATOR, OUT_OF_ATTEMPTS, UNDECODABLE
 from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.frozen import told_frozen, told_result
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.summary import summary
@@ -31,6 +32,7 @@ def reason_fault(reason: str) -> str | None:
 
 
 @with_member_texts
+@told_result
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """One message of a dead-letter or expiry queue.
@@ -112,6 +114,7 @@ def letter_of(record: KafkaRecord) -> DeadLetter:
 
 
 @with_member_texts
+@told_frozen
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
     """Which dead letters are meant; what is None is not asked for."""
@@ -139,6 +142,7 @@ class LetterFilter:
 
 
 @with_member_texts
+@told_result
 @dataclass(frozen=True, slots=True)
 class KeptLetter:
     """A dead letter that was asked for and not sent; it is where it was."""
@@ -153,6 +157,7 @@ class KeptLetter:
 
 
 @with_member_texts
+@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryReport:
     """What became of a retry, or, of a dry run, what would."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from enum import Enum, EnumType
 
 from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.core.special_methods import put_special_methods
 from jbm_kafka.core.wrong_values import shown, wrong_value
 
 
@@ -17,6 +18,7 @@ class NamedMembers(EnumType):
 
 
 def _of_unknown(cls: NamedMembers, name: str) -> object:
+    """Refuses names that there are not, and tells the likely member."""
     members: Mapping[str, object] = cls.__members__
     if name in members:  # up to Python 3.11 this is how each is found
         return members[name]
@@ -50,5 +52,4 @@ def of_no_member(cls: type[Enum], value: object) -> InvalidSettingError:
     return wrong_value(cls.__name__, value, f"use {use}")
 
 
-# By its name: a type checker would take a `__getattr__` that it sees for "any name is a member".
-setattr(NamedMembers, "__getattr__", _of_unknown)  # noqa: B010
+put_special_methods(NamedMembers, {"__getattr__": _of_unknown})

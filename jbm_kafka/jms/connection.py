@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from jbm_kafka.core.call_arguments import check_maker, explained
-from jbm_kafka.core.frozen import told_frozen
+from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.subscription import checked_client_id
@@ -33,7 +33,7 @@ LAST_CALLS_S = 10.0
 
 
 @with_member_texts
-@told_frozen
+@told_result
 @dataclass(frozen=True, slots=True)
 class ConnectionMetadata:
     """What is behind a connection."""

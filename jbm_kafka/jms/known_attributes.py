@@ -9,6 +9,7 @@ from typing import Never, TypeVar
 
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidTypeError
 from jbm_kafka.core.likely_name import with_likely_attribute, with_likely_name
+from jbm_kafka.core.special_methods import put_special_methods
 from jbm_kafka.core.wrong_values import shown, with_article
 
 _MADE = "_is_made"
@@ -34,12 +35,7 @@ def known_attributes(checks: Mapping[str, Check] = _NONE) -> Callable[[type[T]],
 
     def of(cls: type[T]) -> type[T]:
         def set_known(self: object, name: str, value: object) -> None:
-            """Sets it.
-
-            Raises:
-                AttributeError: there is none of this name, and the text names the likely one; or it is only to read.
-                JMSError: it cannot have this value, or is closed.
-            """
+            """Refuses names that there are not, what is only to read, and values that it cannot have."""
             check = checks.get(name)
             if check is not None and (checked := check(name, value)) is not None:
                 value = checked
@@ -53,8 +49,7 @@ def known_attributes(checks: Mapping[str, Check] = _NONE) -> Callable[[type[T]],
                     raise IllegalStateError(f"{name} of a closed {cls.__name__}: it does nothing more; make a new one")
             object.__setattr__(self, name, value)
 
-        # By its name: a type checker would take a `__setattr__` that it sees for "any name is an attribute".
-        setattr(cls, "__setattr__", set_known)  # noqa: B010
+        put_special_methods(cls, {"__setattr__": set_known})
         return not_deleted(cls)
 
     return of
@@ -64,10 +59,10 @@ def not_deleted(cls: type[T]) -> type[T]:
     """The class, whose objects keep their attributes: without one the next call would fail in its midst."""
 
     def refuse(self: object, name: str) -> Never:
+        """Refuses every name: what was set stays an attribute."""
         raise AttributeError(f"{name} of {with_article(type(self))} cannot be deleted", name=name, obj=self)
 
-    # By its name, as above.
-    setattr(cls, "__delattr__", refuse)  # noqa: B010
+    put_special_methods(cls, {"__delattr__": refuse})
     return cls
 
 
@@ -79,13 +74,12 @@ def likely_names(cls: type[T]) -> type[T]:
     """
 
     def of_unknown(self: object, name: str) -> object:
-        """Refuses it, and tells the likely one."""
+        """Refuses names that there are not, and tells the likely one."""
         if name.startswith("_") or hasattr(type(self), name):
             return object.__getattribute__(self, name)  # raises what it did: a property's own error too
         raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
 
-    # By its name: a type checker would take a `__getattr__` that it sees for "any name is an attribute".
-    setattr(cls, "__getattr__", of_unknown)  # noqa: B010
+    put_special_methods(cls, {"__getattr__": of_unknown})
     return cls
 
 
@@ -100,6 +94,7 @@ def told_what_to_call(calls: Mapping[str, str]) -> Callable[[type[T]], type[T]]:
         kind = cls.__name__
 
         def refuse(self: object, name: str, value: object) -> None:
+            """Refuses every name, and tells what to call."""
             if name in calls:
                 text = f"{name} of a {kind} is set by a call: {calls[name].format(shown(value))}"
                 raise AttributeError(text, name=name, obj=self)
@@ -110,8 +105,7 @@ def told_what_to_call(calls: Mapping[str, str]) -> Callable[[type[T]], type[T]]:
             except AttributeError:  # what compiled classes say of it differs from what others do
                 raise AttributeError(f"{name} of a {kind} can be read, and not set", name=name, obj=self) from None
 
-        # By its name, as above.
-        setattr(cls, "__setattr__", refuse)  # noqa: B010
+        put_special_methods(cls, {"__setattr__": refuse})
         return cls
 
     return of
@@ -126,6 +120,7 @@ def given_at_making(cls: type[T]) -> type[T]:
     kind = cls.__name__
 
     def refuse(self: object, name: str, value: object) -> None:
+        """Refuses every name, and tells the argument that it has for that."""
         if name.startswith("_"):
             object.__setattr__(self, name, value)
             return
@@ -137,6 +132,7 @@ def given_at_making(cls: type[T]) -> type[T]:
         raise AttributeError(text, name=name, obj=self)
 
     def of_unknown(self: object, name: str) -> object:
+        """Refuses names that there are not, and tells the likely one."""
         if name in arguments:
             text = f"{name} of a {kind} is given when it is made, {kind}(…, {name}=…), and cannot be read"
             raise AttributeError(text, name=name, obj=self)
@@ -144,9 +140,7 @@ def given_at_making(cls: type[T]) -> type[T]:
             return object.__getattribute__(self, name)
         raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
 
-    # By their names, as above.
-    setattr(cls, "__setattr__", refuse)  # noqa: B010
-    setattr(cls, "__getattr__", of_unknown)  # noqa: B010
+    put_special_methods(cls, {"__setattr__": refuse, "__getattr__": of_unknown})
     return cls
 
 
@@ -155,11 +149,13 @@ def not_entered(remedy: str) -> Callable[[type[T]], type[T]]:
 
     def of(cls: type[T]) -> type[T]:
         def enter(self: object) -> Never:
+            """Refuses `with`, and tells what is for it."""
             raise InvalidTypeError(f"a {cls.__name__} is not for `with`: {remedy}")
 
-        # By their names: a type checker would take those that it sees for "`with` works". Python looks for both.
-        setattr(cls, "__enter__", enter)  # noqa: B010
-        setattr(cls, "__exit__", lambda *_: None)  # noqa: B010
+        def leave(self: object, *_: object) -> None:
+            """Never called; Python looks for both before it enters."""
+
+        put_special_methods(cls, {"__enter__": enter, "__exit__": leave})
         return cls
 
     return of

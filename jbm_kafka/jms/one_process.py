@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Never, TypeVar
 
 from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.core.special_methods import put_special_methods
 from jbm_kafka.core.wrong_values import shown, with_article, wrong_value
 
 T = TypeVar("T")
@@ -24,18 +25,26 @@ def made_in_each_process(remedy: str) -> Callable[[type[T]], type[T]]:
 
 def _kept_here(cls: type[T], remedy: str) -> type[T]:
     def refuse_pickle(self: object) -> Never:
+        """Refuses to be pickled: it belongs to its process."""
         raise IllegalStateError(
             f"{with_article(type(self))} cannot be pickled: it belongs to this process; make it in the child process, "
             f"{remedy}"
         )
 
-    def refuse_copy(self: object, _: object = None) -> Never:
+    def refuse_copy(self: object) -> Never:
+        """Refuses to be copied: behind it is what there is once."""
         raise IllegalStateError(f"{with_article(type(self))} cannot be copied; make another one")
 
-    # By their names: it is also for compiled classes, which take no decorator.
-    setattr(cls, "__reduce__", refuse_pickle)  # noqa: B010
-    setattr(cls, "__copy__", refuse_copy)  # noqa: B010
-    setattr(cls, "__deepcopy__", refuse_copy)  # noqa: B010
+    def refuse_deepcopy(self: object, memo: object) -> None:
+        """Refuses to be copied: behind it is what there is once."""
+        refuse_copy(self)
+
+    methods: dict[str, Callable[..., object]] = {
+        "__reduce__": refuse_pickle,
+        "__copy__": refuse_copy,
+        "__deepcopy__": refuse_deepcopy,
+    }
+    put_special_methods(cls, methods)
     return cls
 
 

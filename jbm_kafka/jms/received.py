@@ -13,6 +13,7 @@ from jbm_kafka.codec.property_header import Property
 from jbm_kafka.codec.record_values import record_delivery_mode, record_timestamp_ms
 from jbm_kafka.codec.scan import Header, scan
 from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.core.frozen import told_result
 from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
 
 
@@ -29,6 +30,7 @@ class KafkaRecord(Protocol):
 
 
 @explained
+@told_result
 @dataclass(frozen=True, slots=True)
 class KafkaView:
     """The record under a received message, `message.kafka`.

@@ -1,10 +1,13 @@
 """What is told to who sets an attribute of a value that does not change."""
 
-from dataclasses import FrozenInstanceError
+import pickle
+from copy import copy
+from dataclasses import FrozenInstanceError, dataclass
 
 import pytest
 
 from jbm_kafka import AddressSettings, Queue, Topic
+from jbm_kafka.core.frozen import told_result
 
 
 @pytest.mark.parametrize(
@@ -28,3 +31,40 @@ def test_a_misspelt_attribute_of_a_frozen_value_was_a_type_error_about_super(
     assert str(caught.value) == said
     with pytest.raises(FrozenInstanceError):
         delattr(value, name)
+
+
+@told_result
+@dataclass(frozen=True, slots=True)
+class Found:
+    """As a call's result."""
+
+    name: str
+
+    @property
+    def held(self) -> int:
+        """Messages not settled."""
+        return len(self.name)
+
+    @property
+    def broken(self) -> int:
+        """Fails by itself."""
+        return getattr(self.name, "nosuch")  # type: ignore[no-any-return]  # noqa: B009 - not to be known
+
+
+def test_a_result_tells_the_likely_attribute_to_who_reads_or_sets_another() -> None:
+    found = Found("abc")
+    with pytest.raises(AttributeError, match=r"^a Found has no attribute 'size'; 'held' is meant, probably$"):
+        found.size  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(FrozenInstanceError, match=r"^a Found has no attribute 'size', and .*; 'held' is meant, probab"):
+        found.size = 1  # type: ignore[attr-defined]
+    with pytest.raises(FrozenInstanceError, match=r"^name of a Found cannot be changed: it tells what was found$"):
+        del found.name
+
+
+def test_an_error_of_a_results_own_property_stays_what_it_was() -> None:
+    with pytest.raises(AttributeError, match="'str' object has no attribute 'nosuch'"):
+        Found("abc").broken  # noqa: B018
+
+
+def test_a_result_is_copied_and_pickled_as_before() -> None:
+    assert copy(Found("abc")) == pickle.loads(pickle.dumps(Found("abc"))) == Found("abc")
