@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from jbm_kafka.admin import reasons
 from jbm_kafka.admin.explained_receivers import process_of
 from jbm_kafka.admin.explanation import Reason
+from jbm_kafka.admin.held_units import HeldMessageRow
 from jbm_kafka.core.partition_names import named
 from jbm_kafka.core.process_names import named_process
 from jbm_kafka.core.standing import Rule
@@ -16,6 +17,17 @@ from jbm_kafka.ports import GroupMember
 
 NAMES_MAX = 5
 """So many members are named in one sentence."""
+SUSPECTS_MAX = 3
+"""So many messages are named that may have killed a process."""
+
+
+def suspects(firsts: Iterable[HeldMessageRow]) -> Mapping[int, str]:
+    """By partition the first message that a worker could have had; `firsts`: of each unit."""
+    lowest: dict[int, HeldMessageRow] = {}
+    for row in firsts:
+        if row.rule is Rule.READY and row.offset <= lowest.get(row.partition, row).offset:
+            lowest[row.partition] = row
+    return {partition: row.message_id for partition, row in sorted(lowest.items())}
 
 
 def silent_members(
@@ -42,18 +54,21 @@ def gone_for_good(gone: Sequence[GroupMember], members: Sequence[GroupMember]) -
     return [each for each in gone if each.name not in here]
 
 
-def put_out(member: GroupMember, *, has_others: bool = True) -> Reason:
+def put_out(member: GroupMember, *, has_others: bool = True, firsts: Mapping[int, str] | None = None) -> Reason:
     """Of one that was there when it was asked, and is no member of the group any more: nothing is in its hand now.
 
-    `has_others`: somebody else receives.
+    `has_others`: somebody else receives. `firsts`: as `suspects` tells; None: what is held could not be read.
     """
     whose = "goes to others" if has_others else "waits for whoever receives next"
     text = f"{member.name} did not answer, and the group has put it out since: what it had {whose}"
     remedy = "if it still lives it hangs, or was stopped: end it (kill -9)"
-    if member.partitions:
+    held = [each for each in sorted(member.partitions) if firsts is None or each in firsts]
+    if held:
+        ids = [firsts[each] for each in held] if firsts is not None else []
+        which = f": {', '.join(ids)}" if 0 < len(ids) <= SUSPECTS_MAX else ""
         remedy += (
-            f". If one process after the other ends so, a message kills them: mostly the first of "
-            f"{named(sorted(member.partitions))}"
+            f". If one process after the other ends so, a message kills them: mostly the first of {named(held)}{which} "
+            f"(docs/runbook.md, A message kills its workers)"
         )
     return replace(reasons.reason(Rule.OWNER_SILENT, text=text), remedy=remedy)
 

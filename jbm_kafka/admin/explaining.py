@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jbm_kafka.admin import commands, explained_firsts, explained_resets, reasons
-from jbm_kafka.admin.asking_present import PresentOwners, Told
+from jbm_kafka.admin.asking_present import PERHAPS_S, PresentOwners, Told
 from jbm_kafka.admin.explained_members import (
     being_shared,
     gone_for_good,
@@ -20,6 +20,7 @@ from jbm_kafka.admin.explained_members import (
     put_out,
     silent_members,
     silent_owner,
+    suspects,
 )
 from jbm_kafka.admin.explained_question import Asked, Sources
 from jbm_kafka.admin.explained_receivers import is_elsewhere, kept_by, process_of, receivers_of, why_none_asks
@@ -108,7 +109,8 @@ class _Explaining:
             look = self._look(before=look)
         seen, held, told, messages = look.seen, look.held, look.told, look.messages
         has_others = bool(seen.members)
-        gone_now = (put_out(each, has_others=has_others) for each in gone_for_good(gone, seen.members))
+        firsts = None if look.whole else suspects(held.firsts.values())
+        gone_now = (put_out(each, has_others=has_others, firsts=firsts) for each in gone_for_good(gone, seen.members))
         silent = (not_answering(each, self._patience_s) for each in look.silent)
         return Explanation(
             name=str(self._group),
@@ -118,7 +120,7 @@ class _Explaining:
             silent_members=tuple(each.name for each in look.silent),
             reasons=(*self._not_held(look), *self._of_all(held, seen), *gone_now, *silent, *look.whole),
             messages=tuple(messages),
-            partitions=tuple(self._partitions(held, messages, told, seen)),
+            partitions=tuple(self._partitions(look)),
             receivers=tuple(receivers_of(told.results.values())),
             misplaced=held.misplaced,
             is_whole=held.is_whole,
@@ -129,9 +131,10 @@ class _Explaining:
         for _ in range(LOOKS_MAX):
             # What could not be read before is not waited for again: the answer is wanted while workers die.
             held, whole = (before.held, before.whole) if before and before.whole else self._look_at_log()
-            if whole:
+            if whole or before:
                 left_s = self._cluster.timeout_s - (time.monotonic() - self._began_s)
-                self._patience_s = min(self._cluster.timeout_s, max(left_s, PATIENCE_LEAST_S))
+                least_s = PERHAPS_S if before else PATIENCE_LEAST_S
+                self._patience_s = min(self._cluster.timeout_s, max(left_s, least_s))
             rows = self._rows(held)
             told = self._ask(held, rows, seen)
             # The first of a unit may be finished between both looks: then the next one is meant.
@@ -450,9 +453,8 @@ class _Explaining:
                 found.append(reasons.not_read(answer))
         return found
 
-    def _partitions(
-        self, held: Held, messages: Sequence[ExplainedMessage], told: Told, seen: FromKafka
-    ) -> Iterable[ExplainedPartition]:
+    def _partitions(self, look: Look) -> Iterable[ExplainedPartition]:
+        seen, held, told, messages = look.seen, look.held, look.told, look.messages
         wanted = set(range(self._group.partitions)) if self._asked.is_all else {each.partition for each in messages}
         if not self._asked.is_all and not messages:
             wanted = set(seen.transactions)  # what was asked about may be behind one, and not to be seen
@@ -466,7 +468,7 @@ class _Explaining:
             yield ExplainedPartition(
                 partition=partition,
                 owner=who_answers or ("" if member is None else member.name),
-                held=count,
+                held=None if look.whole else count,
                 units=dict((answer or {}).get("units", {})),
                 reasons=tuple(found),
             )

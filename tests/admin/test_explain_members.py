@@ -14,8 +14,10 @@ from jbm_kafka.admin.explained_members import (
     put_out,
     silent_members,
     silent_owner,
+    suspects,
 )
 from jbm_kafka.admin.explained_receivers import process_of
+from jbm_kafka.admin.held_units import HeldMessageRow
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.process_names import member_client_id, named_process, process_name
 from jbm_kafka.kafka import ConfluentKafka
@@ -28,6 +30,10 @@ from tests.support.waiting import wait_until
 def of_process(number: int, *partitions: int) -> GroupMember:
     client_id = member_client_id("worker-3", number)
     return GroupMember(f"{client_id}-6b98a310", client_id, "10.0.0.7", frozenset(partitions))
+
+
+def held_row(partition: int, offset: int, rule: Rule = Rule.READY) -> HeldMessageRow:
+    return HeldMessageRow(partition, offset, None, f"ID:{partition}-{offset}", 0, 0, rule, 0)
 
 
 def answer_of(number: int) -> dict[str, object]:
@@ -87,8 +93,21 @@ def test_of_a_process_that_died_alone_it_was_said_that_others_get_what_it_had() 
 def test_where_a_message_that_kills_its_workers_is_was_not_told() -> None:
     """Asked four times in two minutes it named dead processes and fifteen innocent units."""
     assert put_out(of_process(1, 2, 0)).remedy.endswith(
-        "If one process after the other ends so, a message kills them: mostly the first of partitions 0, 2"
+        "If one process after the other ends so, a message kills them: mostly the first of partitions 0, 2 "
+        "(docs/runbook.md, A message kills its workers)"
     )
+
+
+def test_in_a_crash_loop_partitions_that_hold_nothing_were_suspected_and_no_message_was_named() -> None:
+    """Of four partitions two were empty, and the operator had to find the first of the others in `browse`."""
+    rows = [held_row(0, 5), held_row(0, 3), held_row(0, 1, Rule.DELAYED), held_row(2, 0), held_row(3, 7, Rule.ON_HOLD)]
+    firsts = suspects(rows)
+    assert firsts == {0: "ID:0-3", 2: "ID:2-0"}
+    assert "the first of partitions 0, 2: ID:0-3, ID:2-0 (" in put_out(of_process(1, 0, 1, 2, 3), firsts=firsts).remedy
+    many = put_out(of_process(1, *range(9)), firsts={each: f"ID:{each}" for each in range(9)})
+    assert "the first of partitions 0-8 (" in many.remedy
+    assert "kills them" not in put_out(of_process(1, 1), firsts=firsts).remedy
+    assert "kills them" not in put_out(of_process(1)).remedy
 
 
 def test_ten_seconds_were_named_whatever_session_timeout_the_program_has() -> None:

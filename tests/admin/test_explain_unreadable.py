@@ -62,6 +62,7 @@ def test_what_could_not_be_read_was_shown_as_0_held(
     assert " 0 held" not in "".join(lines)
     assert "there is more than was looked at" not in lines
     if partition is not None:
+        assert partition.held is None
         assert any(line.startswith("partition 0: not readable now, owner process ") for line in lines)
 
 
