@@ -1,6 +1,6 @@
 """`jbm-kafka browse`: looks at messages and leaves them where they are."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
@@ -10,6 +10,7 @@ from jbm_kafka.admin import QueueLook
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (
+    Whole,
     check_ids,
     check_unit,
     count_option,
@@ -21,6 +22,8 @@ from jbm_kafka.cli.command_options import (
 from jbm_kafka.cli.connect import Named, admin_of, as_named, looked_into, name_of
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.codec.identity import UNIT_OF_ORDER
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.partition_names import named
 from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.message import Message
@@ -39,6 +42,8 @@ COUNTED_MAX = 50_000
 @click.option("--unit", metavar="U", callback=check_unit, help="This unit of order.")
 @click.option("--id", "ids", metavar="ID", multiple=True, callback=check_ids,
               help="That of this id, also one that waits; several times.")  # fmt: skip
+@click.option("--partition", "partitions", metavar="N", multiple=True, type=Whole(0, 9_999),
+              help="What this partition holds, also what waits; several times.")  # fmt: skip
 @subscription_options
 @selector_option
 @count_option
@@ -49,6 +54,7 @@ def browse(
     is_all: bool,
     unit: str | None,
     ids: Sequence[str],
+    partitions: Sequence[int],
     subscription: str | None,
     client_id: str,
     selector: str | None,
@@ -63,15 +69,17 @@ def browse(
     How many others there are, and why they wait, is said at the end on standard error.
     """
     with admin_of(cluster) as admin:
+        if partitions:
+            _check_there(partitions, admin.partitions(destination), destination)
         look = admin.browse(
             destination,
             subscription=subscription,
             client_id=client_id,
             selector=_narrowed(unit, ids, selector),
-            include="all" if is_all or ids else "deliverable",
+            include="all" if is_all or ids or partitions else "deliverable",
             tell=lambda text: click.echo(text, err=True),
         )
-        messages = iter(look)  # one look: what is counted is what comes behind the rows
+        messages = _in_partitions(look, partitions)  # one look: what is counted is what comes behind the rows
         if as_json:
             _print_json(messages if count is None else islice(messages, count))
             _print_rest(look, counted(messages))
@@ -82,7 +90,7 @@ def browse(
             _print_uncommitted(counts.uncommitted, destination)
     if not rows:
         none = "nothing to receive now" if look.not_shown else "no messages"
-        told = f"{looked_into(destination, subscription)}: {none}{_asked(unit, ids, selector)}"
+        told = f"{looked_into(destination, subscription)}: {none}{_asked(unit, ids, selector, partitions)}"
         click.echo(with_id_form(told, *ids))
         _print_not_shown(look)
         return
@@ -107,10 +115,23 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _asked(unit: str | None, ids: Sequence[str], selector: str | None) -> str:
+def _check_there(partitions: Iterable[int], count: int, destination: Named) -> None:
+    """One that is not there holds nothing, which would be taken for an answer."""
+    beyond = [each for each in partitions if each >= count]
+    if beyond:
+        raise JMSError(f"{name_of(destination)} has no partition {beyond[0]}: its last one is {count - 1}")
+
+
+def _in_partitions(messages: Iterable[Message], partitions: Container[int]) -> Iterator[Message]:
+    """Those that lie in one of these; all where none is named."""
+    return (each for each in messages if not partitions or _part(each) in partitions)
+
+
+def _asked(unit: str | None, ids: Sequence[str], selector: str | None, partitions: Sequence[int]) -> str:
     """Which messages were asked for, for people; nothing when all were."""
     chosen = [f" of unit {printable(unit)}"] if unit is not None else []
     chosen += [f" with id {printable(', '.join(ids))}"] if ids else []
+    chosen += [f" in {named(sorted(set(partitions)))}"] if partitions else []
     chosen += [" of what the selector chooses"] if selector is not None else []
     return "".join(chosen)
 

@@ -118,6 +118,24 @@ def test_a_browser_shows_what_a_selector_chooses(kafka: Run, queue: str) -> None
     assert "column 9: found '=', expected one = only" in " ".join(wrong.err.split())
 
 
+def test_what_stands_still_in_one_partition_was_to_be_picked_out_of_all_messages(kafka: Run, queue: str) -> None:
+    """In a crash loop the killer is the first of one partition, and `browse` had no option for that."""
+    for unit in ("ann", "bob", "cid", "ann"):
+        assert kafka("send", queue, "--text", unit, "--unit", unit).code == 0
+    placed: dict[int, list[int]] = {}
+    for row in _rows(kafka("browse", queue, "--all", "--json").out):
+        placed.setdefault(row["kafka"]["partition"], []).append(row["kafka"]["offset"])
+    for partition, offsets in placed.items():
+        rows = _rows(kafka("browse", queue, "--partition", str(partition), "--json").out)
+        assert {row["kafka"]["partition"] for row in rows} == {partition}
+        assert [row["kafka"]["offset"] for row in rows] == sorted(offsets), "also what waits behind others"
+    empty = next(each for each in range(16) if each not in placed)
+    assert kafka("browse", queue, "--partition", str(empty)).out == f"queue:{queue}: no messages in partition {empty}\n"
+    beyond = kafka("browse", queue, "--partition", "9999")
+    assert (beyond.code, beyond.out) == (1, "")
+    assert beyond.err.startswith(f"jbm-kafka: {queue} has no partition 9999: its last one is ")
+
+
 def test_a_browser_shows_one_unit_also_of_what_a_selector_chooses(kafka: Run, queue: str) -> None:
     """`--unit` was led to `--count`, though all other commands have it."""
     for unit, colour in (("joe's", "red"), ("joe's", "blue"), ("ann", "red")):
