@@ -48,7 +48,9 @@ def check_settings(pattern: str, settings: AddressSettings) -> None:
     """
     check_pattern(pattern)
     if not isinstance(settings, AddressSettings):
-        raise wrong_type("settings", settings, "it is an AddressSettings(…)")
+        raise wrong_type(
+            "settings", settings, "it is an AddressSettings(…); AddressSettings.from_mapping(a_dict) makes one"
+        )
     if not settings.given():
         raise InvalidSettingError(
             f"settings is AddressSettings(), which says nothing: give one, as in AddressSettings(max_delivery_attempts="

@@ -79,6 +79,8 @@ class RetryPlanner:
         chosen = oldest[:count]
         stayed = [*first_others.values(), *oldest[len(chosen) :]]
         told = [*given_up(chosen, wanted), *passed_over(self._source, chosen, stayed), *self._gone_on(chosen)]
+        if not (chosen or kept):
+            told.extend(nothing_matched(self._source, wanted))
         return RetryPlan(chosen, kept, told)
 
     def outgoing(self, letter: DeadLetter, record: KafkaRecord) -> Outgoing:
@@ -243,6 +245,16 @@ def given_up(sent: Iterable[DeadLetter], wanted: LetterFilter) -> Iterator[str]:
         leave = f"; {commands} leave{'s' if len(others) == 1 else ''} them out" if others else ""
         were = "was" if len(theirs) == 1 else "were"
         yield f"{len(theirs)} of them {were} given up by an operator ({named}{more}){leave}"
+
+
+def nothing_matched(source: Queue, wanted: LetterFilter) -> Iterator[str]:
+    """A warning of a name that no letter has: misspelt, it would look like a retry of all there was."""
+    asked = {"origin": wanted.origin, "reason": wanted.reason, "unit": wanted.unit, "message_id": wanted.message_id}
+    named = [f"{name}={str(value)!r}" for name, value in asked.items() if value is not None]
+    if wanted.selector is not None:
+        named.append("the selector")
+    if named:
+        yield f"nothing in {source} is of {' and '.join(named)}; Admin.dead_letters() tells what there is"
 
 
 def passed_over(source: Queue, sent: Iterable[DeadLetter], stayed: Sequence[DeadLetter]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from threading import TIMEOUT_MAX
-from typing import final
+from typing import SupportsFloat, final
 
 from jbm_kafka.core.destination import Destination, Queue, Topic, object_of
 from jbm_kafka.core.jms_errors import InvalidDestinationError
@@ -42,11 +42,12 @@ def checked_timeout_s(timeout: object, without: str = "to wait for ever") -> flo
         InvalidSettingError: it is negative, or not a number of seconds.
     """
     rule = f"it is a number of seconds, 0 not to wait, None {without}"
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+    seconds = _seconds(timeout)
+    if seconds is None:
         raise wrong_type("timeout", timeout, rule)
-    if not timeout >= 0:
+    if not seconds >= 0:
         raise wrong_value("timeout", timeout, rule)
-    return None if timeout > TIMEOUT_MAX else timeout
+    return None if seconds > TIMEOUT_MAX else seconds
 
 
 def checked_seconds(name: str, value: object) -> float:
@@ -56,11 +57,24 @@ def checked_seconds(name: str, value: object) -> float:
         InvalidSettingError: it is not.
     """
     rule = "it is a number of seconds, 0 or more"
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    seconds = _seconds(value)
+    if seconds is None:
         raise wrong_type(name, value, rule)
-    if not 0 <= value <= TIMEOUT_MAX:
+    if not 0 <= seconds <= TIMEOUT_MAX:
         raise wrong_value(name, value, rule)
-    return value
+    return seconds
+
+
+def _seconds(value: object) -> float | None:
+    """The number that it is, of whatever class: a Decimal, or numpy's; None: it is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value
+    try:
+        return float(value) if isinstance(value, SupportsFloat) else None
+    except (TypeError, ValueError, OverflowError):  # an array of several, a number that no float holds
+        return None
 
 
 def checked_prefetch(count: object, name: str = "prefetch") -> int:

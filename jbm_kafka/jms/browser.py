@@ -14,6 +14,7 @@ from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.one_process import of_one_process
+from jbm_kafka.jms.selector_names import tell_of_attributes
 from jbm_kafka.jms.session_core import SessionCore
 
 Include = Literal["deliverable", "all"]
@@ -51,6 +52,7 @@ class QueueBrowser:
         self._queue = queue
         self._include = include
         self._selector = parse_selector(selector)
+        tell_of_attributes(queue, self._selector)
         self._is_closed = False
         take_no_other(self)
 

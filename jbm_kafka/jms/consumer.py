@@ -17,7 +17,7 @@ from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import NoOtherArgument, check_kind, check_listener, checked_timeout_s, show_without_others
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.inbox import Inbox, MessageListener
-from jbm_kafka.jms.known_attributes import likely_names, told_what_to_call
+from jbm_kafka.jms.known_attributes import likely_names, refusing, told_what_to_call
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.one_process import of_one_process
@@ -272,7 +272,8 @@ class MessageConsumer:
         named = ""
         if isinstance(source, Subscription) and source.kind is not SubscriptionKind.PRIVATE:
             named = f" {source.kind.value} {source.name!r}"
-        return f"<MessageConsumer {self.destination}{named} {self._session.mode.name} {state}>"
+        chosen = "" if self.selector is None else f" selector={self.selector!r}"
+        return f"<MessageConsumer {self.destination}{named}{chosen} {self._session.mode.name} {state}>"
 
     def __enter__(self) -> Self:
         return self
@@ -294,6 +295,7 @@ told_what_to_call(
         "prefetch": "create_consumer(…, prefetch={})",
     }
 )(MessageConsumer)
+refusing("is no iterator: receive() gives the next message, and `for` goes through all", "__next__")(MessageConsumer)
 likely_names(MessageConsumer)
 _receive = MessageConsumer.receive
 explained(of_one_process(MessageConsumer))  # as decorators they would make the class an interpreted one

@@ -233,7 +233,11 @@ def _address_settings(_: str, given: Any) -> Mapping[str, AddressSettings]:
     for pattern, settings in given.items():
         check_pattern(pattern)
         if not isinstance(settings, AddressSettings):
-            raise wrong_type(f"address_settings[{shown(pattern)}]", settings, "it is an AddressSettings(…)")
+            raise wrong_type(
+                f"address_settings[{shown(pattern)}]",
+                settings,
+                "it is an AddressSettings(…); AddressSettings.from_mapping(a_dict) makes one",
+            )
     return dict(given)
 
 

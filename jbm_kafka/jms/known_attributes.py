@@ -161,6 +161,24 @@ def not_entered(remedy: str) -> Callable[[type[T]], type[T]]:
     return of
 
 
+def refusing(remedy: str, *special: str) -> Callable[[type[T]], type[T]]:
+    """For classes without these special methods, which tell who uses one what there is: `remedy`. Type checkers refuse
+    it as before.
+    """
+
+    def of(cls: type[T]) -> type[T]:
+        for each in special:
+
+            def refuse(self: object, *_: object) -> Never:
+                """Refuses it, and tells what to do instead."""
+                raise InvalidTypeError(f"{with_article(type(self))} {remedy}")
+
+            put_special_methods(cls, {each: refuse})
+        return cls
+
+    return of
+
+
 def take_no_other(made: object) -> None:
     """From now on only the attributes there are can be set."""
     vars(made)[_MADE] = True

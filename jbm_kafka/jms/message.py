@@ -24,7 +24,7 @@ from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.wrong_values import shown, with_article
 from jbm_kafka.jms.arguments import check_kind
 from jbm_kafka.jms.checked_headers import with_checked_headers
-from jbm_kafka.jms.known_attributes import not_deleted, unknown_attribute
+from jbm_kafka.jms.known_attributes import not_deleted, refusing, unknown_attribute
 from jbm_kafka.jms.message_core import MessageCore, look_up_headers
 from jbm_kafka.jms.message_properties import TypedProperties, check_group, check_property_name
 from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, kafka_view
@@ -41,6 +41,9 @@ class Settler(Protocol):
 
 @explained
 @not_deleted
+@refusing(
+    "has no items: its body is message.body, a property is message.properties[name]", "__getitem__", "__setitem__"
+)
 @with_checked_headers
 @with_inherited
 class Message(MessageCore, TypedProperties):
@@ -242,7 +245,8 @@ class Message(MessageCore, TypedProperties):
         return self.priority > other.priority
 
     def __repr__(self) -> str:
-        told = (type(self).__name__, self.message_id or "not sent", self.destination)
+        again = f"delivery_count={self.delivery_count}" if self.delivery_count > 1 else None
+        told = (type(self).__name__, self.message_id or "not sent", self.destination, again)
         return f"<{' '.join(str(each) for each in told if each is not None)}>"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import Never, Self
 
 from jbm_kafka.core.call_arguments import check_maker, explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
@@ -155,7 +155,7 @@ class MessageProducer:
             OrderError: the unit's name cannot be one, or its partition cannot be written now; nothing was sent.
             IllegalStateError: closed, paused, in use by another thread or process, or `on_completion` in a transaction.
         """
-        session = self._session
+        session = self._refuse_closed() if self._has_closed else self._session
         was_own = (guard := session.guard).is_own
         try:
             session.begin_call()
@@ -246,10 +246,15 @@ class MessageProducer:
     def _check_may_send(self, message: object) -> None:
         if isinstance(message, Destination):
             raise wrong_type("message", message, "the message comes first, as in send(message, destination=…)")
-        if self._has_closed:
-            self._session.check_open()
-            of = "" if self._destination is None else f" of {self._destination}"
-            raise IllegalStateError(f"the producer{of} is closed; make a new one")
+        if self._has_closed:  # since it was looked at
+            self._refuse_closed()
+
+    def _refuse_closed(self) -> Never:
+        """First of all: a session in use by another is free later, and this is never open again."""
+        self._session.connection.check_process()
+        self._session.check_open()
+        of = "" if self._destination is None else f" of {self._destination}"
+        raise IllegalStateError(f"the producer{of} is closed; make a new one")
 
     def _target(self, destination: Destination | None) -> Destination:
         if self._destination is not None:

@@ -133,7 +133,8 @@ FACTORY: Mistakes = [
     (new(ConnectionFactory, HOST, address_settings=[1]), errors.InvalidTypeError,
      "address_settings is [1]: it is a dict from pattern to AddressSettings, or None"),
     (new(ConnectionFactory, HOST, address_settings={"#": {"max_delivery_attempts": 3}}), errors.InvalidTypeError,
-     "address_settings['#'] is {'max_delivery_attempts': 3}: it is an AddressSettings(…)"),
+     "address_settings['#'] is {'max_delivery_attempts': 3}: it is an AddressSettings(…); AddressSettings."
+     "from_mapping(a_dict) makes one"),
     (new(ConnectionFactory, HOST, address_settings={"a*.b": AddressSettings()}), errors.InvalidSettingError,
      "address pattern 'a*.b': '*' and '#' stand for whole words between dots, but one is in 'a*'"),
     (new(ConnectionFactory, HOST, address_settings={5: AddressSettings()}), errors.InvalidTypeError,

@@ -80,7 +80,7 @@ def test_a_received_message_shows_what_its_record_tells() -> None:
     assert message.kafka is not None
     assert (message.kafka.topic, message.kafka.partition, message.kafka.offset) == ("orders", 3, 17)
     assert (message.kafka.key, message.kafka.headers) == (b"joe", tuple(HEADERS))
-    assert repr(message) == "<TextMessage ID:p:1 queue:orders>"
+    assert repr(message) == "<TextMessage ID:p:1 queue:orders delivery_count=2>"
 
 
 def test_a_record_without_headers_is_a_bytes_message_with_an_id_of_its_place() -> None:
