@@ -85,14 +85,14 @@ class QueueCounts:
     """False: somebody deleted it, and nobody has used the queue since; or nobody of ours has used it yet."""
 
     @property
-    def is_exact(self) -> bool:
-        """Whether the messages were counted; else `held` is an upper bound."""
-        return all(part.held is not None for part in self.partitions)
-
-    @property
     def held(self) -> int:
         """Messages not settled."""
         return sum(part.held_at_most for part in self.partitions)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the messages were counted; else `held` is an upper bound."""
+        return all(part.held is not None for part in self.partitions)
 
     @property
     def delayed(self) -> int:

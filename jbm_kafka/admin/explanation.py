@@ -98,6 +98,12 @@ class ExplainedMessage:
     """What keeps it; where that is an earlier message of its unit, then what keeps that; and of what lies in a buffer,
     what its receiver does meanwhile."""
 
+    def __str__(self) -> str:
+        unit = "" if self.unit is None else f" of unit {self.unit!r}"
+        behind = f", {self.behind} behind it" if self.behind else ""
+        told = f"message {self.message_id}{unit} (partition {self.partition} offset {self.offset}){behind}"
+        return "\n".join((told, *(f"  {reason}" for reason in self.reasons)))
+
     def __repr__(self) -> str:
         return summary(
             self,
@@ -127,6 +133,13 @@ class ExplainedPartition:
     """By the value of a `Rule` how many units it keeps, and messages without one, as its owner says."""
     reasons: tuple[Reason, ...] = ()
     """What keeps all of it."""
+
+    def __str__(self) -> str:
+        held = "what it holds is not known" if self.held is None else f"{self.held} held"
+        units = ", ".join(f"{count} {rule}" for rule, count in sorted(self.units.items()))
+        kept = f"; units: {units}" if units else ""
+        told = f"partition {self.partition}: {held}, owner {self.owner or 'nobody'}{kept}"
+        return "\n".join((told, *(f"  {reason}" for reason in self.reasons)))
 
     def __repr__(self) -> str:
         rules = _rules(self.reasons)
@@ -214,6 +227,12 @@ class ExplainedReceiver:
         """It would take more now: it waits for a message, or its session has asked ahead."""
         return self.asks.is_asking
 
+    def __str__(self) -> str:
+        client = f" of client {self.client_id!r}" if self.client_id else ""
+        messages = "1 message" if self.in_hand == 1 else f"{self.in_hand} messages"
+        unread = f", {self.unread} of them unread" if self.unread else ""
+        return f"receiver {self.receiver} ({self.mode}){client} in {self.process}: {messages} in hand{unread}"
+
     def __repr__(self) -> str:
         return summary(
             self,
@@ -233,7 +252,7 @@ class ExplainedReceiver:
 @told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why something of a queue or subscription does not move, at one moment."""
+    """Why something of a queue or subscription does not move, at one moment. Its text, `str()`, has lines to read."""
 
     name: str
     """`queue:orders`, `topic:prices subscription 'audit'`."""
@@ -270,6 +289,15 @@ class Explanation:
     def idle_receivers(self) -> int:
         """Receivers that ask and get nothing, while others hold, or a rule keeps, what there is."""
         return sum(each.is_idle for each in self.receivers)
+
+    def __str__(self) -> str:
+        receive = "1 process receives" if self.members == 1 else f"{self.members} processes receive"
+        lines = [f"{self.name}: {receive}, consumer group {self.group}"]
+        lines += [f"  {reason}" for reason in self.reasons]
+        lines += [str(each) for each in (*self.messages, *self.partitions, *self.receivers)]
+        if not self.is_whole:
+            lines.append("there is more than was looked at")
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return summary(

@@ -69,6 +69,10 @@ class JMSError(Exception):
 class IllegalStateError(JMSError):
     """The call does not fit the state of its object: closed, in another thread's use, of the wrong mode."""
 
+    by = Told[str]("Of a send that is paused: who paused it.")
+    since_ms = Told[int]("Of a send that is paused: since when, in milliseconds since 1970.")
+    receivers = Told[int]("Of a deletion that is refused: how many processes receive from the queue or topic.")
+
 
 class InvalidDestinationError(JMSError):
     """The destination's name is not legal, or the destination is missing or unfit."""

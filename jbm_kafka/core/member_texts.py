@@ -1,4 +1,4 @@
-"""For `help()`: the text of a class tells what its fields or members are, from the strings behind them in the source.
+"""For `help()`: the text of a class tells what its fields, properties or members are, by the strings in the source.
 
 Python drops these strings, editors show them; written into the docstring as well they would have to be kept twice.
 """
@@ -22,7 +22,8 @@ _WRAPPER = TextWrapper(108, initial_indent="    ", subsequent_indent="        ",
 
 
 def with_member_texts(cls: type[T]) -> type[T]:
-    """The dataclass or enum, whose text has those of its fields or members; each member of an enum has its own too."""
+    """The dataclass or enum, whose text has those of its properties and fields, or members; each member of an enum has
+    its own too."""
     # By its name: a type checker knows `__doc__` as a str.
     setattr(cls, "__doc__", _Text(cls, inspect.cleandoc(cls.__doc__ or "")))  # noqa: B010
     return cls
@@ -51,7 +52,18 @@ class _Text:
         except (OSError, TypeError):
             return {}
         assert isinstance(written, ast.ClassDef), written
-        return {name: _PROMISE.sub("", inspect.cleandoc(text)) for name, text in _told(written)}
+        # What is made of the fields is mostly what a reader looks for, such as the sum of what each partition holds.
+        told = [*_told_of_properties(written), *_told(written)]
+        return {name: _PROMISE.sub("", inspect.cleandoc(text)) for name, text in told}
+
+
+def _told_of_properties(written: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """The first paragraph of each: `help()` has the whole text further down."""
+    for this in written.body:
+        if isinstance(this, ast.FunctionDef) and any(ast.unparse(each) == "property" for each in this.decorator_list):
+            text = ast.get_docstring(this)
+            if text is not None:
+                yield this.name, text.partition("\n\n")[0]
 
 
 def _told(written: ast.ClassDef) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,18 @@ class Parcel:
     colour: str = "red"
     """Of the paper."""
 
+    @property
+    def grams(self) -> int:
+        """What it weighs (UNIT-1).
+
+        With the paper.
+        """
+        return self.weight
+
+    @property
+    def untold(self) -> int:
+        return 0
+
 
 @with_member_texts
 class Kind(Enum):
@@ -28,7 +40,14 @@ class Kind(Enum):
 
 
 def test_fields_are_told_without_the_ids_of_promises() -> None:
-    assert Parcel.__doc__ == "What is sent.\n\nAttributes:\n    weight: In grams.\n    colour: Of the paper."
+    assert Parcel.__doc__ == (
+        "What is sent.\n\nAttributes:\n    grams: What it weighs.\n    weight: In grams.\n    colour: Of the paper."
+    )
+
+
+def test_properties_are_told_first_by_their_first_paragraph() -> None:
+    assert (Parcel(1).grams, Parcel(1).untold) == (1, 0)
+    assert "untold" not in (Parcel.__doc__ or "")
 
 
 def test_a_member_has_its_own_text_and_one_without_has_that_of_all() -> None:

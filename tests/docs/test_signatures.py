@@ -11,11 +11,13 @@ from jbm_kafka import (
     AddressSettings,
     Connection,
     ConnectionFactory,
+    Context,
     ContextProducer,
     Message,
     MessageConsumer,
     MessageProducer,
     Session,
+    register_object_codec,
 )
 from jbm_kafka.admin import Admin
 from jbm_kafka.core.markers import Unset
@@ -29,20 +31,34 @@ USED_MOST: dict[type, tuple[str, ...]] = {
     AddressSettings: (MAKING,),
     Connection: ("create_session",),
     Session: (
+        "create_queue",
+        "create_topic",
         "create_producer",
         "create_consumer",
         "create_durable_consumer",
         "create_shared_consumer",
         "create_shared_durable_consumer",
+        "unsubscribe",
         "create_browser",
         "request",
+        "create_text_message",
+        "create_bytes_message",
+        "create_map_message",
+        "create_stream_message",
+        "create_object_message",
+        "set_default_prefetch",
         "set_dups_ok",
+        "set_group_ack_threshold",
     ),
     MessageProducer: ("send", "flush"),
     ContextProducer: ("send",),
     MessageConsumer: ("receive", "receive_nowait", "receive_body", "set_listener"),
     Message: ("acknowledge", "nack", "get_body", "is_body_assignable_to"),
 }
+FUNCTIONS = {"api.md": (register_object_codec,), "api-admin.md": ()}
+"""Of no class, behind the others."""
+CONTEXT_ALONE = {"create_producer"}
+"""What a context has otherwise than a session: its producer has no destination."""
 ADMINISTRATION: dict[type, tuple[str, ...]] = {
     Admin: (
         MAKING,
@@ -124,23 +140,46 @@ def shown_on(page: str) -> list[str]:
     return shown[1].replace("\n    ", " ").splitlines()
 
 
-def lines_of(calls: dict[type, tuple[str, ...]]) -> list[str]:
+def lines_of(page: str) -> list[str]:
     """What a page is to show, unfolded."""
-    lines = []
+    lines, calls = [], PAGES[page]
     for kind, name in ((kind, name) for kind, names in calls.items() for name in names):
         signature = inspect.signature(call_of(kind, name))
         call = f"{kind.__name__}{'.' if name else ''}{name}({', '.join(parameters_of(signature))})"
         lines.append(call if name == MAKING else f"{call} -> {returned(signature) or '?'}")
+    for function in FUNCTIONS[page]:
+        signature = inspect.signature(function)
+        call = f"{function.__name__}({', '.join(parameters_of(signature))})"
+        lines.append(f"{call} -> {returned(signature)}")
     return lines
+
+
+def calls_with_arguments(kind: type) -> set[str]:
+    calls = inspect.getmembers(kind, inspect.isroutine)
+    return {name for name, call in calls if not name.startswith("_") and parameters_of(inspect.signature(call))}
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_signatures_on_the_page_are_those_of_the_code(page: str) -> None:
     shown = shown_on((ROOT / "docs" / page).read_text())
-    for line, wanted in zip(shown, lines_of(PAGES[page]), strict=True):
+    for line, wanted in zip(shown, lines_of(page), strict=True):
         call, _, result = wanted.partition(" -> ")
         assert line.partition(" -> ")[0] == call
         assert result in ("?", line.partition(" -> ")[2]), call
+
+
+@pytest.mark.parametrize("kind", [Session, Connection, MessageProducer, MessageConsumer, ContextProducer])
+def test_calls_with_arguments_were_not_among_the_signatures(kind: type) -> None:
+    missing = calls_with_arguments(kind) - set(USED_MOST[kind])
+    assert missing <= ({"flush"} if kind is ContextProducer else set()), "which is as of a MessageProducer"
+
+
+def test_a_context_has_the_calls_of_a_session() -> None:
+    """So the page need not show them twice."""
+    for name in calls_with_arguments(Context) - CONTEXT_ALONE:
+        assert parameters_of(inspect.signature(getattr(Context, name))) == parameters_of(
+            inspect.signature(getattr(Session, name))
+        )
 
 
 def test_the_page_of_the_administration_shows_every_call() -> None:

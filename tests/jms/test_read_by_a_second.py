@@ -173,3 +173,37 @@ def test_a_retry_from_a_misspelt_queue_told_of_nothing() -> None:
         (given_up,) = looking.retry_dead_letters(origin="orders").warnings
         assert given_up.startswith("1 of them was given up by an operator")
         assert not looking.retry_dead_letters().warnings, "nothing is there, and nothing was named"
+
+
+def test_a_printed_explanation_was_one_line_of_numbers(world: MemoryWorld) -> None:
+    with world.factory().create_context(AcknowledgeMode.INDIVIDUAL) as jms, Admin(world.url) as looking:
+        for text in ("2 books", "3 pens"):
+            jms.create_producer().send(ORDERS, text, unit_of_order="ann")
+        message = jms.create_consumer(ORDERS).receive(10)
+        assert message is not None
+        told = str(looking.explain(ORDERS)).splitlines()
+    assert re.fullmatch(r"queue:orders: 1 process receives, consumer group jbm\.queue\.orders", told[0])
+    assert re.fullmatch(rf"message {message.message_id} of unit 'ann' \(partition \d+ offset 0\), 1 behind it", told[1])
+    assert told[2].startswith("  ")
+    assert any(re.fullmatch(r"partition \d+: 2 held, owner .*; units: 1 in-hand", line) for line in told)
+    assert told[-1].startswith("receiver ")
+    assert told[-1].endswith("1 message in hand")
+
+
+def test_help_of_counts_told_of_held_below_the_fields_alone() -> None:
+    told = (admin.QueueCounts.__doc__ or "").partition("Attributes:\n")[2]
+    assert told.startswith("    held: Messages not settled.\n")
+
+
+def test_who_paused_a_queue_was_an_attribute_that_help_did_not_know(session: Session, world: MemoryWorld) -> None:
+    producer = session.create_producer(ORDERS)
+    with Admin(world.url) as looking:
+        looking.create_queue(ORDERS)
+        looking.pause(ORDERS, "sending", by="ann")
+        with pytest.raises(errors.IllegalStateError) as caught:
+            producer.send("2 books")
+    assert (caught.value.by, caught.value.receivers) == ("ann", None)
+    assert isinstance(caught.value.since_ms, int)
+    with pytest.raises(errors.IllegalStateError) as caught:
+        session.commit()
+    assert (caught.value.by, caught.value.since_ms) == (None, None)
