@@ -1,5 +1,5 @@
 """Selectors that name what is an attribute of a message in Python: legal, for a property may be called so, and mostly a
-mistake that selects nothing.
+mistake, since no message has such a property.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def tell_of_attributes(destination: Destination, selector: Selector | None) -> N
 @lru_cache(_TOLD_MAX)
 def _tell(destination: Destination, name: str) -> None:
     log.warning(
-        "%s: a selector names %s, which is a property of that name and chooses no message without it; %s",
+        "%s: a selector names %s, which is a property that senders set, and no header; %s",
         destination,
         name,
         _INSTEAD[name],

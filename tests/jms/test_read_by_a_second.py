@@ -150,10 +150,10 @@ def test_a_selector_over_priority_chose_nothing_in_silence(session: Session, cap
         session.create_browser(queue, "body = 'a customer' OR priority > 3")
     session.create_browser(queue, "JMSPriority > 5")
     assert [each.getMessage() for each in caplog.records if "a selector names" in each.getMessage()] == [
-        "queue:of-selector-names: a selector names priority, which is a property of that name and chooses no message "
-        "without it; the header is JMSPriority",
-        "queue:of-selector-names: a selector names body, which is a property of that name and chooses no message "
-        "without it; the body no selector can see",
+        "queue:of-selector-names: a selector names priority, which is a property that senders set, and no header; the "
+        "header is JMSPriority",
+        "queue:of-selector-names: a selector names body, which is a property that senders set, and no header; the body "
+        "no selector can see",
     ]
 
 
