@@ -47,6 +47,7 @@ _TOLD_ELSEWHERE = frozenset(
         StartReason.TOPIC_RECREATED,
         StartReason.COMMITTED_OFFSET,
         StartReason.OPERATOR_RESET,
+        StartReason.OLDER_CHECKPOINT,
     }
 )
 """One line for all partitions, or nothing to tell; the numbers of each are for DEBUG."""
@@ -346,6 +347,23 @@ def _log_resets(scope: ChangelogScope, channels: Mapping[int, RecoveredChannel],
     if len(reset) > len(told):
         where = named([partition for partition in reset if partition not in told])
         log.info("%s: somebody reset offsets of group %s, which changes nothing (%s)", scope.topic, scope.group, where)
+    _log_older(scope, [each for each in channels.values() if each.reason is StartReason.OLDER_CHECKPOINT])
+
+
+def _log_older(scope: ChangelogScope, channels: Sequence[RecoveredChannel]) -> None:
+    """One line, however many partitions: a cluster that is restored loses offsets of all; the numbers of the first."""
+    told = [each for each in channels if not each.closed_because]
+    if told:
+        log.warning(
+            "%s: offsets of group %s are older than its changelog, and taken for a reset: what was delivered from them "
+            "on is delivered again (%s; %d %s). Ask who restored offsets, or whether the cluster lost data; to begin "
+            "elsewhere stop the group and reset its offsets with Kafka's tools",
+            scope.topic,
+            scope.group,
+            named([each.partition for each in told]),
+            told[0].partition,
+            told[0].cause,
+        )
 
 
 def _log_corrupt(scope: ChangelogScope, partition: int, found: _Found) -> None:

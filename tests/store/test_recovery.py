@@ -164,6 +164,17 @@ def test_an_offset_restored_with_its_metadata_means_deliver_again_and_is_told(
     assert world.pauses == [LATER_S] * LATER_READINGS_MAX
 
 
+def test_of_restored_offsets_each_partition_had_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    for partition in (0, 1):
+        world.checkpoint(60, partition=partition)
+        world.kafka.offsets[GROUP, TOPIC, partition] = CommittedOffset(10, "jbm.f.0:0")
+    world.recover(partitions=(0, 1))
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert line.startswith(f"orders: offsets of group {GROUP} are older than its changelog, and taken for a ")
+    assert "(partitions 0-1; 0 begins at 10: " in line
+
+
 @pytest.mark.parametrize("stale", [3, READINGS_MAX, READINGS_MAX + LATER_READINGS_MAX - 1])
 def test_a_broker_that_had_just_started_told_an_offset_of_a_moment_before_and_all_since_it_came_again(
     caplog: pytest.LogCaptureFixture, stale: int
