@@ -21,6 +21,12 @@ INTERVAL_MS = 30_000
 
 _COUNTED = ("GETPID", "METADATAUPDATE", "REQTMOUT")
 """What many clients say of one event, with nothing but names and numbers that differ."""
+_FENCED = ("fenced by a newer instance", "with an old epoch")
+
+
+def is_of_fence(text: str) -> bool:
+    """It is about a transactional id that another producer has taken: the same ten times a second while both go on."""
+    return any(each in text for each in _FENCED)
 
 
 class CountedLines:
@@ -34,7 +40,7 @@ class CountedLines:
     def is_told(self, text: str) -> bool:
         """The line is to be told; if not, it is one of those that are counted."""
         kind = text.partition(" ")[0]
-        if kind not in _COUNTED:
+        if kind not in _COUNTED and not is_of_fence(text):
             return True
         self.tell_due()
         with self._lock:

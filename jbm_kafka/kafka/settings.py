@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
 from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.core.wrong_values import shown
-from jbm_kafka.kafka.counted_lines import CountedLines, counted_at
+from jbm_kafka.kafka.counted_lines import CountedLines, counted_at, is_of_fence
 from jbm_kafka.kafka.given_numbers import number_fault
 from jbm_kafka.kafka.outage_lines import OutageLines, outage_at
 from jbm_kafka.kafka.security_settings import MECHANISMS, content_fault, security_fault
@@ -118,7 +118,8 @@ class ClientLog:
         if text.startswith(self._no_news):
             level = logging.DEBUG
         else:
-            level = min(level, logging.INFO if text.startswith(_COVERED) else logging.WARNING)
+            is_covered = text.startswith(_COVERED) or is_of_fence(text)
+            level = min(level, logging.INFO if is_covered else logging.WARNING)
         if level > logging.DEBUG and self._counted is not None and not self._counted.is_told(text):
             level = logging.DEBUG
         LOG.log(level, "%s", text)

@@ -13,7 +13,16 @@ from jbm_kafka.kafka.reports_heard import hear_all, hear_some
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.small_batches import SmallBatches
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
-from jbm_kafka.kafka.translated_errors import FENCED, NOT_ALLOWED, TOO_LARGE, UNREACHABLE, cause, one_line, trouble
+from jbm_kafka.kafka.translated_errors import (
+    FENCED,
+    NOT_ALLOWED,
+    OUTLIVED,
+    TOO_LARGE,
+    UNREACHABLE,
+    cause,
+    one_line,
+    trouble,
+)
 from jbm_kafka.ports import (
     CommittedOffset,
     GroupFenced,
@@ -286,7 +295,9 @@ class ConfluentTransactionalProducer:
         # Nor is it aborted at close: that would overtake what the coordinator has not answered yet. Whoever uses the
         # id next ends it, after everything that this producer was heard to say.
         self._in_transaction = False
-        return OutcomeUnknown(self._text(error, step))
+        unknown = OutcomeUnknown(self._text(error, step))
+        unknown.is_fenced = error.code() in OUTLIVED
+        return unknown
 
     def _trouble(self, error: KafkaError, step: str) -> KafkaClientError:
         if error.fatal() or error.code() in (KafkaError._FENCED, KafkaError._FATAL):

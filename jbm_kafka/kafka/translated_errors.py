@@ -23,6 +23,9 @@ FENCED = frozenset(
 )
 """The group no longer knows this member or generation."""
 
+OUTLIVED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+"""Another producer has taken the transactional id, or the coordinator has ended a transaction that took too long."""
+
 UNKNOWN_TOPIC = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,

@@ -102,7 +102,7 @@ class MemoryTransactionalProducer:
                 raise OutcomeUnknown(self._text("abort: records got no answer: for a new producer"))
             state = self._cluster.transactional(self._id)
             if state.epoch != self._epoch:
-                raise OutcomeUnknown(self._text("abort: This instance has been fenced by a newer instance"))
+                raise self._fenced("abort")
             if state.transaction is not None:
                 self._cluster.end(state, Outcome.ABORTED)
             self._in_transaction = False
@@ -114,6 +114,11 @@ class MemoryTransactionalProducer:
             if state is not None and state.epoch == self._epoch and state.transaction is not None:
                 self._cluster.end(state, Outcome.ABORTED)
             self._in_transaction = False
+
+    def _fenced(self, step: str) -> OutcomeUnknown:
+        fenced = OutcomeUnknown(self._text(f"{step}: This instance has been fenced by a newer instance"))
+        fenced.is_fenced = True
+        return fenced
 
     def _enter(self, step: str) -> None:
         self._process.check()
@@ -128,7 +133,7 @@ class MemoryTransactionalProducer:
         """The coordinator's state of a transaction that can go on."""
         state = self._cluster.transactional(self._id)
         if state.epoch != self._epoch:
-            raise OutcomeUnknown(self._text(f"{step}: This instance has been fenced by a newer instance"))
+            raise self._fenced(step)
         if not self._in_transaction:
             raise TransactionAborted(self._text(f"{step}: Operation not valid in the current state"))
         if self._failed:

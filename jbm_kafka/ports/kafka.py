@@ -168,8 +168,7 @@ class TransactionAborted(KafkaClientError):
     """The transaction cannot commit and must be aborted; the producer stays usable.
 
     `failed` holds the tokens (see `TransactionalProducer.produce`) whose records a report named as refused.
-    `leaderless`: records got no answer, and these partitions (topic, partition) have no leader now: nobody can write
-    there.
+    `leaderless`: records got no answer, for these partitions (topic, partition) have no leader now.
     """
 
     def __init__(
@@ -186,6 +185,9 @@ class TransactionAborted(KafkaClientError):
 
 class OutcomeUnknown(KafkaClientError):
     """Fatal or timed out: the transaction may or may not have committed. Close the producer, make a new one, look."""
+
+    is_fenced: bool = False
+    """Another producer has taken the transactional id, as far as that is known."""
 
 
 class GroupListener(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from jbm_kafka.ports import Clock
 from jbm_kafka.sidecar.checkpoint_parts import Participant
-from jbm_kafka.sidecar.partition_lines import FenceLines
+from jbm_kafka.sidecar.partition_lines import FenceLines, TwinLines
 
 FENCED_PAUSE_MS = 100
 """A fenced participant is left out for this long: its group tells it what it still owns meanwhile."""
@@ -20,6 +20,7 @@ class Backoff:
 
     def __init__(self, clock: Clock) -> None:
         self.lines = FenceLines()
+        self.twin = TwinLines()
         self._clock = clock
         self._until_ms: dict[Participant, int] = {}
         self._pause_ms: dict[Participant, int] = {}

@@ -199,10 +199,11 @@ class Checkpointer:
             return False
         except OutcomeUnknown as error:
             left.failure = str(error)
-            log.info("the outcome of checkpoint %s is not known (%s); finding out", checkpoint_id, error)
+            level = self._level_of_unknown(checkpoint_id, is_fenced=error.is_fenced)
+            log.log(level, "the outcome of checkpoint %s is not known (%s); finding out", checkpoint_id, error)
             counts = yield from self._writer.find_out(recorded, checkpoint_id)
             said = "counts" if counts else "does not count"
-            log.info("the outcome of checkpoint %s is known: it %s", checkpoint_id, said)
+            log.log(level, "the outcome of checkpoint %s is known: it %s", checkpoint_id, said)
             if not counts:
                 self._finish(frozen, durable=False)
                 left.was_cut_off = True
@@ -237,6 +238,13 @@ class Checkpointer:
     def _finish(self, frozen: Sequence[FrozenGroup], *, durable: bool) -> None:
         for part in frozen:
             part.participant.notify_end(part, durable=durable)
+
+    def _level_of_unknown(self, checkpoint_id: str, *, is_fenced: bool) -> int:
+        """Of the log lines; where another process takes the id again and again, that is told instead."""
+        now_ms = self._clock.monotonic_ms()
+        if is_fenced:
+            self._backoff.twin.fenced(checkpoint_id.partition(":")[0], now_ms)
+        return logging.DEBUG if is_fenced and self._backoff.twin.is_told(now_ms) else logging.INFO
 
     def _find_culprits(
         self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], error: TransactionAborted | RecordTooLarge

@@ -11,6 +11,10 @@ from jbm_kafka.core.partition_names import named
 log = logging.getLogger("jbm_kafka.partitions")
 
 INTERVAL_MS = 5_000
+TWIN_MS = 60_000
+"""Two fences within so long are by another process: each of both checkpoints more often."""
+TWIN_AGAIN_MS = 600_000
+"""It goes on until somebody ends one of both, and is told again after so long."""
 
 
 def log_assigned(queue: object, partitions: Sequence[int]) -> None:
@@ -80,6 +84,35 @@ class FenceLines:
             )
         if self._bursts.note(group, now_ms):
             log.info("group %s refused a checkpoint of this process, which is tried again: %s", group, error)
+
+
+class TwinLines:
+    """Another process that uses the same transactional id: each of both ends what the other began. The checkpoint
+    thread's."""
+
+    def __init__(self) -> None:
+        self._fenced_at_ms: int | None = None
+        self._told_at_ms: int | None = None
+
+    def fenced(self, transactional_id: str, now_ms: int) -> None:
+        """A checkpoint of this process was ended by a newer producer of its id, at this time of the monotonic clock.
+
+        Once is nothing: a coordinator does so to a transaction that outlasts its timeout.
+        """
+        before_ms, self._fenced_at_ms = self._fenced_at_ms, now_ms
+        if before_ms is None or now_ms - before_ms > TWIN_MS or self.is_told(now_ms):
+            return
+        self._told_at_ms = now_ms
+        log.warning(
+            "another process runs with a copy of this one's state folder, or with the same one on another host "
+            "(transactional id %s): each ends the checkpoints of the other, so both are slow, and what is acknowledged "
+            "is recorded late; end one of them, and give each process a state_dir of its own",
+            transactional_id,
+        )
+
+    def is_told(self, now_ms: int) -> bool:
+        """It was told lately: what follows from it again and again is no news."""
+        return self._told_at_ms is not None and now_ms - self._told_at_ms < TWIN_AGAIN_MS
 
 
 def _word(count: int) -> str:

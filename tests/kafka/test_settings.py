@@ -294,8 +294,19 @@ def test_a_producer_fenced_by_another_that_changes_the_registry_too_is_no_news(
     caplog.set_level(logging.DEBUG, logger="jbm_kafka.kafka")
     ClientLog(is_contended=True).log(logging.CRITICAL, line)
     ClientLog().log(logging.CRITICAL, line)
-    other = logging.INFO if line.startswith("TXNERR") else logging.WARNING
-    assert [record.levelno for record in caplog.records] == [logging.DEBUG, other]
+    # Where it is news a line of ours tells it, and what to do (TwinLines).
+    assert [record.levelno for record in caplog.records] == [logging.DEBUG, logging.INFO]
+
+
+def test_two_workers_with_one_transactional_id_filled_the_log_with_fatal_errors(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="jbm_kafka.kafka")
+    log = ClientLog(CountedLines(lambda: 0))
+    fatal = "FATAL [c#producer-%d] [thrd:main]: Fatal error: Local: This instance has been fenced by a newer instance"
+    for number in range(50):
+        log.log(logging.CRITICAL, fatal, number)
+    assert caplog.messages == [fatal % 0]
 
 
 def test_a_restart_of_a_broker_was_two_hundred_lines_of_librdkafkas(caplog: pytest.LogCaptureFixture) -> None:

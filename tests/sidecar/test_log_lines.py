@@ -20,7 +20,7 @@ from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.connection_lines import EndLines
 from jbm_kafka.sidecar.message_lines import EACH_MAX, MessageLines
 from jbm_kafka.sidecar.missing_topics import MissingTopics
-from jbm_kafka.sidecar.partition_lines import FenceLines, log_revoked
+from jbm_kafka.sidecar.partition_lines import FenceLines, TwinLines, log_revoked
 from jbm_kafka.sidecar.topic_watch import PATIENCE_S, PROBE_S, TopicWatch
 from jbm_kafka.sidecar.topics import Topics
 from tests.house.sources import ROOT
@@ -369,6 +369,23 @@ def test_a_checkpoint_refused_in_a_rebalance_is_no_warning_and_many_in_a_row_are
     [(first, _), (second, text)] = lines(caplog, PARTITIONS)
     assert (first, second) == ("INFO", "WARNING")
     assert text.startswith("group jbm.queue.orders refused 49 more checkpoints of this process within 5.0 s")
+
+
+def test_two_workers_with_copies_of_one_state_folder_were_told_by_the_client_library_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each ended the other's checkpoints, ten lines a second of `fenced by a newer instance`, and nothing said why."""
+    twin = TwinLines()
+    twin.fenced("jbm.5d.0", 0)
+    twin.fenced("jbm.5d.0", 61_000)
+    assert caplog.messages == [], "a coordinator does it once, to a transaction that outlasts its timeout"
+    for at_ms in range(61_200, 700_000, 200):
+        twin.fenced("jbm.5d.0", at_ms)
+    [(first, text), again] = lines(caplog, PARTITIONS)
+    assert (first, again) == ("WARNING", ("WARNING", text))
+    assert text.startswith("another process runs with a copy of this one's state folder, or with the same one on ")
+    assert "(transactional id jbm.5d.0)" in text
+    assert twin.is_told(700_000)
 
 
 def test_a_topic_that_is_gone_while_somebody_receives_from_it_is_told_once_and_once_that_it_is_back(
