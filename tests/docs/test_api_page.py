@@ -114,3 +114,16 @@ def test_the_page_tells_what_else_an_error_is() -> None:
         for name in re.findall(r"`errors\.(\w+)`", row[0]):
             bases = {base.__name__ for base in getattr(errors, name).__bases__} - {"JMSError", "Exception"}
             assert set(names_in(row[2])) == bases, name
+
+
+def test_a_table_of_the_administration_names_an_argument_as_the_call_does() -> None:
+    """`admin.counts(queue)` stood there, and `counts(queue=…)` was refused."""
+    told = re.findall(r"`admin\.(\w+)\(([^)]*)\)", "\n".join(" | ".join(row) for row in rows(OF_ADMIN)))
+    wrong = [
+        (call, argument)
+        for call, arguments in told
+        for argument in re.findall(r"\w+", re.sub(r"=[^,]*", "", arguments))
+        if argument not in inspect.signature(getattr(admin.Admin, call)).parameters
+    ]
+    assert told
+    assert wrong == []
