@@ -167,8 +167,8 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, is_topic
     if found.receivers:
         processes = "1 process receives" if found.receivers == 1 else f"{found.receivers} processes receive"
         raise IllegalStateError(
-            f"{shown}: {processes} from it (consumer group {found.group}); stop them first, or delete it with "
-            f"force=True",
+            f"{shown}: {processes} from it (consumer group {found.group}); stop them first (one that was killed counts "
+            f"for its session timeout still, 10 s unless it sets another), or delete it with force=True",
             destination=queue.name,
             receivers=found.receivers,
         )

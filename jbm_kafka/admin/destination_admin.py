@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 
 from jbm_kafka.admin.asked import queue_of
 from jbm_kafka.admin.deletion import (
+    Belongings,
     DeletionReport,
     belongings,
     check_deletable,
@@ -28,6 +30,9 @@ from jbm_kafka.jms.arguments import as_topic, checked_flag
 from jbm_kafka.sidecar.topics import Topics
 
 PARTITIONS_MAX = 10_000
+LEAVES_S = 2.0
+"""Who has closed just now may be a member of its group still: so long is waited before that is taken for a receiver."""
+LOOKS_S = 0.2
 
 
 @explained
@@ -101,7 +106,7 @@ class DestinationAdmin(LookingAdmin):
         checked_flag("force", force)
         checked_flag("dry_run", dry_run)
         with self._asking(f"delete {asked}"):
-            found = belongings(queue, self._namespace, admin=self._admin, registry=self._registry)
+            found = self._belongings(queue, waits=not force)
             if isinstance(asked, Topic) and found.topic is not None and found.destination == queue:
                 raise InvalidDestinationError(
                     f"{asked}: {queue.name!r} is a queue, not a topic", destination=queue.name
@@ -122,6 +127,16 @@ class DestinationAdmin(LookingAdmin):
             if not dry_run:
                 delete(queue, found, admin=self._admin, registry=self._registry)
             return deletion_report(found, held, self._registry.log.topic, is_dry_run=dry_run)
+
+    def _belongings(self, queue: Queue, *, waits: bool) -> Belongings:
+        """All that there is of it; `waits`: receivers count that are there a moment later, too."""
+        found = belongings(queue, self._namespace, admin=self._admin, registry=self._registry)
+        group, deadline_s = found.group, time.monotonic() + LEAVES_S
+        while waits and group is not None and found.receivers and time.monotonic() < deadline_s:
+            time.sleep(LOOKS_S)
+            if not self._admin.group_members(group):
+                return belongings(queue, self._namespace, admin=self._admin, registry=self._registry)
+        return found
 
     def subscriptions(self, topic: Topic | str | None = None) -> list[SubscriptionCounts]:
         """The subscriptions of a topic, or all, with what each has not received.

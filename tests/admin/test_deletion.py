@@ -138,13 +138,28 @@ def test_a_queue_in_use_stays_unless_it_is_forced(
             for dry_run in (True, False):
                 with pytest.raises(
                     IllegalStateError,
-                    match=r"1 process receives from it .*; stop them first, or delete it with force=True",
+                    match=r"1 process receives from it .*; stop them first \(one that was killed counts for its "
+                    r"session timeout still, 10 s unless it sets another\), or delete it with force=True",
                 ):
                     admin.delete_destination(queue, dry_run=dry_run)
             assert admin.exists(queue)
             report = admin.delete_destination(queue, force=True)
             assert (report.receivers, report.groups) == (1, [])
             assert not admin.exists(queue)
+
+
+def test_a_deletion_right_after_closing_was_refused_because_a_process_receives(
+    admin: Admin, kafka_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group is told of who leaves, and a moment later its members are one less."""
+    admin.create_queue(kafka_name, partitions=1)
+    members = [1, 1, 0]
+    group = Queue(kafka_name).group_id(admin._namespace)
+    monkeypatch.setattr(admin._admin, "groups", lambda: {group} if members else set())
+    monkeypatch.setattr(admin._admin, "group_members", lambda _: members.pop(0))
+    monkeypatch.setattr(admin._admin, "delete_groups", lambda _: None)
+    report = admin.delete_destination(kafka_name)
+    assert (report.receivers, members) == (0, [])
 
 
 def test_a_queue_of_another_namespace_stays_unless_it_is_forced(

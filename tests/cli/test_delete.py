@@ -75,7 +75,7 @@ def test_a_queue_somebody_receives_from_is_deleted_by_force_only(kafka: Run, que
         said = kafka("delete", queue, "--yes")
         assert said.code == 1
         assert said.err.startswith(f"jbm-kafka: queue:{queue}: 1 process receives from it (consumer group jbm.queue.")
-        assert said.err.endswith("; stop them first, or delete it with --force\n")
+        assert said.err.endswith("10 s unless it sets another), or delete it with --force\n")
         assert said.err.count("\n") == 1
         assert kafka("delete", queue, "--dry-run").code == 1
         said = kafka("delete", queue, "--yes", "--force")
