@@ -46,9 +46,10 @@ def _record(topic: Topic, registry: RegistryLog, name: str | None, client_id: st
     told = f"there is no subscription {name!r}{f' with client id {client_id!r}' if client_id else ''}"
     if name is None:
         told = f"it is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}"
-    has = f"it has {known} (client id before the /)" if known else "it has none now"
+    lists = f"; jbm-kafka subscriptions list {topic.name} shows them"
+    has = f"it has {known} (client id before the /){lists}" if known else "it has none now"
     raise InvalidDestinationError(
-        f"{topic}: {told}; {has}; jbm-kafka subscriptions list {topic.name} shows them",
+        f"{topic}: {told}; {has}",
         destination=topic.name,
         subscription=name,
     )

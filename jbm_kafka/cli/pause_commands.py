@@ -45,7 +45,8 @@ WHAT = click.option("--only", "what", metavar="sending|receiving", callback=_as_
 def pause(destination: Named, what: What, by: str | None, cluster: Cluster, as_json: bool) -> None:
     """Stop sending to and receiving from a queue or topic, in all processes, until `jbm-kafka resume`.
 
-    Sends fail with an error that says so. Receivers get nothing more; what they have in hand they go on with.
+    A topic stops with all of its subscriptions. Sends fail with an error that says so. Receivers get nothing more; what
+    they have in hand they go on with.
     """
     name = name_of(destination)
     with admin_of(cluster) as admin:
