@@ -13,12 +13,15 @@ PYTEST := $(BIN)/python -m pytest
 SEEN_PURE := tests/sidecar tests/simulation
 OF_CORE := tests/core tests/model tests/local
 PURE   := JBM_PURE=1 $(PYTEST) -n auto --dist worksteal
+# What needs a broker.
+BESIDE := $(PYTEST) -n $(JOBS) --dist loadscope --no-loadscope-reorder $(patsubst %,--ignore %,$(SEEN_PURE) $(OF_CORE))
+SECOND_TRY := $(BIN)/python -m tests.house.second_try
 # Where the environment forbids to keep bytecode, each of the tests' many processes would compile all modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars demo test test-pure test-slow chaos check cover way turn bench bench-instructions dist lock clean
+.PHONY: help setup spark-jars demo test test-pure test-thorough test-slow chaos check cover way turn bench bench-instructions dist lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -48,11 +51,14 @@ $(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
 demo: setup       ## the bookstore, end to end, on a local Kafka
 	$(BIN)/jbm-kafka demo
 
-test: check test-pure  ## every test but the slow ones (JBM_TEST_BROKER=testcontainers|local|host:port, JOBS=4)
-	$(PYTEST) -n $(JOBS) --dist loadscope --no-loadscope-reorder $(patsubst %,--ignore %,$(SEEN_PURE) $(OF_CORE)) || $(BIN)/python -m tests.house.second_try $$?
+test: check test-pure  ## checks, then the tests of each kind that take 20 minutes (JBM_TEST_BROKER=testcontainers|local|host:port, JOBS=4)
+	$(BESIDE) -m "not slow and not thorough" || $(SECOND_TRY) $$?
+
+test-thorough: setup  ## the others, but for the slow ones: on Kafka what `make test` plays in memory, more kills, all of Spark
+	$(BESIDE) -m "thorough and not slow" || $(SECOND_TRY) $$?
 
 test-pure: cover  ## the tests that need no broker, with the compiled modules left aside
-	$(PURE) $(SEEN_PURE) || JBM_PURE=1 $(BIN)/python -m tests.house.second_try $$?
+	$(PURE) $(SEEN_PURE) || JBM_PURE=1 $(SECOND_TRY) $$?
 
 test-slow: setup  ## the long targets: many kills, many seeds; and compiled what `make test` plays as source
 	$(BIN)/python -m pytest -m slow --timeout 1800

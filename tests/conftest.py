@@ -20,6 +20,7 @@ from tests.support.compiled_files import stale_modules
 from tests.support.kept_together import KeptTogether
 from tests.support.secured import SecuredBroker, secured_broker
 from tests.support.topics import create_topic, delete_topics_beginning_with
+from tests.support.twins import is_thorough
 
 
 def pytest_configure() -> None:
@@ -41,8 +42,12 @@ _LONGEST_FIRST = {folder: n for n, folder in enumerate(("spark", "chaos", "docs"
 """So that at the end no process is left alone with much, and what waits runs beside what computes."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before those that `-m` leaves out are taken away
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first."""
+    """The longest first; what has a twin in memory is marked."""
+    for item in items:
+        if is_thorough(item):
+            item.add_marker(pytest.mark.thorough)
     items.sort(key=lambda item: _LONGEST_FIRST.get(item.path.parent.name, len(_LONGEST_FIRST)))
 
 

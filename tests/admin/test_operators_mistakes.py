@@ -103,7 +103,8 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      errors.InvalidTypeError, "timeout_s is '1': it is a number of seconds, 0 or more"),
     ("settings as a dict",
      lambda admin: admin.set_address_settings("orders", {"partitions": 3}),  # type: ignore[arg-type]
-     errors.InvalidTypeError, "settings is {'partitions': 3}: it is an AddressSettings(…); AddressSettings.from_mapping("
+     errors.InvalidTypeError,
+      "settings is {'partitions': 3}: it is an AddressSettings(…); AddressSettings.from_mapping("
      "a_dict) makes one"),
     ("no settings", lambda admin: admin.set_address_settings("orders", AddressSettings()), errors.InvalidSettingError,
      "settings is AddressSettings(), which says nothing: give one, as in AddressSettings(max_delivery_attempts=3); "

@@ -53,6 +53,7 @@ def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, na
     assert told
 
 
+@pytest.mark.thorough
 def test_messages_that_came_back_wait_while_others_are_received(bootstrap: str) -> None:
     plan = replace(TINY, warm_ups=0, waiting_kinds=("returned",), waiting_returned=300)
     result = SHAPES["waiting"](Cluster(bootstrap), plan, lambda _: None)

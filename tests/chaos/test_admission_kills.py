@@ -13,6 +13,8 @@ from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
 from tests.admin.test_unit_paths import UNITS, Senders
 
+pytestmark = pytest.mark.thorough
+
 SENDERS = 4
 WAIT_S = 6
 """Enough where no process is cut off or frozen: each reads the registry every second."""

@@ -80,6 +80,7 @@ def test_commits_go_on_after_a_dozen_broker_kills(
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_a_broker_killed_right_after_a_hand_over_left_its_worker_standing_still_for_good(
     dedicated_broker: Callable[[], LocalBroker], kafka_name: str
 ) -> None:

@@ -13,6 +13,8 @@ from jbm_kafka.errors import JMSError, SendTimeoutError, TransactionInDoubtError
 from tests.support.chaos_topics import all_ends
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.thorough
+
 ORDERS = Queue("orders")
 CLOSED_S = 20.0
 """Some 5 s, or with what a busy machine takes more; it was half a minute."""

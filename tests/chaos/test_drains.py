@@ -98,6 +98,7 @@ def scale_out(bootstrap: str, queue: str, puppet: MakePuppet, *, work_s: float, 
     assert_untroubled(busy, joining)
 
 
+@pytest.mark.thorough
 def test_a_receive_that_must_join_beside_a_long_handler_does_not_wait_for_its_end(
     bootstrap: str, make_queue: MakeQueue, puppet: MakePuppet
 ) -> None:
@@ -119,6 +120,7 @@ def test_a_receive_that_must_join_beside_a_long_handler_does_not_wait_for_its_en
     assert_untroubled(busy, idle)
 
 
+@pytest.mark.thorough
 def test_a_receive_that_must_join_during_a_drain_does_not_wait_for_its_end(
     bootstrap: str, make_queue: MakeQueue, puppet: MakePuppet
 ) -> None:
@@ -140,6 +142,7 @@ def test_a_receive_that_must_join_during_a_drain_does_not_wait_for_its_end(
     assert_untroubled(busy, second, idle)
 
 
+@pytest.mark.thorough
 def test_a_third_member_that_joins_during_a_drain_takes_nothing_either(
     bootstrap: str, make_queue: MakeQueue, puppet: MakePuppet
 ) -> None:

@@ -18,6 +18,8 @@ from jbm_kafka.core.murmur2 import partition_for
 from tests.support.chaos_topics import end_offsets, read_committed
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.thorough
+
 MESSAGES, UNITS, PARTITIONS, PORTION = 2_000, 20, 4, 25
 PATIENCE_S = 120.0
 MakeQueue = Callable[..., str]

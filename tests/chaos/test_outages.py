@@ -111,6 +111,7 @@ def play(broker: LocalBroker, folder: Path, calls: str, kind: str, seconds: floa
 @pytest.mark.timeout(300)
 # A broker that has just come up under thirty calls answers late where two processors do everything else too, and a
 # call's second try may then fail as its first.
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("calls", "kind"),
     [

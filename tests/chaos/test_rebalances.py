@@ -9,6 +9,8 @@ from tests.support.chaos_checks import what_is_wrong
 from tests.support.chaos_crew import Crew
 from tests.support.chaos_run import Run
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize(
     ("seed", "mode", "batch"), [(1, "INDIVIDUAL", 1), pytest.param(2, "CLIENT", 5, marks=pytest.mark.slow)]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import pytest
 from confluent_kafka import Producer
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
@@ -18,6 +19,8 @@ from jbm_kafka.codec.dead_letter import dead_letter_headers
 from jbm_kafka.core.murmur2 import partition_for
 from tests.support.chaos_topics import end_offsets, read_committed
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.thorough
 
 LETTERS, UNITS, PARTITIONS = 3_000, 40, 4
 MakeQueue = Callable[..., str]

@@ -12,6 +12,8 @@ from tests.support.chaos_checks import what_is_wrong
 from tests.support.chaos_crew import Crew
 from tests.support.chaos_run import Run
 
+pytestmark = pytest.mark.thorough
+
 TYPES = ("order", "bill")
 """Of JMSType, in turn within each unit."""
 

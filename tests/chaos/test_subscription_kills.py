@@ -83,6 +83,7 @@ def kill_and_judge(bootstrap: str, topic: str, folder: Path, *, seed: int, each:
         run.assert_right(what_is_wrong(run.evidence(crew.kills)))
 
 
+@pytest.mark.thorough
 def test_kills_lose_nothing_and_break_no_order_in_any_subscription(
     bootstrap: str, queue_name: str, tmp_path: Path
 ) -> None:

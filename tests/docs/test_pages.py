@@ -41,6 +41,9 @@ PAGES = [
 ]
 """Run here. A page that shows Python stands in one of the two lists."""
 
+LONG = {"docs/administration.md", "docs/operating.md", "docs/spark.md"}
+"""Of them those that take minutes: in `make test-thorough`."""
+
 ELSEWHERE = {
     "docs/security.md": "tests/security/test_page.py",
 }
@@ -62,7 +65,9 @@ def empty_broker(pages_broker: LocalBroker) -> Iterator[str]:
 
 
 @pytest.mark.timeout(1500)  # Spark starts four times on its page
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.thorough) if name in LONG else name for name in PAGES]
+)
 def test_the_python_of_the_page_runs(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     page = read_page((ROOT / name).read_text())
     assert page.steps, f"{name} shows nothing that can be run"

@@ -84,6 +84,7 @@ print("answered", admin.group_members("workers"), flush=True)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(150)
 def test_a_broker_that_came_back_ended_the_process_that_asked_it_for_groups(
     dedicated_broker: Callable[[], LocalBroker],

@@ -14,6 +14,8 @@ from tests.security.test_page import broker, page_rules
 from tests.support.secured import Rule, SecuredBroker
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.thorough
+
 __all__ = ["broker"]
 
 NAMESPACE = "shop"

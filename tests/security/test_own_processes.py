@@ -20,6 +20,8 @@ from jbm_kafka.cli.cluster_settings import Cluster
 from tests.support.secured import ALICE, PASSWORD, SecuredBroker
 from tests.support.topics import delete_topics_beginning_with
 
+pytestmark = pytest.mark.thorough
+
 NAMESPACE = "acme"
 TINY = Plan(
     repeats=1, warm_ups=0, partitions=2, units=10, backlog_messages=1_000, latency_rates=(1_000,), latency_s=0.2,

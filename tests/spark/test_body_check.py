@@ -11,6 +11,8 @@ from jbm_spark.outgoing import outgoing_columns
 from tests.spark.conftest import Topics
 from tests.spark.records import Record, headers
 
+pytestmark = pytest.mark.thorough
+
 MAP = encode_map({"qty": TypedValue("int", 5)})
 
 

@@ -16,6 +16,8 @@ from jbm_spark.messages import message_stream, write_stream
 from tests.spark.conftest import Topics
 from tests.spark.records import Record
 
+pytestmark = pytest.mark.thorough
+
 HOLDER = """
 import sys
 from pathlib import Path

@@ -15,6 +15,8 @@ from jbm_spark.messages import messages
 from tests.spark.conftest import Topics
 from tests.spark.records import Record
 
+pytestmark = pytest.mark.thorough
+
 REASON = "max-delivery-attempts"
 
 

@@ -16,6 +16,8 @@ from jbm_spark.messages import write_messages
 from tests.spark.conftest import Topics
 from tests.spark.records import headers
 
+pytestmark = pytest.mark.thorough
+
 JSON = """
 {"body_text": "one", "unit_of_order": "u", "properties": {"qty": 5, "paid": true}, "priority": 9}
 {"body_text": "two", "unit_of_order": "u", "properties": {"qty": 6}}

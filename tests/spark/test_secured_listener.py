@@ -17,6 +17,8 @@ from jbm_spark.messages import messages, write_messages
 from jbm_spark.topic_check import check_topics
 from tests.support.secured import ALICE, PASSWORD, PLAIN_PASSWORD, PLAIN_USER, Rule, SecuredBroker
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize(
     "who", ["SCRAM-SHA-512", *(pytest.param(who, marks=pytest.mark.slow) for who in ("PLAIN", "certificate"))]

@@ -23,6 +23,8 @@ from tests.spark.copying_query import BATCH
 from tests.spark.records import Record, headers
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.thorough
+
 UNITS = 12
 PATIENCE_S = 300.0
 
