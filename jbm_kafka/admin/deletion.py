@@ -142,7 +142,7 @@ def without_shared(found: Belongings) -> Belongings:
     if found.topic is None or not found.others:
         return found
     whose = " and ".join(f"namespace {each!r}" if each else "no namespace" for each in found.others)
-    kept = f"topic {found.topic.name}: {found.destination} of {whose} uses it, too"
+    kept = f"topic {found.topic.name}: {found.destination} of {whose} uses it, too; it goes for all of them if forced"
     return replace(found, topic=None, is_topic_kept=True, kept=[*found.kept, kept])
 
 

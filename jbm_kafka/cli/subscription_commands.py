@@ -11,7 +11,9 @@ from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import can_ask, emit, json_list_option, json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
 from jbm_kafka.cli.lazy import HintingGroup
+from jbm_kafka.cli.pause_commands import pause_text
 from jbm_kafka.cli.render import at_most, json_line, printable, table, when
+from jbm_kafka.codec.pause_record import NOTHING
 from jbm_kafka.core.jms_errors import JMSError
 
 NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
@@ -30,6 +32,7 @@ def list_subscriptions(topic: Named | None, cluster: Cluster, as_json: bool) -> 
     """List the subscriptions of a topic, or all, with what each has not received."""
     with admin_of(cluster) as admin:
         found = admin.subscriptions(None if topic is None else name_of(topic))
+        pauses = {} if as_json else {each: admin.paused(each) for each in dict.fromkeys(sub.topic for sub in found)}
     if as_json:
         click.echo(json_line([_values(each) for each in found]))
         return
@@ -42,6 +45,9 @@ def list_subscriptions(topic: Named | None, cluster: Cluster, as_json: bool) -> 
         for each in found
     ]  # fmt: skip
     table(("topic", "kind", "name", "client id", "held", "receivers", "made (UTC)"), rows)
+    for paused, pause in pauses.items():
+        if pause != NOTHING:
+            click.echo(f"{paused.name}: {pause_text(pause)}")
 
 
 @subscriptions.command(short_help="End a durable subscription.")

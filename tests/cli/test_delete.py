@@ -107,6 +107,6 @@ def test_a_queue_is_deleted_in_its_namespace(kafka: Run, queue: str) -> None:
     assert said.code == 1
     assert said.err == (
         f"jbm-kafka: queue:{queue}: there is no such queue in namespace 'other', and nothing is left of one; "
-        f"kept: topic {queue}: queue:{queue} of no namespace uses it, too\n"
+        f"kept: topic {queue}: queue:{queue} of no namespace uses it, too; it goes for all of them if forced\n"
     )
     assert kafka("delete", queue, "--yes").code == 0

@@ -20,6 +20,8 @@ MISTAKES: list[tuple[list[str], str]] = [
      "there is no command 'nosuch'; see jbm-kafka --help"),
     (["purge", "q"],
      "there is no command 'purge'; that is: jbm-kafka remove NAME --all"),
+    (["retry"],
+     "there is no command 'retry'; that is: jbm-kafka dead-letters retry"),
     (["help"],
      "there is no command 'help'; that is: jbm-kafka --help"),
     (["sned", "q"],

@@ -22,6 +22,9 @@ def test_a_topic_is_made_and_its_subscriptions_are_listed_and_ended(
         with ConnectionFactory(bootstrap).create_context() as jms:
             jms.create_shared_durable_consumer(Topic(topic), kafka_name).close()
             jms.create_producer().send(Topic(topic), "x")
+        assert kafka("pause", topic, "--by", "ann", "--only", "receiving").code == 0
+        assert f"\n{topic}: receiving paused by ann" in kafka("subscriptions", "list", topic).out
+        kafka("resume", topic)
         [listed] = json.loads(kafka("subscriptions", "list", topic, "--json").out)
         assert (listed["name"], listed["kind"], listed["held_at_most"]) == (kafka_name, "shared-durable", 1)
         said = kafka("browse", topic, "--subscription", kafka_name, "--json")

@@ -50,12 +50,13 @@ def test_a_checkpoint_that_fails_by_a_bug_is_not_tried_again_at_once(caplog: pyt
 class Sessions:
     """Transfers of one record each, and the checkpoint thread, step by step; each of its steps takes a millisecond."""
 
-    def __init__(self) -> None:
-        self.clock = ManualClock()
+    def __init__(self, beside: Sessions | None = None) -> None:
+        self.clock: ManualClock = ManualClock() if beside is None else beside.clock
         self._by_hand = ByHand()
-        cluster = MemoryCluster(self.clock, waits=False)
-        cluster.create_topic("t", 1, {})
-        self.checkpointer = checkpointer_of(cluster, self._by_hand)
+        self.cluster: MemoryCluster = MemoryCluster(self.clock, waits=False) if beside is None else beside.cluster
+        if beside is None:
+            self.cluster.create_topic("t", 1, {})
+        self.checkpointer = checkpointer_of(self.cluster, self._by_hand)
         self.checkpointer.start()
         self.run()
 
@@ -133,3 +134,21 @@ def test_a_send_that_expires_while_kafka_is_away_is_not_written_by_the_next_try(
     with pytest.raises(TransactionRolledBackError, match=f"expired at {expires_at_ms} .*before it was committed"):
         expiring.done.wait(0.0, about="commit")
     assert [each.value() for each in cluster.log("t", 0).read(0, 10, committed_only=True)[0]] == [b"sent"]
+
+
+def test_two_processes_with_one_transactional_id_are_told_by_a_warning_that_says_what_to_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each took it from the other ten times a second, and nothing but the client's own errors told so."""
+    one = Sessions()
+    two = Sessions(beside=one)
+    caplog.set_level(logging.INFO)
+    for each in (one, two, one, two):
+        [transfer] = each.submit(1)
+        each.run()
+        assert transfer.done.is_done
+    told = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert [record.getMessage().partition(":")[0] for record in told] == [
+        "another process runs with a copy of this one's state folder, or with the same one on another host "
+        "(transactional id jbm.one.0)"
+    ] * 2, "each says it once"
