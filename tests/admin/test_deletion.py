@@ -200,7 +200,8 @@ def test_what_a_worker_left_in_a_wrong_namespace_goes_and_the_topic_stays(
     assert report.topics == [queue.changelog_topic(wrong)]
     assert report.groups == [queue.group_id(wrong)]
     assert (report.registry, report.held) == (f"{wrong}.jbm.registry", 0)
-    assert report.kept == [f"topic {kafka_name}: {queue} of namespace {namespace!r} uses it, too; it goes for all of them if forced"]
+    shared = f"topic {kafka_name}: {queue} of namespace {namespace!r} uses it, too; it goes for all of them if forced"
+    assert report.kept == [shared]
     assert queue.group_id(wrong) not in cluster.groups()
     assert (admin.counts(queue).held, admin.counts(queue).retried) == (held, 1), "nothing of ours was touched"
     assert admin.admit_partitions(queue, partitions=2, wait_s=0) == (1, 2)
