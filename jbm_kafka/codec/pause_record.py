@@ -33,6 +33,10 @@ class Pause:
     consumption: Halt | None = None
     """Nothing of it is handed over."""
 
+    def __bool__(self) -> bool:
+        """Something of it is paused."""
+        return self != NOTHING
+
 
 NOTHING = Pause()
 

@@ -74,8 +74,15 @@ class ListenerCalls:
                 log.exception("the exception listener %s on: %s", ended_by(raised), error)
 
 
-def ended_by(error: BaseException) -> str:
-    """How a call of the application's ended, for a line of the log; an exit is not carried out on a thread of ours."""
+def ended_by(error: BaseException, *, again: bool = False) -> str:
+    """How a call of the application's ended, for a line of the log; an exit is not carried out on a thread of ours.
+
+    `again`: the last one ended so as well, and was told with its traceback.
+    """
+    if isinstance(error, SystemExit) and again:
+        return "called sys.exit() again"
+    if again:
+        return f"raised {type(error).__name__} again"
     if isinstance(error, SystemExit):
         return "called sys.exit(), which ends nothing here: set an event that the main thread waits for"
     return "raised"

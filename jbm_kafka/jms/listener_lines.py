@@ -44,11 +44,10 @@ class ListenerLines:
         is_first = kind not in self._traced
         self._traced.add(kind)
         log.warning(
-            "message %s of %s: its listener %s%s; %s",
+            "message %s of %s: its listener %s; %s",
             message_id,
             destination,
-            ended_by(error),
-            "" if is_first else f" {type(error).__name__} again",
+            ended_by(error, again=not is_first),
             what_follows,
             exc_info=error if is_first else None,
         )

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 IDLE_S = 0.1
 STOP_TIMEOUT_S = 30.0
+UNSTARTED_S = 3.0
+"""So long after the first listener is set its connection is started, where nobody forgot it."""
 TOLD_S = 3.0
 """How long closing waits for a listener before the log says so."""
 
@@ -41,6 +43,8 @@ class Listening:
         self._message: Message | None = None
         """What a listener is in; not kept behind its return, for it may be large."""
         self._lines = ListenerLines()
+        self._begun_s = time.monotonic()
+        self._has_logged_unstarted = False
 
     # -- told by the session and its consumers -----------------------------------------------------------------------
 
@@ -140,6 +144,7 @@ class Listening:
         while not self._is_stopping and not session.is_closed:
             try:
                 self._lines.tell_due(_now_ms())
+                self._log_unstarted()
                 taken = self.next_message()
                 if taken is not None:
                     self.deliver(*taken)
@@ -150,6 +155,19 @@ class Listening:
                     log.exception("session %s: the thread of its listeners failed, and goes on", session.session_id)
                 session.connection.notify_exception(error)
                 self._rest()
+
+    def _log_unstarted(self) -> None:
+        """Once: listeners are set before start(), and most who never come to call it have forgotten to."""
+        connection = self._session.connection
+        if self._has_logged_unstarted or connection.was_started or time.monotonic() - self._begun_s < UNSTARTED_S:
+            return
+        self._has_logged_unstarted = True
+        places = sorted({str(inbox.destination) for inbox in self._inboxes})
+        log.warning(
+            "%s: a listener waits on a connection that is not started, so nothing comes: call its start(), or enter it "
+            "with `with`",
+            ", ".join(places),
+        )
 
     def _rest(self) -> None:
         self._session.filled.sleep_unless(lambda: False, IDLE_S)

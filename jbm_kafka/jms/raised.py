@@ -7,8 +7,11 @@ from jbm_kafka.core.redelivery import UNLIMITED_ATTEMPTS, is_exhausted
 from jbm_kafka.jms.modes import AcknowledgeMode
 
 _STAYS = {
-    AcknowledgeMode.CLIENT: "it stays unacknowledged: session.recover() has it come again",
-    AcknowledgeMode.TRANSACTED: "it stays in the transaction: session.rollback() has it come again",
+    AcknowledgeMode.CLIENT: "it stays unacknowledged: session.recover(), called in the listener, has it come again",
+    AcknowledgeMode.TRANSACTED: (
+        "it stays in the transaction, which the next message joins: session.rollback(), called in the listener, has it "
+        "come again"
+    ),
     AcknowledgeMode.PRE: "it had been acknowledged before, and does not come again",
     AcknowledgeMode.NO: "it had been acknowledged before, and does not come again",
 }

@@ -107,9 +107,11 @@ def test_what_is_deleted_is_paused_no_more_and_what_cannot_be_is_refused(admin: 
         admin.pause(kafka_name, "sends")  # type: ignore[arg-type]
     admin.pause(kafka_name, wait_s=0)
     assert admin.paused(kafka_name).production
+    assert admin.paused(kafka_name), "an object without a truth of its own is always true"
     admin.delete_destination(kafka_name)
     admin.create_queue(kafka_name, partitions=1)
     assert admin.paused(kafka_name).production is None
+    assert not admin.paused(kafka_name)
 
 
 def test_dead_letters_arrive_where_production_is_paused(admin: Admin, url: str, kafka_name: str) -> None:

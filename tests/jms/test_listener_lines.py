@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from jbm_kafka import Queue
+from jbm_kafka.jms import listening
 from jbm_kafka.jms.listener_lines import EACH_MAX, INTERVAL_MS, ListenerLines
+from jbm_kafka.testing.memory_world import MemoryWorld
+from tests.support.waiting import wait_until
 
 
 def raise_for(
@@ -62,3 +66,31 @@ def test_what_was_counted_at_the_end_is_told(caplog: pytest.LogCaptureFixture) -
     lines.end(1_000)
     assert "called sys.exit()" in caplog.text
     assert caplog.records[-1].getMessage() == "queue:orders: its listener raised SystemExit 2 more times within 1.0 s"
+
+
+def test_a_second_exit_in_a_listener_had_a_garbled_line(caplog: pytest.LogCaptureFixture) -> None:
+    """`set an event that the main thread waits for SystemExit again`."""
+    raise_for(ListenerLines(), 2, SystemExit(1))
+    first, second = [record.getMessage() for record in caplog.records]
+    assert first.endswith("its listener called sys.exit(), which ends nothing here: set an event that the main thread "
+                          "waits for; it comes again")  # fmt: skip
+    assert second == "message ID:1 of queue:orders: its listener called sys.exit() again; it comes again"
+
+
+def test_a_listener_of_a_connection_that_nobody_started_was_silent(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A receive there warned at once. Who has stopped the connection knows what he did."""
+    monkeypatch.setattr(listening, "UNSTARTED_S", 0.0)
+    with MemoryWorld() as world:
+        connection = world.factory().create_connection()
+        connection.create_session().create_consumer(Queue("orders")).set_listener(print)
+        wait_until(lambda: bool(caplog.messages), about="the warning", timeout_s=30)
+        connection.start()
+        connection.stop()
+        session = connection.create_session()
+        session.create_consumer(Queue("letters")).set_listener(print)
+        session.close()
+        connection.close()
+    [line] = caplog.messages
+    assert line.startswith("queue:orders: a listener waits on a connection that is not started, so nothing comes: ")

@@ -49,7 +49,7 @@ def test_a_last_attempt_was_logged_as_one_that_comes_again(caplog: pytest.LogCap
         (
             AcknowledgeMode.CLIENT,
             ResolvedSettings(max_delivery_attempts=3),
-            "it stays unacknowledged: session.recover() has it come again",
+            "it stays unacknowledged: session.recover(), called in the listener, has it come again",
         ),
         (AcknowledgeMode.NO, ResolvedSettings(), "it had been acknowledged before, and does not come again"),
     ],
