@@ -21,7 +21,7 @@ class Admin(DestinationAdmin, PartitionAdmin, ExplainingAdmin, LetterAdmin, Mess
     As a context manager it closes itself.
 
     Make and end: create_queue, create_topic, delete_destination, unsubscribe.
-    What there is: destinations, exists, subscriptions, counts, browse.
+    What there is: destinations, exists, partitions, subscriptions, counts, browse.
     Why nothing moves: explain.
     Stop and go: pause, resume, paused, release.
     Settings while programs run: set_address_settings, unset_address_settings, address_settings.

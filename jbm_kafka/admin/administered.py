@@ -24,6 +24,9 @@ class Administered:
     """To be called once, at the end."""
     settle: Callable[[], None]
     """To be called before each look: in memory it waits for what was begun before, on a cluster for nothing."""
+    heard: Callable[[float], object] | None = None
+    """Waits until every process goes by what was recorded before, so many seconds at most. None: on a cluster nobody
+    knows when that is, and the seconds have to go by."""
 
 
 def administered(url: str, client_settings: Mapping[str, object] | None, timeout_s: float) -> Administered:
@@ -48,4 +51,5 @@ def _in_memory(name: str, client_settings: Mapping[str, object], timeout_s: floa
 
     in_memory.check(Installation(name, client_settings, None, SidecarConfig()))
     world = in_memory.use_world(name)
-    return Administered(MemoryKafka(world.cluster, admin_timeout_s=timeout_s), world.clock, world.let_go, world.settle)
+    kafka = MemoryKafka(world.cluster, admin_timeout_s=timeout_s)
+    return Administered(kafka, world.clock, world.let_go, world.settle, world.wait_heard)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import Literal
 
 from jbm_kafka.admin.asked import check_named, chosen_by
 from jbm_kafka.codec.identity import message_id_of, unit_name
@@ -97,6 +98,10 @@ ORDERS: Mapping[str, Callable[[KafkaRecord], int]] = {
     "priority": lambda record: -scan(record.headers()).priority,
 }
 """By what messages are ordered, the lowest first; of equal ones by their place in the log."""
+
+
+Order = Literal["log", "sent", "priority"]
+"""One of them, for type checkers."""
 
 
 def check_order(order: object) -> None:

@@ -11,7 +11,7 @@ from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.found_destinations import SHIPPED_DEAD_LETTERS
 from jbm_kafka.admin.letter_look import LetterLook
 from jbm_kafka.admin.letter_search import queues_that_end_in_letters
-from jbm_kafka.admin.letters import DeadLetter, LetterFilter, RetryReport, letter_of
+from jbm_kafka.admin.letters import DeadLetter, LetterFilter, LetterReason, RetryReport, letter_of
 from jbm_kafka.admin.looking import as_browsed, patiently
 from jbm_kafka.admin.retry import carry_out, retried_report
 from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner, planned_report
@@ -33,7 +33,7 @@ class LetterAdmin(Asking):
         queue: Queue | str = SHIPPED_DEAD_LETTERS,
         *,
         origin: Queue | Topic | str | None = None,
-        reason: str | None = None,
+        reason: LetterReason | None = None,
         unit: str | None = None,
         message_id: str | None = None,
         selector: str | None = None,
@@ -79,7 +79,7 @@ class LetterAdmin(Asking):
         queue: Queue | str = SHIPPED_DEAD_LETTERS,
         *,
         origin: Queue | Topic | str | None = None,
-        reason: str | None = None,
+        reason: LetterReason | None = None,
         unit: str | None = None,
         message_id: str | None = None,
         selector: str | None = None,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from typing import Literal
 
 from jbm_kafka.codec.dead_letter import Origin, origin_of
 from jbm_kafka.codec.identity import message_id_of, unit_name
@@ -15,11 +16,13 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.frozen import told_frozen, told_result
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.selectors.selector import Selector
-from jbm_kafka.core.summary import summary
+from jbm_kafka.core.summary import summary, with_lines
 from jbm_kafka.ports import KafkaRecord
 
 REASONS = (OUT_OF_ATTEMPTS, UNDECODABLE, EXPIRED, OPERATOR)
 """Why messages leave. The copy of an expired one tells no reason, but when it expired."""
+LetterReason = Literal["max-delivery-attempts", "undecodable", "expired", "operator"]
+"""One of them, for type checkers. What a letter tells is a str: somebody else may have written it."""
 
 
 def reason_fault(reason: str) -> str | None:
@@ -190,6 +193,9 @@ class RetryReport:
             taken=self.taken,
             warnings=self.warnings,
         )
+
+    def __str__(self) -> str:
+        return with_lines(repr(self), self.warnings)
 
 
 def oldest_first(letters: Iterable[DeadLetter]) -> list[DeadLetter]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from jbm_kafka.admin.asked import queue_of
 from jbm_kafka.admin.asking import Asking
-from jbm_kafka.admin.chosen_messages import choice_of
+from jbm_kafka.admin.chosen_messages import Order, choice_of
 from jbm_kafka.admin.message_verbs import MessagesReport, Wish, take_out, wish_of
 from jbm_kafka.admin.recorded_settings import recorded_settings
 from jbm_kafka.admin.running_admin import ASK_TIMEOUT_S
@@ -36,7 +36,7 @@ class MessageAdmin(Asking):
         unit: str | None = None,
         message_id: str | Collection[str] | None = None,
         everything: bool = False,
-        order: str = "log",
+        order: Order = "log",
         count: int | None = None,
         split_units: bool = False,
         dry_run: bool = False,

@@ -19,7 +19,7 @@ from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.member_texts import with_member_texts
-from jbm_kafka.core.summary import summary
+from jbm_kafka.core.summary import summary, with_lines
 from jbm_kafka.core.taking_out import Verb
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
@@ -83,6 +83,9 @@ class MessagesReport:
             left_out=self.left_out,
             warnings=self.warnings,
         )
+
+    def __str__(self) -> str:
+        return with_lines(repr(self), self.warnings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,8 @@ class PartitionAdmin(LookingAdmin):
             partitions: so many, which its topic gets; None: as many as it has, or as an admission that was killed gives
                 it. The count that it has already takes such an admission back.
             force: whatever is held, at once: order across that point is given up.
-            wait_s: until every sender that has not heard of it has stopped going by the old count, or was given up.
+            wait_s: until every sender that has not heard of it has stopped going by the old count, or was given up. In
+                memory it waits only until all have heard.
             tell: is called with a line that says so before that wait; None: it is logged.
 
         Raises:
@@ -87,7 +88,8 @@ class PartitionAdmin(LookingAdmin):
         if found is None:
             raise self._found.missing(named)  # deleted in between
         self._registry.refresh()
-        return DestinationInUse(named, found, self._registry.places, self._admin, held=lambda: self._held_of(named))
+        places, heard = self._registry.places, self._cluster.heard
+        return DestinationInUse(named, found, places, self._admin, held=lambda: self._held_of(named), heard=heard)
 
     def _held_of(self, destination: Queue | Topic) -> Iterator[Seen]:
         """All that it holds; of a topic what each subscription that there is by then holds.

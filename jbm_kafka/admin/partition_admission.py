@@ -55,6 +55,8 @@ class DestinationInUse:
     admin: KafkaAdmin
     held: Callable[[], Iterable[Seen]]
     """All that the queue holds, or any subscription of the topic, settled by nobody; some several times."""
+    heard: Callable[[float], object] | None = None
+    """As of `Administered`."""
 
     def now(self) -> UnitPlaces:
         """Where its units are, as read last."""
@@ -182,7 +184,9 @@ def unit_paths(places: UnitPlaces) -> Mapping[str, int]:
 
 
 def _wait(used: DestinationInUse, wait_s: float, tell: Tell) -> None:
-    if wait_s > 0:
+    if used.heard is not None:
+        used.heard(wait_s)
+    elif wait_s > 0:
         until = datetime.now(UTC) + timedelta(seconds=wait_s)
         tell(
             f"{used.destination}: waiting until {until:%H:%M:%S} UTC ({wait_s:g} s), so that all senders have heard of "

@@ -87,6 +87,8 @@ class RunningAdmin(Asking):
         until `resume`.
 
         Every process follows, also one that starts later; `wait_s` seconds go by first, so that all of them have heard.
+        In memory it returns as soon as they have.
+
         Sends raise IllegalStateError. Receivers get nothing more; what they have in hand they go on with.
 
         Args:
@@ -123,7 +125,10 @@ class RunningAdmin(Asking):
         wait_s = checked_seconds("wait_s", wait_s)
         with self._asking(f"{verb} {destination}"):
             pause = change(self._registry.log, self._found.named(destination), halts)
-        time.sleep(wait_s)
+            if self._cluster.heard is not None and wait_s:
+                self._cluster.heard(wait_s)
+                return pause
+        time.sleep(wait_s)  # out here: a wait is nothing that a cluster refuses
         return pause
 
     def release(

@@ -5,12 +5,12 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from jbm_kafka.admin import Admin, DeadLetter, KeptLetter, RetryReport
-from jbm_kafka.admin.letters import REASONS, reason_fault
+from jbm_kafka.admin.letters import REASONS, LetterReason, reason_fault
 from jbm_kafka.cli.browse_command import COUNTED_MAX, SHOW_MORE, counted, first_rows, print_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
@@ -42,11 +42,11 @@ KEPT_NAMED = 5
 """So many of the letters that were not sent for one reason are named."""
 
 
-def _check_reason(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+def _check_reason(context: click.Context, parameter: click.Parameter, value: str | None) -> LetterReason | None:
     fault = None if value is None else reason_fault(value)
     if fault is not None:
         raise click.BadParameter(f"{value!r}: {fault}", context, parameter)
-    return value
+    return cast(LetterReason | None, value)
 
 
 def _filters(function: Function) -> Function:
@@ -81,7 +81,7 @@ def dead_letters() -> None:
 def list_dead_letters(
     source: Queue,
     origin: Queue | Topic | None,
-    reason: str | None,
+    reason: LetterReason | None,
     unit: str | None,
     message_id: str | None,
     selector: str | None,
@@ -145,7 +145,7 @@ def list_dead_letters(
 def retry(
     source: Queue,
     origin: Queue | Topic | None,
-    reason: str | None,
+    reason: LetterReason | None,
     unit: str | None,
     message_id: str | None,
     selector: str | None,

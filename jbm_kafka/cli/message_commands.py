@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from jbm_kafka.admin import Admin, ChosenMessage, MessagesReport
+from jbm_kafka.admin.chosen_messages import Order
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (
@@ -122,7 +123,7 @@ class _Move(click.Command):
 def move(
     destination: Named,
     target: Queue,
-    order: str,
+    order: Order,
     split_units: bool,
     dry_run: bool,
     cluster: Cluster,

@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cached_property
 from itertools import pairwise
 from textwrap import TextWrapper
-from typing import TypeVar
+from typing import Self, TypeVar
 
 T = TypeVar("T")
 _PROMISE = re.compile(r"\s\([A-Z]+-\d+(, [A-Z]+-\d+)*\)")
@@ -29,20 +29,28 @@ def with_member_texts(cls: type[T]) -> type[T]:
     return cls
 
 
-class _Text:
-    """Stands for the `__doc__` of a class. It reads the source when it is asked: to import must not cost that."""
+class _Text(str):
+    """Stands for the `__doc__` of a class. It reads the source when it is asked: to import must not cost that.
 
-    def __init__(self, cls: type, own: str) -> None:
-        self._class = cls
-        self._own = own
+    A str, for `help()` takes what stands in an enum as it is, asks it for nothing, and passes over what is no str; the
+    members' texts it finds with the members.
+    """
+
+    _class: type
+
+    def __new__(cls, of: type, own: str) -> Self:
+        made = super().__new__(cls, own)
+        made._class = of
+        return made
 
     def __get__(self, value: object, owner: type) -> str:
         if isinstance(value, Enum) and value.name in self._texts:
             return self._texts[value.name]
         rows = [_WRAPPER.fill(f"{name}: {text}") for name, text in self._texts.items()]
+        own = str(self)
         if not rows:
-            return self._own
-        return "\n".join([self._own, "", "Members:" if issubclass(owner, Enum) else "Attributes:", *rows])
+            return own
+        return "\n".join([own, "", "Members:" if issubclass(owner, Enum) else "Attributes:", *rows])
 
     @cached_property
     def _texts(self) -> Mapping[str, str]:

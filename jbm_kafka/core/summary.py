@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from enum import Enum
 
 LINE_MAX = 200
@@ -24,6 +24,11 @@ def summary(of: object, subject: object, **parts: object) -> str:
         if len(line) <= LINE_MAX:
             break
     return line
+
+
+def with_lines(line: str, more: Iterable[str]) -> str:
+    """For `str`: the line, and what a reader should not miss below it, a line each."""
+    return "\n  ".join([line, *(" ".join(each.split()) for each in more)])
 
 
 def _short(part: object, most: int) -> str:

@@ -45,6 +45,8 @@ COMMAND_LOOK_MS = 20
 """A look costs next to nothing here."""
 SETTLE_S = 0.5
 """How long a look waits for what was begun before it. In a world where nobody goes on it is some milliseconds."""
+HEAR_S = 0.005
+"""Until it is asked again whether somebody has looked at a topic that grew."""
 POLL_S = 0.001
 """How long a thread that waits for a record hears nothing of other work."""
 
@@ -167,6 +169,18 @@ class World:
     def settle(self) -> None:
         """Return when nothing is on its way; not for ever, for somebody may go on sending."""
         self.wait_idle(SETTLE_S)
+
+    def wait_heard(self, timeout_s: float) -> bool:
+        """True once everybody goes by what was recorded before: by pauses, settings, and where units are.
+
+        By themselves they look every second; a test would wait for that, and there is nobody else to wait for.
+        """
+        ends_at_s = time.monotonic() + timeout_s
+        while False in [each.sidecar.destinations.hear() for each in self.sidecars.all()]:  # each is told
+            if time.monotonic() >= ends_at_s:
+                return False
+            time.sleep(HEAR_S)
+        return self.wait_idle(min(SETTLE_S, timeout_s))
 
     def end(self) -> None:
         """Gone now, whoever uses it: connections that are open say so, and the name is taken only for a world anew."""

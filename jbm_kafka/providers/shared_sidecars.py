@@ -106,9 +106,10 @@ def _refuse_other_settings(wanted: Installation, running: Installation) -> None:
         mine, theirs = getattr(wanted.config, name), getattr(running.config, name)
         if mine != theirs:
             raise InvalidSettingError(
-                f"{name} is {mine!r}, and a connection that is open already to {wanted.bootstrap}, whose sidecar this "
-                f"one would share, was made with {theirs!r}: leave it out to take that, give the same, use another "
-                f"state_dir or namespace, or close that connection first",
+                f"{name} is {mine!r}, and a connection that is open already to {wanted.bootstrap} was made with "
+                f"{theirs!r}. In one process connections to one address, with one namespace and state_dir, share "
+                f"these settings: leave it out to take those, give the same, use another state_dir or namespace, or "
+                f"close that connection first",
                 setting=name,
                 value=mine,
                 running=theirs,

@@ -57,6 +57,7 @@ class Destinations:
             follow=self.follow_settings,
             back=back,
         )
+        self._registry = registry.log
         self._settings = LiveSettings(registry.log, config.address_settings)
         self.targets = Targets(
             topics=self.topics,
@@ -126,6 +127,21 @@ class Destinations:
             except JMSError as error:
                 log.warning("%s: its settings were changed in the registry, and %s", destination, error)
             group_worker.post(partial(group_worker.use_settings, self.settings_of(destination.name)))
+
+    def hear(self) -> bool:
+        """Go by what the registry says by now, not only a second later; False: a topic has to be looked at first.
+
+        Raises:
+            KafkaClientError: it cannot be read.
+        """
+        if not self.watch.is_started:
+            return True  # nothing was asked of it yet, and it reads the registry before the first answer
+        self._registry.refresh()
+        self.follow_settings()
+        if self.topics.follow_places():
+            self.watch.look_now()
+            return False
+        return True
 
     def stop(self, patience: Patience) -> None:
         """Look and read no more."""

@@ -23,9 +23,18 @@ IDLE_TIMEOUT_S = 20.0
 @known_attributes()
 @likely_names
 class MemoryWorld:
-    """What stands behind one `memory://NAME`, from when this is made until `close`, whoever connects meanwhile.
+    """A Kafka in memory for a test: what stands behind one `memory://NAME`, from when this is made until `close`.
 
-    As a context manager it closes itself.
+    Its time is the test's: `clock` stands still until `clock.advance(60_000)` lets a minute pass. Delays, redelivery
+    delays and expiry go by it. `factory()` gives a connection factory; `url` is for code that makes its own, and for an
+    `Admin`. `wait_idle()` returns when what was asked before is done. As a context manager it closes itself.
+
+        with MemoryWorld() as world, world.factory().create_context() as jms:
+            jms.create_producer().send(Queue("orders"), "2 books", delivery_delay_ms=60_000)
+            world.clock.advance(60_000)
+            print(jms.create_consumer(Queue("orders")).receive_nowait())
+
+    With pytest the fixture `jbm_memory` is one.
 
     Args:
         name: letters, digits, `.`, `_` and `-`; None: one that nobody has.
@@ -39,15 +48,19 @@ class MemoryWorld:
             raise wrong_type("name", name, "it is a str, or None for one that nobody has")
         name = f"world-{secrets.token_hex(4)}" if name is None else name
         self._url = f"memory://{name}"
-        self.clock = StoppedClock(time.time_ns() // 1_000_000, wait_idle=self.wait_idle)
-        """It stands at the time of the beginning; `advance(ms)` lets delays pass."""
-        self._world = use_world(name, clock=self.clock)
+        self._clock = StoppedClock(time.time_ns() // 1_000_000, wait_idle=self.wait_idle)
+        self._world = use_world(name, clock=self._clock)
         take_no_other(self)
 
     @property
     def url(self) -> str:
         """For the application's own `ConnectionFactory`."""
         return self._url
+
+    @property
+    def clock(self) -> StoppedClock:
+        """The time of the world. It stands at the time of the beginning; `advance(ms)` lets delays pass."""
+        return self._clock
 
     def factory(self, *more: NoOtherArgument, **settings: Any) -> ConnectionFactory:
         """A connection factory for `url`, with settings as of `ConnectionFactory`.

@@ -18,7 +18,11 @@ ADVANCE_MAX_MS = 1_000 * 366 * 86_400_000
 @known_attributes()
 @likely_names
 class StoppedClock:
-    """Implements `ports.Clock`. Delays, delivery times and expiry go by it; timeouts of calls do not. Any thread."""
+    """The clock of a `MemoryWorld`, made by it: it stands still until `advance(ms)` lets that time pass.
+
+    Delays, redelivery delays, delivery times and expiry go by it, and so does `message.timestamp`. Timeouts of calls,
+    as in `receive(timeout=5)`, are real seconds, and `time.time()` knows nothing of it. Any thread may call it.
+    """
 
     def __init__(self, now_ms: int, *, wait_idle: Callable[[], None]) -> None:
         """It stands at `now_ms`. `wait_idle` returns when everything that was begun before it is called has ended."""

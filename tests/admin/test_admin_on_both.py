@@ -70,7 +70,7 @@ def test_dead_letters_are_sent_again_in_memory() -> None:
         with pytest.raises(
             InvalidSettingError, match=r"reason is 'attempts': messages leave for .*; did you mean 'max-"
         ):
-            admin.retry_dead_letters("DLQ", reason="attempts")
+            admin.retry_dead_letters("DLQ", reason="attempts")  # type: ignore[arg-type]
         report = admin.retry_dead_letters("DLQ")
         assert [(letter.reason, letter.attempts) for letter in report.letters] == [("max-delivery-attempts", 1)]
         assert bodies(admin.browse("orders")) == ["a"]

@@ -86,7 +86,9 @@ def test_who_moves_between_queues_that_are_not_paused_is_warned(
 ) -> None:
     """Of UNIT-14."""
     send(factory, orders, ("a", "joe"), ("b", None))
-    (warning,) = admin.move(orders, parked, everything=True, dry_run=True).warnings
+    report = admin.move(orders, parked, everything=True, dry_run=True)
+    (warning,) = report.warnings
+    assert str(report) == f"{report!r}\n  {warning}"  # `print` said `warnings=1`, and not which
     assert f"sending to {orders.name}, receiving from {orders.name}, sending to {parked.name}" in warning
     assert not admin.move(orders, parked, selector="body = 'b'", dry_run=True).warnings
 
@@ -319,7 +321,7 @@ def test_what_cannot_be_is_refused_in_one_line(
     with pytest.raises(InvalidSettingError, match="give one or the other"):
         admin.remove(orders, unit="joe", everything=True)
     with pytest.raises(InvalidSettingError, match="order"):
-        admin.move(orders, parked, everything=True, order="size")
+        admin.move(orders, parked, everything=True, order="size")  # type: ignore[arg-type]
     with pytest.raises(InvalidSettingError, match="count"):
         admin.remove(orders, everything=True, count=0)
     with pytest.raises(InvalidSettingError, match="message_id"):

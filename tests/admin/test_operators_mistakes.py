@@ -66,7 +66,7 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      "say which messages are meant: by unit, message_id or selector, or else everything=True"),
     ("move all and some", lambda admin: admin.move("orders", "DLQ", everything=True, unit="joe"),
      errors.InvalidSettingError, BOTH),
-    ("move in no order", lambda admin: admin.move("orders", "DLQ", everything=True, order="size"),
+    ("move in no order", lambda admin: admin.move("orders", "DLQ", everything=True, order="size"),  # type: ignore[arg-type]
      errors.InvalidSettingError, "order is 'size': it is 'log' or 'sent' or 'priority'"),
     ("remove by a wrong selector", lambda admin: admin.remove("orders", selector="a =="),
      errors.InvalidSelectorError, "selector 'a ==', column 4: found '=', expected one = only"),

@@ -1,5 +1,6 @@
 """`help()` of a class tells of its fields and members what stands behind them in the source."""
 
+import pydoc
 from dataclasses import dataclass
 from enum import Enum
 
@@ -53,6 +54,13 @@ def test_properties_are_told_first_by_their_first_paragraph() -> None:
 def test_a_member_has_its_own_text_and_one_without_has_that_of_all() -> None:
     assert Kind.FAST.__doc__ == "By air."
     assert Kind.__doc__ == Kind.SLOW.__doc__ == "How it goes.\n\nMembers:\n    FAST: By air."
+
+
+def test_help_of_an_enum_begins_with_what_it_is() -> None:
+    """`help(Rule)` showed members and no word of what they are for: pydoc takes no text that is not a str."""
+    text = pydoc.plain(pydoc.render_doc(Kind))
+    assert text.index("How it goes.") < text.index("Method resolution order")
+    assert "By air." in text
 
 
 def test_where_the_source_is_not_there_the_class_has_its_own_text() -> None:

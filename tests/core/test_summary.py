@@ -1,7 +1,7 @@
 """One line of a value with many parts."""
 
 from jbm_kafka.core.markers import NO_UNIT
-from jbm_kafka.core.summary import LINE_MAX, summary
+from jbm_kafka.core.summary import LINE_MAX, summary, with_lines
 
 
 def test_what_is_not_so_is_left_out_and_collections_are_counted() -> None:
@@ -21,3 +21,8 @@ def test_a_line_with_very_many_parts_is_longer_than_a_glance() -> None:
     shown = summary(1, "orders", **{f"part_{number}": "y" * 90 for number in range(20)})
     assert len(shown) > LINE_MAX
     assert shown.count("…") == 20
+
+
+def test_lines_stand_below_each_in_one_line() -> None:
+    assert with_lines("<A orders>", []) == "<A orders>"
+    assert with_lines("<A orders>", ["first", "two\nlines"]) == "<A orders>\n  first\n  two lines"
