@@ -4,11 +4,13 @@ tests/house/test_docs.py looks at."""
 import inspect
 import re
 from enum import Enum
+from typing import get_args
 
 import pytest
 
 import jbm_kafka
 from jbm_kafka import BytesMessage, MapMessage, Message, StreamMessage, admin, errors
+from jbm_kafka.admin.letters import REASONS, LetterReason
 from jbm_kafka.codec.dead_letter import Origin
 from tests.house.sources import ROOT
 
@@ -34,6 +36,15 @@ def public_attributes(kind: type) -> set[str]:
     own_of_tuples = set(dir(tuple)) if issubclass(kind, tuple) else set()
     names = {name for name, _ in inspect.getmembers(kind) if not name.startswith("_") and hasattr(kind, name)}
     return names - own_of_tuples
+
+
+def type_of(kind: type, name: str) -> str:
+    """What the column of types says of a field, a property or a method: `int` or `None`."""
+    found = inspect.getattr_static(kind, name, None)
+    function = found.fget if isinstance(found, property) else found if inspect.isfunction(found) else None
+    said = inspect.signature(function).return_annotation if function else kind.__annotations__[name]
+    text = said if isinstance(said, str) else inspect.formatannotation(said)
+    return " or ".join(f"`{each}`" for each in re.sub(r"\b([a-z_]+\.)+", "", text).split(" | "))
 
 
 def section(page: str, heading: str) -> str:
@@ -91,12 +102,36 @@ def test_every_field_of_a_result_is_told(heading: str) -> None:
     assert sorted(told) == sorted(fields)
 
 
+@pytest.mark.parametrize("heading", [heading for heading, kinds in RESULTS.items() if not issubclass(kinds[0], Enum)])
+def test_the_type_of_every_field_is_told(heading: str) -> None:
+    """A reader had to try whether a time is an int, and whether a field may be None."""
+    told = {name: row[1] for row in rows(section(OF_ADMIN, heading)) for name in names_in(row[0])}
+    types = {name: type_of(kind, name) for kind in RESULTS[heading] for name in public_attributes(kind)}
+    assert told == types
+
+
 @pytest.mark.parametrize("heading", ["Arguments of a ConnectionFactory", "Arguments of AddressSettings"])
 def test_a_default_is_the_one_that_the_page_of_settings_has(heading: str) -> None:
     there = {name: row[1] for row in rows(SETTINGS) for name in names_in(row[0])[:1] if len(row) == 3}
     here = {name: row[1] for row in rows(section(PAGE, heading)) for name in names_in(row[0])}
     assert {"max_delivery_attempts", "prefetch"} & here.keys()
     assert {name: there[name] for name in here} == here
+
+
+def test_an_error_of_the_administration_is_told_with_its_call() -> None:
+    """In the call's own docstring, or in that of the call to which it leads."""
+    for error, calls, _ in rows(section(OF_ADMIN, "Which error when")):
+        for name in {name for name in names_in(calls) if hasattr(admin.Admin, name)}:
+            text = inspect.getdoc(getattr(admin.Admin, name)) or ""
+            texts = [text, *(getattr(admin.Admin, other).__doc__ for other in re.findall(r"as of `(\w+)`", text))]
+            told = [each for each in names_in(error) if each == "JMSError" or any(each in text for text in texts)]
+            assert told == names_in(error), name
+        assert [each for each in names_in(error) if not hasattr(errors, each)] == []
+
+
+def test_every_reason_of_a_dead_letter_is_told() -> None:
+    assert tuple(re.findall(r'^\| `"([\w-]+)"` \|', section(OF_ADMIN, "Dead letters"), re.M)) == REASONS
+    assert get_args(LetterReason) == REASONS
 
 
 def test_every_rule_that_can_keep_a_message_is_told_to_operators() -> None:

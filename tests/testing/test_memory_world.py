@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Callable, Iterator
 
@@ -13,6 +14,7 @@ from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     InvalidSettingError,
     InvalidTypeError,
+    MessageTooLargeError,
     TransactionRolledBackError,
 )
 from jbm_kafka.jms.connection import Connection
@@ -250,3 +252,11 @@ def test_messages_are_stamped_by_the_clock_of_the_world(world: MemoryWorld, sess
     world.clock.advance(DAY_MS)
     send(session, ORDERS, "a", unit="joe")
     assert receive(session.create_consumer(ORDERS)).timestamp == world.clock.now_ms()
+
+
+def test_a_size_is_compared_as_if_the_message_were_compressed(session: Session) -> None:
+    """docs/testing.md said that there is no compression, and two megabytes of one letter passed."""
+    producer = session.create_producer(ORDERS)
+    producer.send("x" * 2_000_000)
+    with pytest.raises(MessageTooLargeError):
+        producer.send(secrets.token_bytes(2_000_000))
