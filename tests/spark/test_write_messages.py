@@ -35,6 +35,7 @@ def texts(spark: SparkSession, *rows: tuple[str | None, str]) -> DataFrame:
     return spark.createDataFrame(list(rows), "unit_of_order string, body_text string")
 
 
+@pytest.mark.thorough
 def test_every_column_becomes_the_header_that_the_wire_has_for_it(spark: SparkSession, topics: Topics) -> None:
     """SPARK-2, of LOG-1: the records that our own senders write."""
     queue = topics.create()
@@ -88,6 +89,7 @@ def test_bytes_go_as_the_kind_that_the_row_names(spark: SparkSession, topics: To
     assert found == [(value, header) for _, _, value, header in rows]
 
 
+@pytest.mark.thorough
 def test_a_text_that_was_changed_wins_over_the_bytes_it_was_read_from(spark: SparkSession, topics: Topics) -> None:
     source, queue = topics.create(), topics.create()
     topics.write(source, [Record(value=b"one", headers=(("JBMBody", b"text"),)), Record(value=b"two")])
@@ -162,6 +164,7 @@ def test_a_queue_that_got_more_partitions_is_refused_until_they_are_admitted(
     assert len(topics.read(queue)) == 1
 
 
+@pytest.mark.thorough
 def test_messages_without_a_unit_are_spread(spark: SparkSession, topics: Topics) -> None:
     queue = topics.create(4)
     write_messages(texts(spark, *((None, str(number)) for number in range(40))), queue, bootstrap=topics.bootstrap)
@@ -198,6 +201,7 @@ def ids_of(topics: Topics, queue: str) -> list[str]:
     return [(headers(record)["JMSMessageID"] or b"").decode() for record in topics.read(queue)]
 
 
+@pytest.mark.thorough
 def test_the_same_rows_of_the_same_job_have_the_same_ids(spark: SparkSession, topics: Topics) -> None:
     """SPARK-4: equal rows are told apart by a count, and who writes them again writes the same ids."""
     queue = topics.create()
@@ -222,6 +226,7 @@ def test_several_messages_made_of_one_have_ids_of_their_own(spark: SparkSession,
     assert sorted(ids_of(topics, queue)) == [place, f"{place}:2", f"{place}:3"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("column", "told"),
     [
@@ -251,6 +256,7 @@ def test_a_value_that_no_message_has_is_named(spark: SparkSession, column: str, 
         with_message_ids(ordered, columns, job="j", batch=None).collect()
 
 
+@pytest.mark.thorough
 def test_a_record_whose_id_is_empty_is_written_on_with_the_id_that_receivers_see(
     spark: SparkSession, topics: Topics
 ) -> None:
@@ -264,6 +270,7 @@ def test_a_record_whose_id_is_empty_is_written_on_with_the_id_that_receivers_see
     assert ids_of(topics, queue) == [f"ID:kafka:{source}:0:0"]
 
 
+@pytest.mark.thorough
 def test_what_only_the_provider_tells_is_no_property_of_a_record_and_goes_on_as_it_came(
     spark: SparkSession, topics: Topics
 ) -> None:
@@ -289,6 +296,7 @@ def test_what_a_function_of_the_user_s_raises_is_told_as_it_is(spark: SparkSessi
         write_messages(frame, queue, bootstrap=topics.bootstrap)
 
 
+@pytest.mark.thorough
 def test_of_a_batch_with_a_bad_row_nothing_is_written(spark: SparkSession, topics: Topics) -> None:
     """SPARK-3: also one that is too large, which the broker would refuse alone."""
     queue = topics.create()
