@@ -15,6 +15,13 @@ Session in one, MessageProducer, MessageConsumer, Message. Their help() lists wh
     jbm_kafka.testing.memory_world  MemoryWorld: tests of applications without a broker, and with a clock that stands
     jbm_kafka.contract, .local      the interfaces of the JBoss Messaging core, and what has them in one process
 
+For annotations there are UnitOfOrder, what `unit_of_order=` takes, and the functions that an application gives, whose
+help() cannot tell more than their types:
+
+    MessageListener     of consumer.set_listener: is called with each Message
+    CompletionListener  of send(…, on_completion=…): with the Message, and the JMSError or None when the send is over
+    ExceptionListener   of connection.exception_listener: with a JMSError that no call can raise
+
 Other modules may change at any time. The pages are in docs/ of the source distribution: tutorial.md to begin with,
 api.md for every name, settings.md for every setting, operating.md and runbook.md for operators.
 """

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import traceback
+import typing
 
 import pytest
 
@@ -199,3 +200,11 @@ def test_help_tells_of_every_method_and_of_its_arguments() -> None:
     assert str(inspect.signature(jbm_kafka.MessageConsumer.receive)).startswith("(self, ")
     assert "`timeout` seconds" in pydoc.plain(pydoc.render_doc(jbm_kafka.MessageConsumer.receive))
     assert inspect.getdoc(jbm_kafka.MessageConsumer.prefetch)
+
+
+def test_the_text_of_the_package_tells_of_names_that_are_no_classes() -> None:
+    """Their own `help()` is Python's of `Callable` and of a union."""
+    values = {name: getattr(jbm_kafka, name) for name in jbm_kafka.__all__}
+    aliases = {name for name, value in values.items() if typing.get_origin(value) is not None}
+    assert aliases == {"CompletionListener", "ExceptionListener", "MessageListener", "UnitOfOrder"}
+    assert aliases <= set(re.findall(r"\w+", jbm_kafka.__doc__ or ""))
