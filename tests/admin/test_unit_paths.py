@@ -246,7 +246,7 @@ def test_an_admission_that_was_given_up_goes_on_or_back(
     class Killed(BaseException):
         pass
 
-    def killed(_: float) -> None:
+    def killed(*_: object) -> None:
         raise Killed
 
     moving = [u for u in UNITS if _home(u, 5) != _home(u, 2)]
@@ -254,7 +254,7 @@ def test_an_admission_that_was_given_up_goes_on_or_back(
         producer = connection.create_session().create_producer(queue)
         for is_taken_back in (True, False):
             with monkeypatch.context() as patched:
-                patched.setattr("jbm_kafka.admin.partition_admission.time.sleep", killed)
+                patched.setattr("jbm_kafka.admin.partition_admission._wait", killed)
                 with pytest.raises(Killed):
                     admin.admit_partitions(queue, partitions=5)
             for unit in UNITS:
