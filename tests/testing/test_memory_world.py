@@ -260,3 +260,12 @@ def test_a_size_is_compared_as_if_the_message_were_compressed(session: Session) 
     producer.send("x" * 2_000_000)
     with pytest.raises(MessageTooLargeError):
         producer.send(secrets.token_bytes(2_000_000))
+
+
+def test_a_second_factory_with_other_settings_is_told_why_they_are_shared(world: MemoryWorld) -> None:
+    """It was told of a sidecar, which no page for applications knows."""
+    with world.factory(address_settings=SETTINGS).create_connection(), world.factory().create_connection():
+        other = world.factory(address_settings={"#": AddressSettings(max_delivery_attempts=5)})
+        with pytest.raises(InvalidSettingError, match=r"^address_settings is .* share these settings: ") as told:
+            other.create_connection()
+    assert "sidecar" not in str(told.value)
