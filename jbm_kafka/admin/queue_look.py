@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
+from typing import Never
 
 from jbm_kafka.codec.scan import scan
+from jbm_kafka.core.member_names import NamedMembers, of_no_member
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.states import MessageState
@@ -16,7 +18,7 @@ from jbm_kafka.ports.provider import Seen
 
 
 @with_member_texts
-class Wait(Enum):
+class Wait(Enum, metaclass=NamedMembers):
     """Why a message cannot be received now; the value is how people read it."""
 
     UNIT = "behind others of their unit"
@@ -29,6 +31,10 @@ class Wait(Enum):
     """Somebody has it, and has not said what becomes of it."""
     EXPIRED = "expired"
     """It leaves as soon as somebody receives."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Never:
+        raise of_no_member(cls, value)
 
 
 @made_in_each_process("by Admin(…).browse(…)")

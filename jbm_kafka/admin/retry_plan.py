@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from jbm_kafka.admin.chosen_messages import several
+from jbm_kafka.admin.found_destinations import SHIPPED_DEAD_LETTERS
 from jbm_kafka.admin.letters import DeadLetter, KeptLetter, LetterFilter, RetryReport, letter_of, oldest_first
 from jbm_kafka.codec.bodies import NONE, body_kind
 from jbm_kafka.codec.dead_letter import retried_headers
@@ -248,13 +249,21 @@ def given_up(sent: Iterable[DeadLetter], wanted: LetterFilter) -> Iterator[str]:
 
 
 def nothing_matched(source: Queue, wanted: LetterFilter) -> Iterator[str]:
-    """A warning of a name that no letter has: misspelt, it would look like a retry of all there was."""
+    """A warning of a name that no letter has, or of a queue without any: it would look like a retry of all there was.
+
+    Not of the usual dead-letter queue: empty it is what one hopes for.
+    """
     asked = {"origin": wanted.origin, "reason": wanted.reason, "unit": wanted.unit, "message_id": wanted.message_id}
     named = [f"{name}={str(value)!r}" for name, value in asked.items() if value is not None]
     if wanted.selector is not None:
         named.append("the selector")
     if named:
         yield f"nothing in {source} is of {' and '.join(named)}; Admin.dead_letters() tells what there is"
+    elif source.name != SHIPPED_DEAD_LETTERS:
+        yield (
+            f"nothing is in {source}; the letters of messages that were sent there are in a dead-letter queue: leave "
+            f"the queue out, or name that one, and choose them with origin={source.name!r}"
+        )
 
 
 def passed_over(source: Queue, sent: Iterable[DeadLetter], stayed: Sequence[DeadLetter]) -> Iterator[str]:

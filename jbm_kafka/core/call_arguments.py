@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Never, TypeVar, cast
 
-from jbm_kafka.core.given_elsewhere import address_in_one, given_elsewhere
+from jbm_kafka.core.given_elsewhere import address_in_one, by_its_look, given_elsewhere
 from jbm_kafka.core.jms_errors import InvalidTypeError
 from jbm_kafka.core.likely_name import address_setting, with_likely_name
 from jbm_kafka.core.wrong_values import shown
@@ -138,14 +138,15 @@ def _fault(
             text = f"{name}() takes host and port in one: write {shown(address)}"
             return InvalidTypeError(text, setting=by_position[0], value=given[1])
         others = [each for each in by_name if each not in by_position]
-        hint = f"; give the others by name, as in {others[0]}=…" if others else ""
+        example = by_its_look(given[len(by_position)], others) if others else ""
+        hint = f"; give the others by name, as in {example}=…" if others else ""
         took = f"{len(by_position)} arguments by position ({', '.join(by_position)})" if by_position else "no argument"
         took = took.replace("1 arguments", "1 argument")
         if by_position or not others:
             hint = hint if by_position else _WITHOUT.get(name, "")
             text = f"{name}() takes {took}, {len(given)} were given{hint}"
         else:
-            text = f"{name}() takes its arguments by name, as in {others[0]}=…; {_list_of(others, name)}"
+            text = f"{name}() takes its arguments by name, as in {example}=…; {_list_of(others, name)}"
         return InvalidTypeError(text.replace(", 1 were", ", 1 was"), setting=name, value=given[len(by_position)])
     for twice in by_position[: len(given)]:
         if twice in named:
@@ -171,6 +172,9 @@ def _of_unknown(name: str, by_name: Sequence[str], unknown: str, value: object) 
     if "address_settings" in by_name and (setting := address_setting(unknown)) is not None:
         example = f"address_settings={{'orders': AddressSettings({setting}=…)}}"
         its = f"{text}: it is a setting of destinations, given as {example}"
+        return InvalidTypeError(its, setting=unknown, value=value)
+    if name == "set_address_settings" and (setting := address_setting(unknown)) is not None:
+        its = f"{text}: it is a part of the settings, {name}('orders', AddressSettings({setting}=…))"
         return InvalidTypeError(its, setting=unknown, value=value)
     if unknown in _OF_FACTORY and name in ("create_connection", "create_context"):
         its = f"{text}: it is given to the factory, ConnectionFactory(…, {unknown}=…)"

@@ -30,7 +30,9 @@ def told_result(cls: type[T]) -> type[T]:
         """Refuses names that there are not, and tells the likely one."""
         if name.startswith("_") or name in known:
             return object.__getattribute__(self, name)  # raises what it did: a property's own error too
-        text = with_likely_attribute(f"{with_article(cls)} has no attribute {shown(name)}", name, known)
+        text = with_likely_attribute(
+            f"{with_article(cls)} has no attribute {shown(name)}", name, known, (cls.__name__,)
+        )
         raise AttributeError(text, name=name, obj=self)
 
     put_special_methods(cls, {"__getattr__": of_unknown})
@@ -53,3 +55,19 @@ def _refuse_changes(cls: type, known: Sequence[str], instead: str) -> None:
         refuse(self, name)
 
     put_special_methods(cls, {"__setattr__": refuse_value, "__delattr__": refuse})
+    _tell_states(cls)
+
+
+def _tell_states(cls: type) -> None:
+    """Have `help()` say what its methods for pickling are for: of those that Python makes it shows a comment."""
+
+    def state(self: object) -> list[object]:
+        """The fields, for pickling and copies."""
+        return [getattr(self, each.name) for each in fields(self)]  # type: ignore[arg-type]
+
+    def set_state(self: object, state: Sequence[object]) -> None:
+        """Sets the fields of what was pickled."""
+        for each, value in zip(fields(self), state, strict=False):  # type: ignore[arg-type]
+            object.__setattr__(self, each.name, value)
+
+    put_special_methods(cls, {"__getstate__": state, "__setstate__": set_state})

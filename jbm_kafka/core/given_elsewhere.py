@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 from jbm_kafka.core.wrong_values import shown
@@ -37,6 +38,29 @@ _OF_CONSUMER: Mapping[str, str] = {
         "all consumers of a queue share it; of a topic those do that create_shared_consumer(topic, 'name') makes",
     ),
 }
+_OF_SESSION = "a session has the mode, create_session(AcknowledgeMode.CLIENT), and a context"
+_OF_CONNECTING: Mapping[str, str] = dict.fromkeys(
+    ("ack_mode", "acknowledge_mode", "auto_ack", "no_ack", "session_mode", "transacted"), _OF_SESSION
+)
+_COUNTS = ("count", "limit", "max_count", "max_messages")
+_ORIGIN = "origin is the queue that the letters left, and queue the one that they are in"
+_OF_CALLS: Mapping[str, Mapping[str, str]] = {
+    "ConnectionFactory": _OF_CONNECTING,
+    "browse": dict.fromkeys(_COUNTS, "it gives one after the other; take so many: itertools.islice(….browse(…), 5)"),
+    "create_connection": _OF_CONNECTING,
+    "dead_letters": {
+        **dict.fromkeys(
+            _COUNTS,
+            "it gives one after the other; take so many: itertools.islice(….dead_letters(…), 5); "
+            "retry_dead_letters has a count",
+        ),
+        **dict.fromkeys(("destination", "source"), _ORIGIN),
+    },
+    "retry_dead_letters": dict.fromkeys(("destination", "source"), _ORIGIN),
+}
+"""By the call, then by what it is given."""
+_CONDITION = re.compile(r"[=<>]|\b(?:like|in|is|between)\b", re.IGNORECASE)
+"""What a selector has, and hardly another text."""
 
 
 def given_elsewhere(call: str, name: str, value: object, known: Collection[str]) -> str | None:
@@ -49,7 +73,17 @@ def given_elsewhere(call: str, name: str, value: object, known: Collection[str])
             return _ADDRESS
     if call.startswith("create_") and call.endswith("_consumer"):
         return _OF_CONSUMER.get(name)
-    return None
+    return _OF_CALLS.get(call, {}).get(name)
+
+
+def by_its_look(value: object, names: Sequence[str]) -> str:
+    """Which of the names a value is meant for that was given without one: the first, where its look tells nothing."""
+    if isinstance(value, str):
+        if value.startswith("ID:") and "message_id" in names:
+            return "message_id"
+        if _CONDITION.search(value) and "selector" in names:
+            return "selector"
+    return names[0]
 
 
 def client_property(name: str) -> str | None:

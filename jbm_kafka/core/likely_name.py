@@ -6,12 +6,15 @@ import difflib
 import re
 from collections.abc import Collection, Mapping
 
+from jbm_kafka.core.told_attributes import told_attribute
+
 _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "abandon": ("nack",),
     "ack": ("acknowledge",),
     "ack_mode": ("acknowledge_mode",),
     "add_listener": ("set_listener",),
     "address": ("url", "bootstrap"),
+    "all": ("everything",),
     "attempts": ("max_delivery_attempts", "delivery_count"),
     "attributes": ("properties",),
     "backlog": ("held",),
@@ -82,18 +85,22 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "fetch": ("receive",),
     "filter": ("selector",),
     "get": ("get_object", "receive"),
+    "get_message": ("receive",),
+    "get_messages": ("receive",),
     "get_property": ("get_object_property", "properties"),
     "group": ("unit_of_order",),
     "group_id": ("unit_of_order",),
     "headers": ("properties",),
     "id": ("message_id", "message_ids"),
-    "is_open": ("is_closed",),
     "key": ("unit_of_order",),
     "lag": ("held",),
     "length": ("held",),
+    "limit": ("count",),
     "list_queues": ("destinations",),
     "list_topics": ("destinations",),
     "max_attempts": ("max_delivery_attempts",),
+    "max_count": ("count",),
+    "max_messages": ("count",),
     "max_retries": ("max_delivery_attempts",),
     "message_attributes": ("properties",),
     "message_count": ("held",),
@@ -133,6 +140,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "receive_messages": ("receive",),
     "receive_no_wait": ("receive_nowait",),
     "recv": ("receive",),
+    "redeliver": ("recover",),
     "redrive": ("retry_dead_letters",),
     "reject": ("nack",),
     "requeue": ("nack",),
@@ -165,6 +173,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "ttl": ("time_to_live_ms", "expiration"),
     "ttl_ms": ("time_to_live_ms",),
     "unit": ("unit_of_order",),
+    "unpause": ("resume", "start"),
     "url": ("bootstrap",),
     "value": ("message", "body"),
     "write": ("write_bytes",),
@@ -184,12 +193,13 @@ ADDRESS_SETTINGS = (
 
 
 _OF_MESSAGES: Mapping[str, str] = {
-    "dead_letter": "; nack() gives it back, and after max_delivery_attempts it goes to the dead-letter address; "
-    "Admin.send_to_dead_letter() moves one at once",
+    "dead_letter": "; nack() gives it back, and after max_delivery_attempts it goes to the dead-letter address; to "
+    "give it up at once, send it on in a transaction (docs/retries-and-dead-letters.md)",
     "get": "; 'properties.get' is meant, probably",
     "offset": "; 'kafka.offset' of a received message says it",
     "partition": "; 'kafka.partition' of a received message says it, and the unit_of_order of a send chooses it",
     "set_property": "; write properties[name] = value",
+    "time_to_live_ms": "; it is given to the send, send(…, time_to_live_ms=…), and 'expiration' is when it ends",
 }
 _OF_BROWSERS = dict.fromkeys(
     ("enumeration", "get_enumeration", "has_more_elements", "has_next", "next", "next_element"),
@@ -200,6 +210,12 @@ _OF_BROWSERS = dict.fromkeys(
 
 _LIKENESS_MIN = 0.61
 """As difflib counts it; at its own 0.6 `durable` is like `url`."""
+_LIKENESS_OF_OTHERS_MIN = 0.8
+"""The same of what another class has: `recieve` is like `receive`, and `resume` of a consumer not like `request`."""
+_LIKENESS_OF_THINGS_MIN = 0.5
+"""The same of what stands behind one and the same verb."""
+_TURNS = ("de", "dis", "in", "non", "re", "un")
+"""Beginnings that turn what a name does into its opposite, as in `unpause`."""
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """Where a word of a name in Java begins, as in `getJMSMessageID`."""
 _ACCESSOR = re.compile(r"(?:get|set|is)_(?:jms_)?|jms_")
@@ -227,7 +243,7 @@ _OF_CONNECTIONS = "a connection has it, and a context"
 _SHORT_HOLDERS: Mapping[str, str] = {
     "close": f"{_OF_CONNECTIONS}; closing one closes all that was made by it",
     "is_closed": f"{_OF_CONNECTIONS}, and what is made by them",
-    **dict.fromkeys(("start", "stop", "is_started"), _OF_CONNECTIONS),
+    **dict.fromkeys(("start", "stop", "is_started", "exception_listener"), _OF_CONNECTIONS),
     **dict.fromkeys(("counts", "delete_destination", "remove", "retry_dead_letters"), "an Admin has it"),
 }
 """The same of names that others, such as `status`, resemble by chance: for those that are written so."""
@@ -238,8 +254,25 @@ def likely_name(written: str, known: Collection[str]) -> str | None:
     if (other := _other_word(written, known)) is not None:
         return other
     longer = [each for each in known if each.startswith(f"{written}_") or written.startswith(f"{each}_")]
-    likely = longer or difflib.get_close_matches(_in_python(written), known, n=1, cutoff=_LIKENESS_MIN)
+    likely = longer or _nearest(_in_python(written), known, _LIKENESS_MIN)
     return likely[0] if likely else None
+
+
+def _nearest(in_python: str, known: Collection[str], likeness_min: float) -> list[str]:
+    """The name that is written most alike and does not mean the opposite, if one is near."""
+    names = [each for each in known if not (_is_turned(in_python, each) or _is_turned(each, in_python))]
+    near = difflib.get_close_matches(in_python, names, n=1, cutoff=likeness_min)
+    return near if near and not _is_another_thing(in_python, near[0]) else []
+
+
+def _is_turned(name: str, other: str) -> bool:
+    return name.endswith(other) and name[: -len(other)].rstrip("_") in _TURNS
+
+
+def _is_another_thing(name: str, other: str) -> bool:
+    """Only what is done is the same in both, as in `create_admin` and `create_topic`."""
+    (verb, _, thing), (its_verb, _, its_thing) = name.partition("_"), other.partition("_")
+    return verb == its_verb and difflib.SequenceMatcher(None, thing, its_thing).ratio() < _LIKENESS_OF_THINGS_MIN
 
 
 def _other_word(written: str, known: Collection[str]) -> str | None:
@@ -260,19 +293,24 @@ def address_setting(written: str) -> str | None:
     return _other_word(written, ADDRESS_SETTINGS) or next(longer, None)
 
 
-def with_likely_attribute(text: str, written: str, known: Collection[str]) -> str:
-    """The same of an attribute: one that something else has is not misspelt."""
+def with_likely_attribute(text: str, written: str, known: Collection[str], kinds: Collection[str] = ()) -> str:
+    """The same of an attribute: one that something else has is not misspelt. `kinds`: the owner's classes, by name."""
     in_python = _in_python(written)
-    if (told := _told(in_python, known)) is not None:
+    bare = _ACCESSOR.sub("", in_python, count=1)
+    told = told_attribute(kinds, in_python, known) or _told(in_python, known)
+    if told is not None:
         return text + told
     if _other_word(written, known) is not None:
         return with_likely_name(text, written, known)
     holders = {**_SHORT_HOLDERS, **_HOLDERS}
-    meant = next((name for name in (in_python, _meant(in_python)) if name in holders), None)
+    meant = next((name for name in (in_python, bare, _meant(in_python)) if name in holders), None)
     if meant is not None and in_python not in known:
         named = "" if meant == in_python else f"; {meant!r} is meant, probably"
         return f"{text}{named}: {holders[meant]}"
-    nearest = difflib.get_close_matches(in_python, [*known, *_HOLDERS], n=1)
+    longer = [each for each in known if each.startswith(f"{in_python}_")]
+    if len(longer) == 1:
+        return f"{text}; {longer[0]!r} is meant, probably"
+    nearest = _nearest(in_python, [*known, *_HOLDERS], _LIKENESS_OF_OTHERS_MIN)
     if nearest and nearest[0] not in known:
         return f"{text}; {nearest[0]!r} is meant, probably: {_HOLDERS[nearest[0]]}"
     return with_likely_name(text, written, known)
@@ -293,6 +331,12 @@ def with_likely_name(text: str, written: str, known: Collection[str]) -> str:
 
 def _in_python(written: str) -> str:
     return _WORDS.sub("_", written).lower()
+
+
+def argument_meant(written: str, arguments: Collection[str]) -> str | None:
+    """The argument that is meant by its name, or by that of a call that sets or gets it; None: none is."""
+    in_python = _ACCESSOR.sub("", _in_python(written), count=1)
+    return in_python if in_python in arguments else None
 
 
 def _meant(in_python: str) -> str:

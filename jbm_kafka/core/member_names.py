@@ -19,7 +19,7 @@ class NamedMembers(EnumType):
 
 def _of_unknown(cls: NamedMembers, name: str) -> object:
     """Refuses names that there are not, and tells the likely member."""
-    members: Mapping[str, object] = cls.__members__
+    members: Mapping[str, object] = cls._member_map_
     if name in members:  # up to Python 3.11 this is how each is found
         return members[name]
     if name.startswith("_"):

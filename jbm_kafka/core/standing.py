@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Never
 
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.member_names import NamedMembers, of_no_member
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.reference import DEPARTING, GateKey, Reference, SessionId
@@ -19,7 +20,7 @@ from jbm_kafka.core.unit_of_order import Gate
 
 
 @with_member_texts
-class Rule(Enum):
+class Rule(Enum, metaclass=NamedMembers):
     """What keeps a message, a unit or a partition where it is."""
 
     IN_HAND = "in-hand"
@@ -76,6 +77,10 @@ class Rule(Enum):
     """Nothing of what was asked about is there."""
     OPEN_TRANSACTION = "open-transaction"
     """It lies behind the first record of a Kafka transaction that has not ended."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Never:
+        raise of_no_member(cls, value)
 
 
 class Standing(NamedTuple):

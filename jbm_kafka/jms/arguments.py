@@ -14,6 +14,8 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.never_run import check_runs
 
 PREFETCH_MAX = 1_000_000
+_OF_LISTENERS = ("on_message", "on_exception", "onMessage", "onException")
+"""The method of a listener's class in Java, and here."""
 
 
 @final
@@ -95,6 +97,11 @@ def check_callable(name: str, value: object) -> None:
 def check_listener(name: str, value: object, argument: str) -> None:
     """Raises InvalidTypeError when it cannot be called with one argument, or a call of it would run nothing: at the
     first call nobody would hear it."""
+    if not callable(value):
+        for method in _OF_LISTENERS:
+            if callable(getattr(value, method, None)):
+                rule = f"it is a function, and not an object that has one: give its method, ….{method}"
+                raise wrong_type(name, value, rule)
     check_callable(name, value)
     if callable(value):
         check_runs(name, value, argument)

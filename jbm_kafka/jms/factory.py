@@ -13,7 +13,7 @@ from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.bootstrap import checked_bootstrap, without_credentials
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import with_namespace
-from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, JMSSecurityError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, InvalidTypeError, JMSSecurityError
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.core.wrong_values import checked_int, shown, shown_name, wrong_type, wrong_value
@@ -146,6 +146,10 @@ class ConnectionFactory:
             InvalidSettingError: a connection that this one would share the sidecar of was made with other `kafka`, or
                 with another value of a setting that this factory was given.
         """
+        for given in (username, password):
+            if isinstance(given, AcknowledgeMode):
+                its = f"create_connection().create_session({given}), or create_context({given})"
+                raise InvalidTypeError(f"create_connection() was given {given}: a session has the mode, {its}")
         if username is not None or password is not None:
             remedy = "leave them out" if self._scheme == "memory" else "give Kafka's in kafka={'sasl.username': …}"
             raise JMSSecurityError(

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Never, TypeVar
 
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidTypeError
-from jbm_kafka.core.likely_name import with_likely_attribute, with_likely_name
+from jbm_kafka.core.likely_name import argument_meant, with_likely_attribute, with_likely_name
 from jbm_kafka.core.special_methods import put_special_methods
 from jbm_kafka.core.wrong_values import shown, with_article
 
@@ -138,6 +138,9 @@ def given_at_making(cls: type[T]) -> type[T]:
             raise AttributeError(text, name=name, obj=self)
         if name.startswith("_"):
             return object.__getattribute__(self, name)
+        if (argument := argument_meant(name, arguments)) is not None:
+            text = f"{argument} of a {kind} is given when it is made: {kind}(…, {argument}=…)"
+            raise AttributeError(f"a {kind} has no {shown(name)}; {text}", name=name, obj=self)
         raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
 
     put_special_methods(cls, {"__setattr__": refuse, "__getattr__": of_unknown})
@@ -187,4 +190,5 @@ def take_no_other(made: object) -> None:
 def unknown_attribute(owner: object, name: str) -> str:
     """What is said to who names an attribute that there is not, with the likely one."""
     known = [each for each in dir(owner) if not each.startswith("_")]
-    return with_likely_attribute(f"{with_article(type(owner))} has no attribute {shown(name)}", name, known)
+    kinds = [each.__name__ for each in type(owner).__mro__]
+    return with_likely_attribute(f"{with_article(type(owner))} has no attribute {shown(name)}", name, known, kinds)

@@ -27,6 +27,9 @@ class Example:
     def sized(self, name: str, *, size: int = 1) -> str:
         return name * size
 
+    def set_address_settings(self, pattern: str, settings: object = None) -> None:
+        """Takes them in one."""
+
     def nothing(self) -> None:
         """Takes nothing."""
 
@@ -110,6 +113,11 @@ CALL: Any = function
         (lambda: ONE.sized(2, "a"), "sized() takes its name first and its size by name: sized('a', size=2)", "size"),
         (lambda: ONE.sized(b"b", "a"), "sized() takes 1 argument by position (name), 2 were given; "
          "give the others by name, as in size=…", "sized"),
+        (lambda: ONE.set_address_settings("q", max_attempts=3), "set_address_settings() has no argument 'max_attempts':"
+         " it is a part of the settings, set_address_settings('orders', AddressSettings(max_delivery_attempts=…))",
+         "max_attempts"),
+        (lambda: ONE.set_address_settings("q", zz=3), "set_address_settings() has no argument 'zz'; it has pattern, "
+         "settings", "zz"),
         (lambda: ONE.nothing(x=1), "nothing() has no argument 'x'; it takes none", "x"),
         (lambda: ONE.create_producer(1), "create_producer() takes no argument, 1 was given; a context's producer has "
          "no destination, each send names it first: send(queue, message)", "create_producer"),

@@ -1,6 +1,7 @@
 """What is told to who sets an attribute of a value that does not change."""
 
 import pickle
+import pydoc
 from copy import copy
 from dataclasses import FrozenInstanceError, dataclass
 
@@ -68,3 +69,9 @@ def test_an_error_of_a_results_own_property_stays_what_it_was() -> None:
 
 def test_a_result_is_copied_and_pickled_as_before() -> None:
     assert copy(Found("abc")) == pickle.loads(pickle.dumps(Found("abc"))) == Found("abc")
+
+
+def test_help_of_a_result_showed_comments_of_python_itself() -> None:
+    told = pydoc.plain(pydoc.render_doc(Found))
+    assert "_dataclass_getstate" not in told
+    assert "The fields, for pickling and copies." in told

@@ -3,7 +3,7 @@
 import pytest
 
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.given_elsewhere import address_in_one, client_property, given_elsewhere
+from jbm_kafka.core.given_elsewhere import address_in_one, by_its_look, client_property, given_elsewhere
 from jbm_kafka.core.jms_errors import InvalidTypeError
 
 
@@ -58,3 +58,37 @@ def test_what_nobody_knows_is_nothing() -> None:
     assert given_elsewhere("ConnectionFactory", "colour", 1, ["url", "kafka"]) is None
     assert given_elsewhere("send", "password", 1, ["message"]) is None
     assert client_property("colour") is None
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "says"),
+    [
+        ("ConnectionFactory", "acknowledge_mode", "a session has the mode"),
+        ("browse", "limit", "itertools.islice"),
+        ("dead_letters", "count", "retry_dead_letters has a count"),
+        ("retry_dead_letters", "destination", "origin is the queue that the letters left"),
+    ],
+)
+def test_what_another_call_has_was_taken_for_a_misspelt_argument(call: str, name: str, says: str) -> None:
+    """As the count of `dead_letters`, for which `unit` was suggested."""
+    told = given_elsewhere(call, name, 5, ["queue", "unit", "origin"])
+    assert told is not None
+    assert says in told
+
+
+@pytest.mark.parametrize(
+    ("value", "names", "name"),
+    [
+        ("ID:5", ["subscription", "selector", "message_id"], "message_id"),
+        ("a = 1", ["subscription", "selector", "message_id"], "selector"),
+        ("region LIKE 'E%'", ["subscription", "selector"], "selector"),
+        ("monthly", ["subscription", "selector"], "subscription"),
+        ("ID:5", ["subscription"], "subscription"),
+        ("a = 1", ["subscription"], "subscription"),
+        (5, ["subscription", "selector"], "subscription"),
+    ],
+)
+def test_what_a_value_without_a_name_is_meant_for_is_told_by_its_look(
+    value: object, names: list[str], name: str
+) -> None:
+    assert by_its_look(value, names) == name

@@ -4,7 +4,8 @@ from enum import Enum
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, DeliveryMode
+from jbm_kafka import AcknowledgeMode, DeliveryMode, MessageState
+from jbm_kafka.core.standing import Rule
 from jbm_kafka.errors import InvalidSettingError
 
 MODES = "it has AUTO, CLIENT, TRANSACTED, INDIVIDUAL, DUPS_OK, PRE, NO"
@@ -14,6 +15,7 @@ MODES = "it has AUTO, CLIENT, TRANSACTED, INDIVIDUAL, DUPS_OK, PRE, NO"
     ("members", "name", "said"),
     [
         (AcknowledgeMode, "auto", f"AcknowledgeMode has no 'auto'; 'AUTO' is meant, probably; {MODES}"),
+        (MessageState, "FOO", "MessageState has no 'FOO'; it has NOT_COMMITTED, NEW, DELIVERED"),
         (AcknowledgeMode, "xyz", f"AcknowledgeMode has no 'xyz'; {MODES}"),
         (AcknowledgeMode, "TRANSIENT", f"AcknowledgeMode has no 'TRANSIENT'; 'TRANSACTED' is meant, probably; {MODES}"),
         (
@@ -43,6 +45,8 @@ def test_a_misspelt_member_was_refused_without_a_word_of_those_that_there_are(
     [
         (AcknowledgeMode, "AUTO", "AcknowledgeMode is 'AUTO': use AcknowledgeMode.AUTO"),
         (AcknowledgeMode, 1, f"AcknowledgeMode is 1: use one of {MODES.removeprefix('it has ')}"),
+        (MessageState, "NEW", "MessageState is 'NEW': use MessageState.NEW"),
+        (Rule, "IN_HAND", "Rule is 'IN_HAND': use Rule.IN_HAND"),
         (DeliveryMode, "persistent", "DeliveryMode is 'persistent': use DeliveryMode.PERSISTENT"),
     ],
 )

@@ -103,7 +103,7 @@ def test_each_name_of_a_destination_leads_to_the_other(admin: Admin) -> None:
     assert admin.delete_destination(destination=ORDERS, dry_run=True).destination == ORDERS
     with pytest.raises(errors.InvalidTypeError, match="no argument 'queue'; 'destination' is meant, probably"):
         admin.delete_destination(queue=ORDERS)  # type: ignore[call-arg]
-    with pytest.raises(errors.InvalidTypeError, match="no argument 'destination'; 'queue' is meant, probably"):
+    with pytest.raises(errors.InvalidTypeError, match="and queue the one that they are in"):
         admin.dead_letters(destination=ORDERS)  # type: ignore[call-arg]
 
 
