@@ -148,7 +148,7 @@ class Connection:
             self._starting = 0
 
     def _start(self) -> None:
-        self._core.is_started = self._core.was_started = self._is_partly_started = True
+        self._core.is_started = self._is_partly_started = True
         errors: list[JMSError] = []
         for step in (Session._connection_started, Session._wait_ready):
             for session in self._open_sessions():

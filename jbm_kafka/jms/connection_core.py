@@ -46,8 +46,6 @@ class ConnectionCore:
         self.listener_calls = ListenerCalls(lambda error: with_ids(error, provider.message_ids))
         self.waits = Waits(provider)
         self.is_started = False
-        self.was_started = False
-        """Once: who has stopped it knows what start() is for."""
         self.is_forked = False
         """This process got the connection by a fork: it belongs to the parent."""
         self._message_numbers = itertools.count(1)

@@ -44,7 +44,7 @@ class Listening:
         """What a listener is in; not kept behind its return, for it may be large."""
         self._lines = ListenerLines()
         self._begun_s = time.monotonic()
-        self._has_logged_unstarted = False
+        self._has_seen_started = False
 
     # -- told by the session and its consumers -----------------------------------------------------------------------
 
@@ -128,6 +128,7 @@ class Listening:
     def _start_thread(self) -> None:
         name = f"jbm-session-{self._session.session_id}"
         self._state.thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._begun_s = time.monotonic()
         self._state.thread.start()
 
     # -- the thread --------------------------------------------------------------------------------------------------
@@ -158,10 +159,12 @@ class Listening:
 
     def _log_unstarted(self) -> None:
         """Once: listeners are set before start(), and most who never come to call it have forgotten to."""
-        connection = self._session.connection
-        if self._has_logged_unstarted or connection.was_started or time.monotonic() - self._begun_s < UNSTARTED_S:
+        if self._has_seen_started or self._session.connection.is_started:
+            self._has_seen_started = True  # who has stopped it since knows what start() is for
             return
-        self._has_logged_unstarted = True
+        if time.monotonic() - self._begun_s < UNSTARTED_S:
+            return
+        self._has_seen_started = True
         places = sorted({str(inbox.destination) for inbox in self._inboxes})
         log.warning(
             "%s: a listener waits on a connection that is not started, so nothing comes: call its start(), or enter it "

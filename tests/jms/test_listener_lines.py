@@ -80,17 +80,12 @@ def test_a_second_exit_in_a_listener_had_a_garbled_line(caplog: pytest.LogCaptur
 def test_a_listener_of_a_connection_that_nobody_started_was_silent(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A receive there warned at once. Who has stopped the connection knows what he did."""
+    """A receive there warned at once."""
     monkeypatch.setattr(listening, "UNSTARTED_S", 0.0)
     with MemoryWorld() as world:
         connection = world.factory().create_connection()
         connection.create_session().create_consumer(Queue("orders")).set_listener(print)
         wait_until(lambda: bool(caplog.messages), about="the warning", timeout_s=30)
-        connection.start()
-        connection.stop()
-        session = connection.create_session()
-        session.create_consumer(Queue("letters")).set_listener(print)
-        session.close()
         connection.close()
     [line] = caplog.messages
     assert line.startswith("queue:orders: a listener waits on a connection that is not started, so nothing comes: ")
