@@ -143,7 +143,7 @@ class ConnectionFactory:
         Raises:
             ConnectionFailedError: nobody answers at the cluster's address.
             JMSError: the state folder cannot be used.
-            InvalidSettingError: a connection that this one would share the sidecar of was made with other `kafka`, or
+            InvalidSettingError: a connection of this process to the same cluster was made with other `kafka`, or
                 with another value of a setting that this factory was given.
         """
         for given in (username, password):
