@@ -50,21 +50,22 @@ def pause(destination: Named, what: What, by: str | None, cluster: Cluster, as_j
     """
     name = name_of(destination)
     with admin_of(cluster) as admin:
-        made = admin.pause(destination, what, by=by, wait_s=0)
-        with _told_as_paused(name):
+        with _told_as_paused(name, "may be"):
+            made = admin.pause(destination, what, by=by, wait_s=0)
+        with _told_as_paused(name, "is"):
             time.sleep(FOLLOW_S)
     emit(pause_values(name, made), f"{name}: {pause_text(made)}", as_json=as_json)
 
 
 @contextmanager
-def _told_as_paused(name: str) -> Iterator[None]:
-    """Whoever interrupts what only waits must not take it that nothing was done."""
+def _told_as_paused(name: str, state: str) -> Iterator[None]:
+    """Whoever interrupts it must not take it that nothing was done. `state`: as "is", where that is known."""
     try:
         with unwinding():
             yield
     except KeyboardInterrupt:
         raise Interrupted(
-            f"{name} is paused already, and processes hear it within {FOLLOW_S:g} s; jbm-kafka resume {name} ends that"
+            f"{name} {state} paused already, and processes hear it within {FOLLOW_S:g} s; jbm-kafka resume {name} ends that"
         ) from None
 
 

@@ -66,8 +66,10 @@ def test_an_interrupted_pause_is_told_as_one_that_holds(kafka: Run, queue: str, 
             wait_until(lambda: admin.paused(queue) != Pause(), about="it is recorded", timeout_s=60)
         pausing.send_signal(signal.SIGINT)
         out, said = pausing.communicate()
-    told = f"{queue} is paused already, and processes hear it within 3 s; jbm-kafka resume {queue} ends that"
-    assert (pausing.returncode, out, said) == (1, "", f"jbm-kafka: interrupted: {told}\n")
+    told = f"paused already, and processes hear it within 3 s; jbm-kafka resume {queue} ends that\n"
+    # `may be`: the signal came before the command itself knew that it is recorded.
+    states = [f"jbm-kafka: interrupted: {queue} {state} {told}" for state in ("is", "may be")]
+    assert (pausing.returncode, out, said in states) == (1, "", True), said
     assert kafka("resume", queue).code == 0
 
 
