@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.timeout(240)
 def test_a_terminated_benchmark_leaves_neither_broker_nor_folder(tmp_path: Path) -> None:

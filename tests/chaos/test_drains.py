@@ -167,6 +167,7 @@ def test_a_third_member_that_joins_during_a_drain_takes_nothing_either(
     assert_untroubled(busy, second, third)
 
 
+@pytest.mark.thorough
 def test_a_member_that_dies_during_a_drain_leaves_the_handler_of_the_other_alone(
     bootstrap: str, make_queue: MakeQueue, puppet: MakePuppet
 ) -> None:

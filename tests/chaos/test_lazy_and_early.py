@@ -10,6 +10,8 @@ from tests.support.chaos_puppet import Puppet
 from tests.support.chaos_topics import channel_events, send_texts
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.thorough
+
 TIMEOUT_S = 60.0
 NOTHING_S = 3.0
 LONG_MS = 60_000

@@ -9,6 +9,8 @@ from jbm_kafka.devbroker.broker_jars import ensure_jars
 from jbm_kafka.devbroker.class_archive import ensure_archive
 from tests.support.broker import local_broker
 
+pytestmark = pytest.mark.thorough
+
 
 def _files_of(broker: LocalBroker) -> str:
     """What its process has mapped into memory."""

@@ -61,6 +61,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     assert not LocalBroker(tmp_path).is_running
 
 
+@pytest.mark.thorough
 def test_data_and_address_survive_a_stop_by_another_process_and_a_crash(broker: LocalBroker) -> None:
     address = broker.bootstrap
     create_topic(address, "kept")

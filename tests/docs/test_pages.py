@@ -41,8 +41,12 @@ PAGES = [
 ]
 """Run here. A page that shows Python stands in one of the two lists."""
 
-LONG = {"docs/administration.md", "docs/operating.md", "docs/spark.md"}
-"""Of them those that take minutes: in `make test-thorough`."""
+LONG = {
+    *("docs/acknowledging.md", "docs/administration.md", "docs/coming-from-jms-or-rabbitmq.md", "docs/dead-letters.md"),
+    *("docs/graceful-shutdown.md", "docs/operating.md", "docs/other-producers.md", "docs/selectors.md"),
+    *("docs/settings.md", "docs/spark.md", "docs/subscriptions.md"),
+}
+"""Of them those that take long: in `make test-thorough`."""
 
 ELSEWHERE = {
     "docs/security.md": "tests/security/test_page.py",

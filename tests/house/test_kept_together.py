@@ -13,6 +13,8 @@ import pytest
 from tests.house.sources import ROOT
 from tests.support.kept_together import group_of
 
+pytestmark = pytest.mark.thorough
+
 SHARING_SPARK = ["tests/spark/test_kafka_properties.py", "tests/spark/test_jars.py"]
 """Two files that need neither Spark nor a broker themselves."""
 

@@ -12,6 +12,8 @@ from jbm_kafka.jms.connection import Connection
 from tests.jms.support import SOON_S, eventually, receive, send
 from tests.support.topics import create_topic, delete_topics
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize("victim", ["the topic", "the changelog"])
 def test_what_one_queue_lacks_stops_no_other(

@@ -16,6 +16,8 @@ from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.support import left, receive, send
 from tests.support.second_broker import FIRST, SECOND, SecondBroker
 
+pytestmark = pytest.mark.thorough
+
 ORDERS, PARCELS = Queue("orders"), Queue("parcels")
 PARTITIONS = 2
 STUCK, SOUND = (next(u for u in "abcdefgh" if partition_for(u.encode(), PARTITIONS) == each) for each in (0, 1))

@@ -53,6 +53,7 @@ def test_a_closed_port_is_told_within_3_seconds() -> None:
     assert not isinstance(told, JMSSecurityError)
 
 
+@pytest.mark.thorough
 def test_an_outage_has_an_error_of_its_own_and_who_answers_otherwise_has_not(silent: str, broker: SaslBroker) -> None:
     """It was a JMSError, told from all others by its text only."""
     for address in (f"127.0.0.1:{free_port()}", NO_NAME, silent):

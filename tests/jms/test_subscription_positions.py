@@ -20,6 +20,8 @@ from tests.support.chaos_topics import committed_offsets
 from tests.support.kafka_tool import reset_offsets
 from tests.support.topics import ADMIN_TIMEOUT_S, create_topic, delete_topics
 
+pytestmark = pytest.mark.thorough
+
 KEPT = {"retention.ms": "-1", "retention.bytes": "-1"}
 NAMES = ("audit", "bill")
 

@@ -18,6 +18,8 @@ from tests.jms.support import SOON_S, bodies, receive, receive_all, send
 from tests.support.topics import create_topic, delete_topics
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.thorough
+
 
 def test_a_live_consumer_gets_all_of_a_topic_made_anew(
     bootstrap: str, connect: Callable[..., Connection], orders: Queue
@@ -43,7 +45,6 @@ def test_a_live_consumer_gets_all_of_a_topic_made_anew(
         assert [found[-1], *bodies(receive_all(consumer, 5))] == sent
 
 
-@pytest.mark.thorough
 def test_a_topic_made_anew_after_its_broker_had_restarted_was_never_read_again(
     dedicated_broker: Callable[[], LocalBroker], kafka_name: str
 ) -> None:

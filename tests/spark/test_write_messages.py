@@ -62,6 +62,7 @@ def test_every_column_becomes_the_header_that_the_wire_has_for_it(spark: SparkSe
     }  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_a_text_alone_is_a_text_message_with_an_id(spark: SparkSession, topics: Topics) -> None:
     queue = topics.create()
     write_messages(spark.createDataFrame([("one",)], "body_text string"), queue, bootstrap=topics.bootstrap, job="load")
@@ -70,6 +71,7 @@ def test_a_text_alone_is_a_text_message_with_an_id(spark: SparkSession, topics: 
     assert (headers(record)["JMSMessageID"] or b"").startswith(b"ID:spark:load:")
 
 
+@pytest.mark.thorough
 def test_bytes_go_as_the_kind_that_the_row_names(spark: SparkSession, topics: Topics) -> None:
     rows: list[tuple[str | None, bytes | None, bytes | None, bytes | None]] = [
         ("bytes", b"\x00\xff", b"\x00\xff", None),
@@ -110,6 +112,7 @@ def shown(row: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in ("timestamp", "kafka")}
 
 
+@pytest.mark.thorough
 def test_what_spark_reads_and_writes_on_is_the_same_message(spark: SparkSession, topics: Topics) -> None:
     """SPARK-2, of MSG-1: any record at all, with its key's bytes, property types and headers that JMS cannot show."""
     chance = random.Random(15)
@@ -215,6 +218,7 @@ def test_the_same_rows_of_the_same_job_have_the_same_ids(spark: SparkSession, to
     assert not set(ids[6:]) & set(ids[:6])
 
 
+@pytest.mark.thorough
 def test_several_messages_made_of_one_have_ids_of_their_own(spark: SparkSession, topics: Topics) -> None:
     source, queue = topics.create(), topics.create()
     topics.write(source, [Record(value=b"a,b,a")])
@@ -287,6 +291,7 @@ def test_what_only_the_provider_tells_is_no_property_of_a_record_and_goes_on_as_
     assert plain.keys() & dict(foreign).keys() == {"jms.string.a"}
 
 
+@pytest.mark.thorough
 def test_what_a_function_of_the_user_s_raises_is_told_as_it_is(spark: SparkSession, topics: Topics) -> None:
     """It was "PythonException: Traceback (most recent call last):"."""
     price = F.udf(lambda number: str(5 // number), "string")
