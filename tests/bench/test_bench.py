@@ -29,6 +29,7 @@ LONG = {"backlog", "forward", "held", "latency", "subscriptions", "waiting"}
 """Played by `make test-slow`."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in SHAPES]
 )

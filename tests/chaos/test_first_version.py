@@ -26,6 +26,7 @@ def first_version(tmp_path: Path) -> Path:
     return tmp_path / "first"
 
 
+@pytest.mark.thorough
 def test_workers_of_the_first_version_are_replaced_by_new_ones_and_back(
     bootstrap: str, queue_name: str, tmp_path: Path, first_version: Path
 ) -> None:

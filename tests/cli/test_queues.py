@@ -144,8 +144,9 @@ def test_a_namespace_without_anything_is_named(kafka: Run, kafka_name: str) -> N
 
 
 def test_of_a_namespace_that_is_misspelt_the_one_that_is_meant_was_not_told(kafka: Run, queue: str) -> None:
-    assert kafka("create", "orders", "--partitions", "1", "--namespace", f"{queue}.prod").code == 0
-    assert kafka("send", "orders", "--text", "x", "--namespace", f"{queue}.prod").code == 0
+    parcels = f"{queue}.parcels"
+    assert kafka("create", parcels, "--partitions", "1", "--namespace", f"{queue}.prod").code == 0
+    assert kafka("send", parcels, "--text", "x", "--namespace", f"{queue}.prod").code == 0
     said = kafka("list", "--namespace", f"{queue}.prd")
     told = f"other namespaces that are in use there (--namespace): '{queue}.prod'"
     assert said.out.splitlines()[1].startswith(told)

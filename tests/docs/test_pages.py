@@ -78,6 +78,7 @@ def test_the_python_of_the_page_runs(name: str, tmp_path: Path, request: pytest.
     run_page(page, tmp_path, request.getfixturevalue("empty_broker") if page.needs_broker else None)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 def test_who_tries_the_first_program_on_the_tutorials_broker_sees_what_the_tutorial_says(
     empty_broker: str, tmp_path: Path

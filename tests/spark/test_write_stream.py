@@ -65,6 +65,7 @@ def test_a_query_goes_on_where_it_was(topics: Topics, copy: Callable[..., None])
     assert len({message_id for _, _, message_id in found}) == 70
 
 
+@pytest.mark.thorough
 def test_a_batch_that_is_written_again_has_the_same_ids(
     topics: Topics, copy: Callable[..., None], tmp_path: Path
 ) -> None:
