@@ -65,7 +65,8 @@ def _told_as_paused(name: str, state: str) -> Iterator[None]:
             yield
     except KeyboardInterrupt:
         raise Interrupted(
-            f"{name} {state} paused already, and processes hear it within {FOLLOW_S:g} s; jbm-kafka resume {name} ends that"
+            f"{name} {state} paused already, and processes hear it within {FOLLOW_S:g} s; jbm-kafka resume {name} ends "
+            "that"
         ) from None
 
 

@@ -16,7 +16,6 @@ from jbm_kafka.cli.command_options import Whole, emit, json_list_option, json_op
 from jbm_kafka.cli.connect import Named, admin_of, as_named, as_new, looked_into, of_its_kind
 from jbm_kafka.cli.pause_commands import pause_text, pause_values
 from jbm_kafka.cli.render import at_most, json_line, table, when
-from jbm_kafka.codec.pause_record import NOTHING
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
 
@@ -99,7 +98,7 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
     for counts in found:
         _list_beside(counts)
     for name, pause in [*((c.name, c.pause) for c in found), *((t.name, pause) for t, _, pause in topics)]:
-        if pause != NOTHING:
+        if pause:
             click.echo(f"{name}: {pause_text(pause)}")
     for counts in found:
         if counts.uncommitted:
@@ -159,7 +158,7 @@ def show(
     receivers = f"{counts.members} receiver{'' if counts.members == 1 else 's'}"
     click.echo(f"{told}: {_held(counts)} held{delayed}{retried}; {receivers}, {in_hand}")
     click.echo(f"consumer group {counts.group}")
-    if counts.pause != NOTHING:
+    if counts.pause:
         click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {counts.name}")
     of = "" if subscription is None else of_subscription(subscription, client_id)
     _show_set_aside(counts, of)

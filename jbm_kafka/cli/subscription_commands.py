@@ -13,7 +13,6 @@ from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
 from jbm_kafka.cli.lazy import HintingGroup
 from jbm_kafka.cli.pause_commands import pause_text
 from jbm_kafka.cli.render import at_most, json_line, printable, table, when
-from jbm_kafka.codec.pause_record import NOTHING
 from jbm_kafka.core.jms_errors import JMSError
 
 NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
@@ -46,7 +45,7 @@ def list_subscriptions(topic: Named | None, cluster: Cluster, as_json: bool) -> 
     ]  # fmt: skip
     table(("topic", "kind", "name", "client id", "held", "receivers", "made (UTC)"), rows)
     for paused, pause in pauses.items():
-        if pause != NOTHING:
+        if pause:
             click.echo(f"{paused.name}: {pause_text(pause)}")
 
 

@@ -44,7 +44,8 @@ class Listening:
         """What a listener is in; not kept behind its return, for it may be large."""
         self._lines = ListenerLines()
         self._begun_s = time.monotonic()
-        self._has_seen_started = False
+        self._looks_for_start = True
+        """Neither was the connection seen started, nor was it told that it is not."""
 
     # -- told by the session and its consumers -----------------------------------------------------------------------
 
@@ -159,12 +160,14 @@ class Listening:
 
     def _log_unstarted(self) -> None:
         """Once: listeners are set before start(), and most who never come to call it have forgotten to."""
-        if self._has_seen_started or self._session.connection.is_started:
-            self._has_seen_started = True  # who has stopped it since knows what start() is for
+        if not self._looks_for_start:
+            return
+        if self._session.connection.is_started:
+            self._looks_for_start = False  # who stops it later knows what start() is for
             return
         if time.monotonic() - self._begun_s < UNSTARTED_S:
             return
-        self._has_seen_started = True
+        self._looks_for_start = False
         places = sorted({str(inbox.destination) for inbox in self._inboxes})
         log.warning(
             "%s: a listener waits on a connection that is not started, so nothing comes: call its start(), or enter it "
