@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jbm_kafka.admin.found_destinations import FoundDestinations
+from jbm_kafka.admin.cluster.catalog import FoundDestinations
 from jbm_kafka.core.address_settings import ADDRESSES, AddressSettings
 from jbm_kafka.core.addresses import destination_at, kind_remedy
 from jbm_kafka.core.destination import Queue, Topic

@@ -1,11 +1,11 @@
 """Administration of the queues and topics of one cluster."""
 
+from jbm_kafka.admin.dead_letters.letter_admin import LetterAdmin
 from jbm_kafka.admin.destination_admin import DestinationAdmin
-from jbm_kafka.admin.explaining_admin import ExplainingAdmin
-from jbm_kafka.admin.letter_admin import LetterAdmin
-from jbm_kafka.admin.message_admin import MessageAdmin
+from jbm_kafka.admin.explain.explain_admin import ExplainingAdmin
+from jbm_kafka.admin.messages.message_admin import MessageAdmin
 from jbm_kafka.admin.partition_admin import PartitionAdmin
-from jbm_kafka.admin.running_admin import RunningAdmin
+from jbm_kafka.admin.runtime_admin import RunningAdmin
 from jbm_kafka.core.inherited import with_inherited
 from jbm_kafka.jms.known_attributes import known_attributes, likely_names
 from jbm_kafka.jms.one_process import made_in_each_process

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
-from jbm_kafka.admin.asked import queue_of
+from jbm_kafka.admin.cluster.admin_arguments import queue_of
+from jbm_kafka.admin.cluster.catalog import DEFAULT_PARTITIONS
 from jbm_kafka.admin.deletion import (
     Belongings,
     DeletionReport,
@@ -15,7 +16,6 @@ from jbm_kafka.admin.deletion import (
     deletion_report,
     without_shared,
 )
-from jbm_kafka.admin.found_destinations import DEFAULT_PARTITIONS
 from jbm_kafka.admin.looking_admin import LookingAdmin
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts, subscription_counts, to_be_ended
 from jbm_kafka.core.call_arguments import explained

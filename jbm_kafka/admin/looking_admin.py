@@ -6,11 +6,10 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-from jbm_kafka.admin.asked import named, queue_of
-from jbm_kafka.admin.asking import Asking
+from jbm_kafka.admin.cluster.admin_arguments import named, queue_of
+from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
+from jbm_kafka.admin.cluster.looking import as_browsed
 from jbm_kafka.admin.counts import QueueCounts, count_group, tallies
-from jbm_kafka.admin.looking import as_browsed
-from jbm_kafka.admin.partition_admission import Tell
 from jbm_kafka.admin.queue_look import QueueLook, Wait, wait_of
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
@@ -27,7 +26,7 @@ COUNT_MAX = 50_000
 
 
 @explained
-class LookingAdmin(Asking):
+class LookingAdmin(AdminCore):
     """Looks into queues. Any thread."""
 
     def counts(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from jbm_kafka.admin.cluster.admin_core import Tell
 from jbm_kafka.admin.deletion import belongings
 from jbm_kafka.admin.destination_admin import PARTITIONS_MAX
 from jbm_kafka.admin.looking_admin import LookingAdmin
-from jbm_kafka.admin.partition_admission import DestinationInUse, PathsEnded, Tell, admit, end_paths, log, unit_paths
+from jbm_kafka.admin.partition_admission import DestinationInUse, PathsEnded, admit, end_paths, log, unit_paths
 from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic

@@ -7,7 +7,7 @@ from enum import Enum
 import click
 
 from jbm_kafka.admin import ExplainedPartition, ExplainedReceiver, Explanation
-from jbm_kafka.admin.explained_receivers import does
+from jbm_kafka.admin.explain.receiver_states import does
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (

@@ -9,7 +9,7 @@ from itertools import zip_longest
 import click
 
 from jbm_kafka.admin import ExplainedMessage, Reason, Rule
-from jbm_kafka.admin.reasons import is_at_work
+from jbm_kafka.admin.explain.reasons import is_at_work
 from jbm_kafka.cli.render import printable, short, when
 
 SUMMED_MIN = 2

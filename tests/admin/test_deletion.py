@@ -10,7 +10,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
-from jbm_kafka.admin.administered import administered
+from jbm_kafka.admin.cluster.administered import administered
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX
 from jbm_kafka.core.jms_errors import (
     IllegalStateError,

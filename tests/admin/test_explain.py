@@ -12,7 +12,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin, ExplainedMessage, Explanation, Rule
-from jbm_kafka.admin.reasons import not_selected
+from jbm_kafka.admin.explain.reasons import not_selected
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError
 from jbm_kafka.jms.connection import Connection
 from tests.jms.support import receive

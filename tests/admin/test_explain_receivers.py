@@ -13,9 +13,9 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue
 from jbm_kafka.admin import Admin, ExplainedMessage, ExplainedReceiver, Explanation, Holder, Rule, Taken
-from jbm_kafka.admin.asking_present import PresentOwners
-from jbm_kafka.admin.explained_receivers import does, duration, receivers_of, why_none_asks
-from jbm_kafka.admin.reasons import in_another_listener, in_hand, not_to_stop_yet, working_on
+from jbm_kafka.admin.explain.reasons import in_another_listener, in_hand, not_to_stop_yet, working_on
+from jbm_kafka.admin.explain.receiver_states import does, duration, receivers_of, why_none_asks
+from jbm_kafka.admin.owners.present_owners import PresentOwners
 from jbm_kafka.core.process_names import process_name
 from jbm_kafka.jms.connection import Connection
 from tests.admin.test_explain import now_ms, rules, until

@@ -9,8 +9,8 @@ import pytest
 
 from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Rule
-from jbm_kafka.admin.explaining import OFFSETS_TIMEOUT_S
-from jbm_kafka.admin.reasons import unreadable
+from jbm_kafka.admin.explain.diagnosis import OFFSETS_TIMEOUT_S
+from jbm_kafka.admin.explain.reasons import unreadable
 from jbm_kafka.cli.explain import _show
 from jbm_kafka.memory.memory_admin import MemoryAdmin
 from jbm_kafka.ports import NobodyAnswers, Unreachable

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jbm_kafka.admin.found_destinations import likely_destination
+from jbm_kafka.admin.cluster.catalog import likely_destination
 
 NAMES = ["DLQ", "ExpiryQueue", "furniture-orders", "orders", "orders.eu", "r-b5e17", "prices"]
 

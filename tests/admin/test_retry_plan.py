@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from jbm_kafka.admin.letters import LetterFilter
-from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner
+from jbm_kafka.admin.dead_letters.letters import LetterFilter
+from jbm_kafka.admin.dead_letters.retry_plan import RetryPlan, RetryPlanner
 from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination, Queue, Topic
@@ -247,7 +247,7 @@ def test_a_unit_that_went_on_is_warned_of(cluster: Cluster) -> None:
 
 
 def test_that_a_long_log_was_not_read_to_its_end_is_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jbm_kafka.admin.retry_plan.FOLLOWING_MAX", 3)
+    monkeypatch.setattr("jbm_kafka.admin.dead_letters.retry_plan.FOLLOWING_MAX", 3)
     cluster.sent("poison", "2", "3", "4", "5", unit="joe")
     cluster.died(unit="joe", offset=0)
     first, second = cluster.plan().warnings

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from jbm_kafka.admin import ExplainedMessage, Reason, Rule
-from jbm_kafka.admin.reasons import is_at_work, paused, paused_sending, reason, settled, with_remedy
+from jbm_kafka.admin.explain.reasons import is_at_work, paused, paused_sending, reason, settled, with_remedy
 from jbm_kafka.cli.reason_lines import ReasonLines
 from jbm_kafka.codec.pause_record import Halt
 from tests.cli.conftest import Run

@@ -12,10 +12,10 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue
 from jbm_kafka.admin import Admin, Explanation, Reason, Rule
-from jbm_kafka.admin.asking_present import PresentOwners, Told
-from jbm_kafka.admin.explained_firsts import first_now, still_to_ask
-from jbm_kafka.admin.held_units import HeldMessageRow
-from jbm_kafka.admin.reasons import GOING_ON_MS, going_on, of_the_next
+from jbm_kafka.admin.explain.held_units import HeldMessageRow
+from jbm_kafka.admin.explain.reasons import GOING_ON_MS, going_on, of_the_next
+from jbm_kafka.admin.explain.unit_heads import first_now, still_to_ask
+from jbm_kafka.admin.owners.present_owners import PresentOwners, Told
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.sidecar.browse import browse
@@ -172,6 +172,6 @@ def test_what_came_while_it_was_looked_was_said_not_to_be_more_than_0_s_old(
         send_big(connection, orders, 1, unit="joe")
         return look(*values, **named)
 
-    monkeypatch.setattr("jbm_kafka.admin.explaining.browse", came_since)
+    monkeypatch.setattr("jbm_kafka.admin.explain.diagnosis.browse", came_since)
     assert len(admin.explain(orders).messages) == 1
     assert only(admin.explain(orders, unit="joe")).behind == 1
