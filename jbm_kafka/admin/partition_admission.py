@@ -15,9 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from jbm_kafka.admin.cluster.admin_core import Tell
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import Seen
@@ -32,8 +30,6 @@ OPEN_TRANSACTION_S = 30.0
 LOOK_AGAIN_S = 0.5
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True)
 class PathsEnded:
     """What `end_paths` did."""

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Never
 
 from jbm_kafka.codec.scan import scan
-from jbm_kafka.core.member_names import NamedMembers, of_no_member
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.message import Message
@@ -17,8 +14,7 @@ from jbm_kafka.jms.one_process import made_in_each_process
 from jbm_kafka.ports.provider import Seen
 
 
-@with_member_texts
-class Wait(Enum, metaclass=NamedMembers):
+class Wait(Enum):
     """Why a message cannot be received now; the value is how people read it."""
 
     UNIT = "behind others of their unit"
@@ -31,10 +27,6 @@ class Wait(Enum, metaclass=NamedMembers):
     """Somebody has it, and has not said what becomes of it."""
     EXPIRED = "expired"
     """It leaves as soon as somebody receives."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> Never:
-        raise of_no_member(cls, value)
 
 
 @made_in_each_process("by Admin(…).browse(…)")

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from jbm_kafka.admin import PartitionCounts, QueueCounts
-from jbm_kafka.admin.cluster.found_namespaces import namespaces_beside
+from jbm_kafka.admin.admin import namespaces_beside
 from jbm_kafka.admin.explain.reasons import NO_CHANGELOG
 from jbm_kafka.admin.explain.suggested_commands import of_subscription
 from jbm_kafka.cli.cluster_options import cluster_options

@@ -30,7 +30,7 @@ def reset(admin: Admin, queue: Queue, group: str, position: int) -> None:
 
     def is_done() -> bool:
         try:
-            admin._admin.alter_offsets(group, queue.name, {0: CommittedOffset(position, "")})
+            admin._core.admin.alter_offsets(group, queue.name, {0: CommittedOffset(position, "")})
         except GroupFenced:
             return False
         return True

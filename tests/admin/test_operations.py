@@ -361,7 +361,7 @@ def test_a_message_that_is_too_large_for_its_target_stays_with_what_follows_in_i
         producer.send("behind", unit_of_order="joe")
         producer.send("other", unit_of_order="ann")
     small = Queue(f"{kafka_name}.small")
-    admin._admin.create_topic(small.kafka_topic(kafka_name), partitions=2, config={"max.message.bytes": "10000"})
+    admin._core.admin.create_topic(small.kafka_topic(kafka_name), partitions=2, config={"max.message.bytes": "10000"})
     report = admin.move(orders, small, everything=True)
     assert units(*report.messages) == ["ann"]
     assert [(kept.message.unit, kept.why) for kept in report.kept] == [

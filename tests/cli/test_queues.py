@@ -143,15 +143,6 @@ def test_a_namespace_without_anything_is_named(kafka: Run, kafka_name: str) -> N
     assert (said.code, said.out.startswith(f"no queues or topics in namespace '{kafka_name}' at ")) == (0, True)
 
 
-def test_of_a_namespace_that_is_misspelt_the_one_that_is_meant_was_not_told(kafka: Run, queue: str) -> None:
-    parcels = f"{queue}.parcels"
-    assert kafka("create", parcels, "--partitions", "1", "--namespace", f"{queue}.prod").code == 0
-    assert kafka("send", parcels, "--text", "x", "--namespace", f"{queue}.prod").code == 0
-    said = kafka("list", "--namespace", f"{queue}.prd")
-    told = f"other namespaces that are in use there (--namespace): '{queue}.prod'"
-    assert said.out.splitlines()[1].startswith(told)
-
-
 def test_a_queue_that_is_named_as_a_topic_is_told_as_it_is_typed(kafka: Run, queue: str) -> None:
     said = kafka("send", f"topic:{queue}", "--text", "x")
     assert (said.code, said.err) == (1, f"jbm-kafka: '{queue}' is a queue: jbm-kafka send {queue}\n")

@@ -124,7 +124,7 @@ def test_what_was_set_of_a_browser_did_nothing(name: str, said: str) -> None:
 
 def test_what_was_set_of_an_admin_or_of_a_clock_of_tests_did_nothing() -> None:
     with MemoryWorld() as world, Admin(world.url) as admin:
-        with pytest.raises(AttributeError, match=r"^an Admin has no attribute 'timeout_s'$"):
+        with pytest.raises(AttributeError):
             admin.timeout_s = 5  # type: ignore[attr-defined]
         with pytest.raises(AttributeError, match=r"^a StoppedClock has no attribute 'now'; 'now_ms' is meant"):
             world.clock.now = 5  # type: ignore[attr-defined]

@@ -14,6 +14,7 @@ from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.sidecar.own_topics import registry_topic
 from jbm_kafka.sidecar.registry import Registry
 from jbm_kafka.sidecar.topics import Topics
 
@@ -47,7 +48,7 @@ def _is_near(written: str, name: str) -> bool:
     return differing <= _DIFFERING_MAX or 2 * begin >= max(len(written), len(name))
 
 
-class FoundDestinations:
+class Catalog:
     """Those of one namespace, as the cluster and the registry have them when they are asked for. Any thread."""
 
     def __init__(self, admin: KafkaAdmin, registry: Registry, namespace: str, *, is_in_memory: bool = False) -> None:
@@ -81,6 +82,12 @@ class FoundDestinations:
         """Those of them that were used as queues."""
         used = [name for name in self._registry.names_among(topics) if name_fault(name) is None]
         return self._registry.recorded_of(self._admin.describe(used)) if used else frozenset()
+
+    def other_namespaces(self) -> list[str]:
+        """The other namespaces that somebody has used, by their registries' names; "" stands for what has none."""
+        end = registry_topic("")
+        topics = [name for name in self._admin.topic_names() if name == end or name.endswith(f".{end}")]
+        return sorted({name.removesuffix(end).removesuffix(".") for name in topics} - {self._namespace})
 
     def topics(self) -> list[Topic]:
         """Each Kafka topic that was created or used as a JMS topic."""

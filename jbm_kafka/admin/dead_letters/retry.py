@@ -125,13 +125,12 @@ class Retry:
         """
         with (
             PassingOver(self._session, self.source, self._is_wanted, wanted="the dead letters to be sent") as queue,
-            self._session._core.in_use(),
+            queue.in_use(),
         ):
             while self.wanted:
                 batch = self._gather(queue, timeout_s)
                 if not batch:
-                    ends = self._session._core.connection.provider.end_positions(self.source, LOOK_TIMEOUT_S)
-                    self.partitions = frozenset(ends)
+                    self.partitions = queue.partitions(LOOK_TIMEOUT_S)
                     return
                 self._send(queue, batch)
 

@@ -7,73 +7,60 @@ from dataclasses import replace
 
 from jbm_kafka.admin.cluster.admin_arguments import check_named
 from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
-from jbm_kafka.admin.cluster.found_namespaces import namespaces_of
 from jbm_kafka.admin.explain.diagnosis import explain
 from jbm_kafka.admin.explain.explained_source import group_of
 from jbm_kafka.admin.explain.explanation import Explanation
 from jbm_kafka.admin.explain.question import Asked, Sources
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.core.wrong_values import shown, wrong_value
 from jbm_kafka.jms.arguments import check_callable, checked_seconds
 from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.sidecar.other_namespaces import namespaces_among
 
 log = logging.getLogger(__name__)
 
 EXPLAIN_TIMEOUT_S = 10.0
 
 
-@explained
-class ExplainingAdmin(AdminCore):
+class ExplainAdmin:
     """Looks for what holds messages up. Any thread."""
+
+    def __init__(self, core: AdminCore) -> None:
+        self._core = core
 
     def explain(
         self,
         destination: Queue | Topic | str,
+        subscription: str | None,
+        client_id: str,
         *,
-        unit: str | None = None,
-        message_id: str | None = None,
-        subscription: str | None = None,
-        client_id: str = "",
-        older_than_s: float = 0.0,
-        timeout_s: float = EXPLAIN_TIMEOUT_S,
-        tell: Tell | None = None,
+        unit: str | None,
+        message_id: str | None,
+        older_than_s: float,
+        timeout_s: float,
+        tell: Tell | None,
     ) -> Explanation:
-        """Why this unit, this message, or what waits longest does not move: who has it, since when, by which rule.
-
-        Nothing is changed. Who has the partitions is asked; of those who do not answer what topic, changelog and group
-        tell is told. Of `unit` and `message_id` one at most is given.
-
-        Args:
-            subscription: of a topic, the name of the one that is meant, with its `client_id`.
-            older_than_s: only what was sent before so many seconds.
-            timeout_s: how long the processes that receive may take to answer.
-            tell: is called with a line that says who is waited for, where that takes long; None: it is logged.
-
-        Raises:
-            InvalidDestinationError: there is no such queue, topic or subscription.
-            InvalidSettingError: both a unit and a message are given.
-        """
+        """Why what was asked about does not move."""
         older_than_s = checked_seconds("older_than_s", older_than_s)
         timeout_s = checked_seconds("timeout_s", timeout_s)
         check_callable("tell", tell)
         _check_asked(unit=unit, message_id=message_id, subscription=subscription)
-        with self._asking(f"explain {destination}"):
-            found = self._found.named(destination)
-            described = self._found.described(found)
+        with self._core.asking(f"explain {destination}"):
+            found = self._core.catalog.named(destination)
+            described = self._core.catalog.described(found)
             if described is None:
-                raise self._found.missing(found)
+                raise self._core.catalog.missing(found)
             group = group_of(
-                found, described, self._registry.log, namespace=self._namespace, subscription=subscription,
+                found, described, self._core.registry.log, namespace=self._core.namespace, subscription=subscription,
                 client_id=client_id,
             )  # fmt: skip
             sources = Sources(
-                kafka=self._kafka,
-                admin=self._admin,
-                namespace=self._namespace,
-                bootstrap=self._connections.url,
-                now_ms=self._cluster.clock.now_ms,
+                kafka=self._core.kafka,
+                admin=self._core.admin,
+                namespace=self._core.namespace,
+                bootstrap=self._core.connections.url,
+                now_ms=self._core.cluster.clock.now_ms,
                 timeout_s=timeout_s,
                 tell=tell or log.info,
             )
@@ -81,19 +68,20 @@ class ExplainingAdmin(AdminCore):
                 group,
                 Asked(unit, message_id, older_than_ms=int(older_than_s * 1_000)),
                 sources,
-                pause=self._registry.pauses.of(found.name),
-                places=self._registry.places.of(found.name, described.topic_id) or UnitPlaces(described.partitions),
+                pause=self._core.registry.pauses.of(found.name),
+                places=self._core.registry.places.of(found.name, described.topic_id)
+                or UnitPlaces(described.partitions),
             )
             return replace(told, namespaces=self._others_of(found)) if isinstance(found, Queue) else told
 
     def _others_of(self, queue: Queue) -> tuple[str, ...]:
         try:
-            groups = self._admin.groups()
+            groups = self._core.admin.groups()
         except KafkaClientError as error:
             log.debug("%s: whether other namespaces receive from it is not known: %s", queue, error)
             return ()
         used = [name for name, each in groups.items() if not each.is_empty]
-        return tuple(sorted(set(namespaces_of(queue, used)) - {self._namespace}))
+        return tuple(sorted(set(namespaces_among(queue, used)) - {self._core.namespace}))
 
 
 def _check_asked(**texts: str | None) -> None:

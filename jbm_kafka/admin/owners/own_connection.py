@@ -11,10 +11,11 @@ from tempfile import TemporaryDirectory
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.subscription import Source, Subscription
-from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.link_terms import LinkTerms
+from jbm_kafka.ports.provider import Provider
 from jbm_kafka.ports.wake_up import Sleepers
 from jbm_kafka.providers.sidecar_provider import SidecarProvider
 
@@ -46,6 +47,12 @@ class OwnConnections:
             with factory.create_connection() as connection:
                 yield connection
 
+    @contextmanager
+    def provider(self) -> Iterator[Provider]:
+        """What such a connection works with."""
+        with self.open() as connection:
+            yield provider_of(connection)
+
     def owner_of(
         self, source: Source, address_settings: Mapping[str, AddressSettings]
     ) -> Callable[[], AbstractContextManager[None]]:
@@ -58,7 +65,7 @@ class OwnConnections:
     @contextmanager
     def _own(self, source: Source, address_settings: Mapping[str, AddressSettings]) -> Iterator[None]:
         with self.open(address_settings) as connection, connection.create_session() as session:
-            provider = connection._core.provider
+            provider = provider_of(connection)
             assert isinstance(provider, SidecarProvider), provider
             if isinstance(source, Queue):
                 session.create_consumer(source)
