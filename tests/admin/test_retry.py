@@ -53,7 +53,7 @@ class Shop:
             admin=kafka.admin(),
             reader=kafka.log_reader(),
             info_of=connection._core.provider.ensure,
-            subscriptions_of=lambda _: {},
+            subscriptions_of=lambda _: [],
         )
         plan = planner.plan(self.records(), wanted or LetterFilter(), None)
         assert not plan.kept

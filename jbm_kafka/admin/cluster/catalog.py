@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from itertools import takewhile
 
@@ -197,11 +197,11 @@ class Catalog:
 
         return grow
 
-    def subscriptions_of(self, topic: Topic) -> Mapping[str, Subscription]:
-        """Those that the topic has now, by their full names."""
+    def subscriptions_of(self, topic: Topic) -> Sequence[Subscription]:
+        """Those that the topic has now."""
         self._registry.refresh()
         found = [record for _, record in subscriptions_in(self._registry.log.values()) if not record.is_ending]
-        return {each.subscription.full_name: each.subscription for each in found if each.subscription.topic == topic}
+        return [each.subscription for each in found if each.subscription.topic == topic]
 
     def info_of(self, destination: Queue | Topic) -> TopicInfo:
         """What is needed to send a dead letter to the queue or topic that it came from.

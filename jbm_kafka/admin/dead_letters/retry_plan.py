@@ -17,14 +17,14 @@ from jbm_kafka.admin.dead_letters.letters import (
 )
 from jbm_kafka.admin.messages.selection import several
 from jbm_kafka.codec.bodies import NONE, body_kind
-from jbm_kafka.codec.dead_letter import retried_headers
+from jbm_kafka.codec.dead_letter import Origin, retried_headers
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_size import batch_bytes, compressed_bytes_max
 from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.departure import OPERATOR
 from jbm_kafka.core.destination import Queue, Topic, parse_destination
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, MessageTooLargeError, OrderError
-from jbm_kafka.core.subscription import Subscription
+from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.ports import KafkaAdmin, KafkaClientError, KafkaRecord, LogReader, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.intake import reference_of, what_it_has
@@ -58,9 +58,9 @@ class RetryPlanner:
         admin: KafkaAdmin,
         reader: LogReader,
         info_of: Callable[[Queue | Topic], TopicInfo],
-        subscriptions_of: Callable[[Topic], Mapping[str, Subscription]],
+        subscriptions_of: Callable[[Topic], Sequence[Subscription]],
     ) -> None:
-        """`info_of` a destination raises JMSError when it cannot be sent to; `subscriptions_of`: by full name."""
+        """`info_of` a destination raises JMSError when it cannot be sent to."""
         self._source = source
         self._admin = admin
         self._reader = reader
@@ -142,10 +142,10 @@ class RetryPlanner:
             raise InvalidDestinationError(f"it came from {destination} itself, where it is")
         return destination
 
-    def _check_subscription(self, letter: DeadLetter, topic: Topic, record: KafkaRecord) -> str:
-        """The full name of the subscription that it came from; the others have had their copies (decision 51)."""
+    def _check_subscription(self, letter: DeadLetter, topic: Topic, record: KafkaRecord) -> Subscription:
+        """The subscription that it came from; the others have had their copies (decision 51)."""
         name = letter.origin.subscription
-        found = None if name is None else self._subscriptions_of(topic).get(name)
+        found = subscription_of(letter.origin, self._subscriptions_of(topic))
         by_hand = f"or receive it, and send it to {topic} yourself, where every subscription gets it"
         if name is None or found is None:
             told = "one that it does not tell" if name is None else repr(name)
@@ -159,7 +159,7 @@ class RetryPlanner:
                 f"it came from {topic} and its subscription {name!r}, which is another one now, of "
                 f"{found.choice_text}, and does not choose it: subscribe as before, {by_hand}"
             )
-        return name
+        return found
 
     def _original_body(self, letter: DeadLetter, destination: Queue | Topic) -> bytes | None:
         """The body of a letter that was too large to take it along: the original's, which the log still has."""
@@ -217,6 +217,19 @@ class RetryPlanner:
             upto = min(begin + CHUNK, end)
             yield from self._reader.read(topic, {partition: (begin, upto)}, timeout_s=READ_TIMEOUT_S)
             begin = upto
+
+
+def subscription_of(origin: Origin, subscriptions: Iterable[Subscription]) -> Subscription | None:
+    """The one of them that gave the letter up, or has come in its place.
+
+    One client id may use a name twice: for a durable subscription, and for one that is shared and not durable. A letter
+    of an earlier version does not tell which; then the durable one comes first.
+    """
+    found = [each for each in subscriptions if each.full_name == origin.subscription]
+    if origin.subscription_kind is not None:
+        is_durable = origin.subscription_kind in (SubscriptionKind.DURABLE.value, SubscriptionKind.SHARED_DURABLE.value)
+        found = [each for each in found if each.is_durable == is_durable]
+    return max(found, key=lambda each: each.is_durable, default=None)
 
 
 def _partition(letter: DeadLetter, info: TopicInfo, key: bytes | None) -> int:
