@@ -53,7 +53,7 @@ class AdminCore:
         self.namespace = namespace
         self._lock, self._is_closed, self._is_met, self._process = Lock(), False, False, os.getpid()
         self.registry = Registry(self.kafka, self.admin, with_namespace("jbm.registry", namespace))
-        is_in_memory = bootstrap.startswith(IN_MEMORY)
+        is_in_memory = self.registry.pauses.is_in_memory = bootstrap.startswith(IN_MEMORY)
         self.catalog = Catalog(self.admin, self.registry, namespace, is_in_memory=is_in_memory)
 
     def close(self) -> None:

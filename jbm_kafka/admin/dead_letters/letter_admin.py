@@ -13,10 +13,11 @@ from jbm_kafka.admin.dead_letters.letter_search import queues_that_end_in_letter
 from jbm_kafka.admin.dead_letters.letters import DeadLetter, LetterFilter, RetryReport, letter_of
 from jbm_kafka.admin.dead_letters.retry import carry_out, retried_report
 from jbm_kafka.admin.dead_letters.retry_plan import RetryPlan, RetryPlanner, planned_report
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.connection import provider_of
 from jbm_kafka.jms.message import Message
+from jbm_kafka.ports.provider import TopicInfo
 
 RETRY_TIMEOUT_S = 10.0
 
@@ -63,11 +64,17 @@ class LetterAdmin:
             planner = partial(
                 RetryPlanner, source, admin=self._core.admin, reader=reader, subscriptions_of=subscriptions_of
             )
-            looking = planner(info_of=self._core.catalog.info_of)
+            self._core.registry.refresh()
+            looking = planner(info_of=self._sendable)
             plan = patiently(lambda: looking.plan((seen.record for seen in self._core.seen(source)), wanted, count))
             if dry_run or not plan.letters:
                 return planned_report(source, plan, is_dry_run=dry_run)
             with self._core.connections.open() as connection:
-                sending = planner(info_of=provider_of(connection).ensure)
+                provider = provider_of(connection)
+                sending = planner(info_of=provider.ensure, check_sendable=provider.check_sendable)
                 done = carry_out(connection, source, plan.letters, sending.outgoing, timeout_s)
             return retried_report(done, plan, lambda: self._core.seen(source), timeout_s)
+
+    def _sendable(self, destination: Queue | Topic) -> TopicInfo:
+        self._core.registry.pauses.check_sendable(destination)
+        return self._core.catalog.info_of(destination)

@@ -59,12 +59,15 @@ class RetryPlanner:
         reader: LogReader,
         info_of: Callable[[Queue | Topic], TopicInfo],
         subscriptions_of: Callable[[Topic], Sequence[Subscription]],
+        check_sendable: Callable[[Queue | Topic], None] | None = None,
     ) -> None:
-        """`info_of` a destination raises JMSError when it cannot be sent to."""
+        """`info_of` a destination raises JMSError when it cannot be sent to, and so does `check_sendable`, which is
+        asked for each letter: a pause may begin meanwhile."""
         self._source = source
         self._admin = admin
         self._reader = reader
         self._info_of = info_of
+        self._check_sendable = check_sendable
         self._infos: dict[Queue | Topic, TopicInfo | JMSError] = {}
         self._subscriptions_of = cache(subscriptions_of)
 
@@ -99,6 +102,8 @@ class RetryPlanner:
         """
         destination = self._destination(letter)
         info = self._info(destination)
+        if self._check_sendable is not None:
+            self._check_sendable(destination)
         subscription = None
         if isinstance(destination, Topic):
             subscription = self._check_subscription(letter, destination, record)
