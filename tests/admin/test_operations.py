@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
+from threading import Event
 
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin, ChosenMessage, MessagesReport
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, OrderError
+from jbm_kafka.jms import listening
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.session import Session
-from tests.jms.support import bodies, receive
+from tests.jms.support import bodies, eventually, receive
 
 RULES = {"#": AddressSettings(partitions=2)}
 
@@ -369,3 +373,44 @@ def test_a_message_that_is_too_large_for_its_target_stays_with_what_follows_in_i
         ("joe", "a worker has others of its unit in hand, or an earlier one of it stays"),
     ]
     assert (len(held(admin, orders)), held(admin, small)) == (2, ["other"])
+
+
+def test_closing_said_of_a_message_that_was_given_up_meanwhile_that_it_comes_again(
+    admin: Admin,
+    url: str,
+    kafka_name: str,
+    orders: Queue,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Of REDELIVER-4: its listener hung and lost it to another process, where an operator gave it up."""
+    monkeypatch.setattr(listening, "STOP_TIMEOUT_S", 0.2)
+    factories = [
+        ConnectionFactory(
+            url, namespace=kafka_name, address_settings=RULES, revoke_drain_ms=100, state_dir=tmp_path / each
+        )
+        for each in ("hanging", "other")
+    ]
+    may_end, hang_in = Event(), []
+
+    def hang(message: Message) -> None:
+        hang_in.append(message.message_id)
+        may_end.wait(60)
+
+    with factories[0].create_connection() as hanging, factories[1].create_connection() as other:
+        producer = other.create_session().create_producer(orders)
+        for unit in ("joe", "tim"):  # one in each partition
+            producer.send(unit, unit_of_order=unit)
+        for _ in range(2):
+            session = hanging.create_session(AcknowledgeMode.INDIVIDUAL)
+            session.create_consumer(orders, prefetch=1).set_listener(hang)
+        eventually(lambda: len(hang_in) == 2, "both hang")
+        other.create_session().create_consumer(orders)
+        eventually(lambda: admin.send_to_dead_letter(orders, everything=True).messages != [], "one is given up")
+        given_up = {message.message_id for _, message in admin.dead_letters(origin=orders)}
+        hanging.close()
+        may_end.set()
+    lines = [each for each in caplog.messages if each.startswith("closing waits no longer")]
+    comes_again = {id_ for id_ in hang_in for line in lines if id_ in line and "it comes again" in line}
+    assert (len(lines), comes_again) == (2, set(hang_in) - given_up)
