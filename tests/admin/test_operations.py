@@ -392,10 +392,11 @@ def test_closing_said_of_a_message_that_was_given_up_meanwhile_that_it_comes_aga
         )
         for each in ("hanging", "other")
     ]
-    may_end, hang_in = Event(), []
+    may_end = Event()
+    hang_in: list[str] = []
 
     def hang(message: Message) -> None:
-        hang_in.append(message.message_id)
+        hang_in.append(str(message.message_id))
         may_end.wait(60)
 
     with factories[0].create_connection() as hanging, factories[1].create_connection() as other:
@@ -408,9 +409,9 @@ def test_closing_said_of_a_message_that_was_given_up_meanwhile_that_it_comes_aga
         eventually(lambda: len(hang_in) == 2, "both hang")
         other.create_session().create_consumer(orders)
         eventually(lambda: admin.send_to_dead_letter(orders, everything=True).messages != [], "one is given up")
-        given_up = {message.message_id for _, message in admin.dead_letters(origin=orders)}
+        given_up = {str(message.message_id) for _, message in admin.dead_letters(origin=orders)}
         hanging.close()
         may_end.set()
     lines = [each for each in caplog.messages if each.startswith("closing waits no longer")]
-    comes_again = {id_ for id_ in hang_in for line in lines if id_ in line and "it comes again" in line}
+    comes_again = {each for each in hang_in for line in lines if each in line and "it comes again" in line}
     assert (len(lines), comes_again) == (2, set(hang_in) - given_up)

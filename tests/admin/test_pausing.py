@@ -131,7 +131,7 @@ def test_dead_letters_arrive_where_production_is_paused(admin: Admin, url: str, 
 
 
 def test_a_retry_sent_into_a_queue_whose_sending_was_paused(admin: Admin, url: str, kafka_name: str) -> None:
-    """PAUSE-1. Of REDELIVER-9: its letters stay and say so, also where the pause begins when they are on their way."""
+    """PAUSE-1. Of REDELIVER-9: its letters stay, and say so."""
     orders = Queue(f"{kafka_name}.orders")
     settings = AddressSettings(partitions=1, max_delivery_attempts=1)
     factory = ConnectionFactory(url, namespace=kafka_name, address_settings={"#": settings})
