@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
-from jbm_kafka.cli.explain import NOT_HELD
 from jbm_kafka.core.process_names import process_name
 from jbm_kafka.devbroker.broker_jars import ensure_jars
 from jbm_kafka.devbroker.java import find_java
@@ -97,12 +96,11 @@ def test_a_checkpoint_that_is_left_open_is_told_soon(kafka: Run, queue: str, boo
 def test_what_is_not_held_is_told_in_one_line(kafka: Run, queue: str) -> None:
     """With 1, as every command that finds nothing of what was named."""
     said = kafka("explain", queue, "--unit", "eve")
-    assert (said.code, said.err) == (1, f"jbm-kafka: queue:{queue}: {NOT_HELD}\n")
+    assert (said.code, said.err.count("\n")) == (1, 1)
+    assert said.err.startswith(f"jbm-kafka: queue:{queue}: nothing of that is held: ")
     said = kafka("explain", queue, "--unit", "eve", "--older-than", "60", "--json")
     assert (said.code, json.loads(said.out)["messages"]) == (1, [])
-    assert f"queue:{queue}: of what was sent more than 60 s ago, {NOT_HELD}" in said.err
-    said = kafka("explain", queue, "--id", "nope")
-    assert (said.code, said.err) == (1, f"jbm-kafka: queue:{queue}: {NOT_HELD}; ids begin with ID:\n")
+    assert f"queue:{queue}: of what was sent more than 60 s ago, nothing of that is held: " in said.err
     said = kafka("explain", f"topic:{queue}")
     assert (said.code, said.err.count("\n")) == (1, 1)
     said = kafka("explain", queue, "--subscription", "audit")

@@ -11,11 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jbm_kafka.admin.explain import offset_resets as explained_resets
-from jbm_kafka.admin.explain import reasons
-from jbm_kafka.admin.explain import suggested_commands as commands
-from jbm_kafka.admin.explain import unit_heads as explained_firsts
-from jbm_kafka.admin.explain.explanation import ExplainedMessage, ExplainedPartition, Explanation, Reason
+from jbm_kafka.admin.explain import offset_resets, reasons, suggested_commands
+from jbm_kafka.admin.explain.explanation import ExplainedMessage, ExplainedPartition, Explanation, Holder, Reason
 from jbm_kafka.admin.explain.held_units import Held, HeldMessageRow, look_at
 from jbm_kafka.admin.explain.members import (
     being_shared,
@@ -27,7 +24,7 @@ from jbm_kafka.admin.explain.members import (
     suspects,
 )
 from jbm_kafka.admin.explain.question import Asked, Sources
-from jbm_kafka.admin.explain.receiver_states import is_elsewhere, kept_by, process_of, receivers_of, why_none_asks
+from jbm_kafka.admin.explain.receiver_states import is_elsewhere, kept_by, process_of, receivers_of
 from jbm_kafka.admin.explain.unread import Unseen, message_of
 from jbm_kafka.admin.owners.present_owners import PERHAPS_S, PresentOwners, Told
 from jbm_kafka.codec.command_records import EXPLAIN
@@ -50,6 +47,7 @@ READ_TIMEOUT_S = 10.0
 """For the changelogs."""
 PATIENCE_LEAST_S = 2.0
 """Owners look every second: so long they have at least, where it took long to find out that nothing can be read."""
+_TIMED = (Rule.DELAYED, Rule.NOT_YET_DUE)
 LOOKS_MAX = 3
 """At a unit whose first message is finished while it is asked about: one that goes fast is in nobody's way."""
 
@@ -141,14 +139,8 @@ class _Explaining:
             rows = self._rows(held)
             told = self._ask(held, rows, seen)
             # The first of a unit may be finished between both looks: then the next one is meant.
-            if self._asked.unit is None or not any(explained_firsts.is_settled(row, told) for row in rows):
+            if self._asked.unit is None or all(self._told_of(row, told).get("rule") != "settled" for row in rows):
                 break
-        firsts = [self._first_of(row, held) for row in rows]
-        more = explained_firsts.still_to_ask(firsts, told)
-        if more:
-            told = explained_firsts.with_more(told, self._ask_about(more, seen))
-        told = explained_firsts.with_firsts(told, firsts)
-        rows = [row if self._asked.unit is None else explained_firsts.gone_on(row, held, told) for row in rows]
         messages = [self._explained(row, held, told, seen) for row in rows]
         if not self._asked.is_all:
             messages += self._unseen(seen, held, is_held=bool(messages))
@@ -244,7 +236,7 @@ class _Explaining:
             wants=wants,
             count_max=COUNT_MAX if self._asked.is_all else 0,
         )
-        held.resets = explained_resets.resets_of(begun)
+        held.resets = offset_resets.resets_of(begun)
         return held
 
     def _rows(self, held: Held) -> list[HeldMessageRow]:
@@ -261,7 +253,7 @@ class _Explaining:
         return waiting if self._asked.unit is not None else waiting[:UNITS_MAX]
 
     def _first_of(self, row: HeldMessageRow, held: Held) -> HeldMessageRow:
-        return row if row.has_gone_on else held.firsts[row.partition, row.offset if row.key is None else row.key]
+        return held.firsts[row.partition, row.offset if row.key is None else row.key]
 
     # -- owners ----------------------------------------------------------------------------------------------------
 
@@ -271,7 +263,7 @@ class _Explaining:
         for row in rows:
             first = self._first_of(row, held)
             key = None if row.key is None else row.key.hex()
-            about.setdefault(row.partition, {}).update(dict.fromkeys((first.offset, row.offset, *first.later), key))
+            about.setdefault(row.partition, {}).update(dict.fromkeys((first.offset, row.offset), key))
         if self._asked.is_all:
             for partition in (*held.by_partition, *(min(m.partitions) for m in seen.members if m.partitions)):
                 about.setdefault(partition, {})
@@ -299,30 +291,31 @@ class _Explaining:
         ranges = {place: (seen.ends[place], seen.heads[place]) for place in seen.transactions}
         yield from unseen.within(ranges, seen.transactions, committed_only=False)
         if not (is_held or seen.members):
-            why = {place: [explained_resets.skips(each)] for place, each in held.resets.items()}
-            yield from unseen.within(explained_resets.skipped_ranges(held.resets), why, committed_only=True)
+            why = {place: [offset_resets.skips(each)] for place, each in held.resets.items()}
+            yield from unseen.within(offset_resets.skipped_ranges(held.resets), why, committed_only=True)
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
     def _not_held(self, look: Look) -> Iterable[Reason]:
         """An answer without a message was taken for one that tells what keeps it."""
         if not self._asked.is_all and not look.messages and not look.whole and look.held.is_whole:
-            yield reasons.not_held(self._asked.older_than_ms, self._asked.message_id)
+            yield reasons.not_held(self._asked.older_than_ms)
 
     def _of_all(self, held: Held, seen: FromKafka) -> Iterable[Reason]:
+        resume, admit = suggested_commands.resume(self._group), suggested_commands.admit(self._group)
         if self._pause.production is not None:
-            yield reasons.with_remedy(reasons.paused_sending(self._pause.production), commands.resume(self._group))
+            yield reasons.paused(Rule.SENDING_PAUSED, self._pause.production, resume)
         if self._pause.consumption is not None:
-            yield reasons.with_remedy(reasons.paused(self._pause.consumption), commands.resume(self._group))
+            yield reasons.paused(Rule.PAUSED, self._pause.consumption, resume)
         if self._places.next_partitions:
-            yield reasons.admitting(self._places.next_partitions, commands.admit(self._group))
+            yield reasons.admitting(self._places.next_partitions, admit)
         elif self._group.partitions > self._places.partitions:
-            yield reasons.not_admitted(self._group.partitions, self._places.partitions, commands.admit(self._group))
+            yield reasons.not_admitted(self._group.partitions, self._places.partitions, admit)
         if not seen.has_changelog:
             yield reasons.reason(Rule.NO_CHANGELOG)
         if not seen.members:
             # Of a group with members no offset can be reset, and those that came since have begun by it.
-            yield from explained_resets.told(held.resets, self._group, self._cluster.bootstrap)
+            yield from offset_resets.told(held.resets, self._group, self._cluster.bootstrap)
             nobody = reasons.reason(Rule.NOBODY_RECEIVES)
             # Where nothing is held nobody need receive; and nobody should by a reset that is to be undone before.
             yield nobody if held.by_partition and not held.resets else replace(nobody, remedy="")
@@ -332,100 +325,75 @@ class _Explaining:
         found = [self._why(row, first, told, seen)]
         if first is not row and found[0].rule is Rule.BEHIND:
             found.append(self._why(first, first, told, seen))
-        is_of_unit = self._asked.message_id is None or len(found) > 1
-        if is_of_unit and found[-1].rule is Rule.SETTLED and explained_firsts.is_settled(first, told):
-            first, found[-1:] = self._since_settled(first, told, seen)
-        found[-1:] = [
-            reasons.not_to_stop_yet(each, self._now_ms) for each in self._in_whose_hand(found[-1], first, told)
-        ]
-        if first.has_gone_on and found[-1].rule in (Rule.IN_HAND, Rule.RECEIVERS_BUSY):
-            found[-1] = reasons.going_on(found[-1], self._now_ms)
-        return message_of(row, tuple(self._with_command(each, first) for each in found))
+        last = found[-1]
+        if last.rule is Rule.SETTLED and told.results.get(first.partition, {}).get("is_recording"):
+            found.append(reasons.reason(Rule.RECORDING))
+        elif last.rule is Rule.IN_HAND and last.holder is not None:
+            found[-1:] = self._in_whose_hand(last, last.holder, first, told)
+        return message_of(row, tuple(found))
 
-    def _since_settled(
-        self, first: HeldMessageRow, told: Told, seen: FromKafka
-    ) -> tuple[HeldMessageRow, Sequence[Reason]]:
-        """Of a unit whose first is settled: the one that is first now, as far as it is known, and why it waits."""
-        answer, now = told.results[first.partition], explained_firsts.first_now(first, told)
-        is_recording = bool(answer.get("is_recording"))
-        if now is None or now.get("rule") == Rule.BEHIND.value:
-            process = process_of(answer) if first.behind else ""
-            return first, [reasons.settled(is_recording=is_recording, worked_on_in=process)]
-        following = replace(first, offset=int(now["offset"]), has_gone_on=True)
-        why = self._as_told(now, following, answer, told, seen)
-        is_exact = explained_firsts.is_exact(first, now, told)
-        # Where all wait for one checkpoint the same is said of all, and so told once.
-        offset = following.offset if is_exact and why.rule is not Rule.RECORDING else None
-        now_first = reasons.settled(is_recording=is_recording, next_offset=offset)
-        return following, [now_first, reasons.of_the_next(why)]
-
-    def _in_whose_hand(self, why: Reason, first: HeldMessageRow, told: Told) -> Sequence[Reason]:
+    def _in_whose_hand(self, why: Reason, holder: Holder, first: HeldMessageRow, told: Told) -> Sequence[Reason]:
         """The reason; of what is in a hand with the message that is worked on there."""
-        holder = why.holder if why.rule is Rule.IN_HAND else None
-        if holder is None:
-            return [why]
         receivers = list(receivers_of(told.results.values()))
         keeper = kept_by(holder, receivers)
         taken = None if keeper is None else keeper.asks.taken
         if keeper is None or taken is None:
             theirs = [each for each in receivers if (each.process, each.receiver) == (holder.process, holder.receiver)]
             away = [each for each in theirs if holder.is_unread and is_elsewhere(each)]
-            more = [reasons.in_another_listener(each) for each in away]
-            return [replace(why, remedy="") if more else why, *more]
+            return [replace(why, remedy="") if away else why, *map(reasons.in_another_listener, away)]
         if (taken.partition, taken.offset) == (first.partition, first.offset):
-            return [reasons.in_listener(why, taken.since_ms)] if keeper.asks.is_in_listener else [why]
+            is_in_it = keeper.asks.is_in_listener
+            return [reasons.in_listener(holder, taken.since_ms, self._now_ms) if is_in_it else why]
         if not (holder.is_unread or keeper.asks.is_in_listener):
             return [why]
-        return [replace(why, remedy=""), reasons.working_on(keeper, taken)]
+        return [replace(why, remedy=""), reasons.working_on(keeper, taken, self._now_ms)]
 
-    def _with_command(self, why: Reason, first: HeldMessageRow) -> Reason:
-        """With the command that ends it, where there is one."""
-        if why.rule is Rule.ON_HOLD:
-            return reasons.with_release(why, commands.release(self._group, first.unit, first.message_id))
-        return reasons.with_remedy(why, commands.resume(self._group)) if why.rule is Rule.PAUSED else why
+    @staticmethod
+    def _told_of(row: HeldMessageRow, told: Told) -> Mapping[str, Any]:
+        """What the owner says of the message; empty: nothing."""
+        messages = told.results.get(row.partition, {}).get("messages", ())
+        return next((each for each in messages if each.get("offset") == row.offset), {})
 
     def _why(self, row: HeldMessageRow, first: HeldMessageRow, told: Told, seen: FromKafka) -> Reason:
-        answer = told.results.get(row.partition)
-        if answer is not None:
-            mine = {each.get("offset"): each for each in answer.get("messages", ())}.get(row.offset)
-            if mine is not None:
-                return self._as_told(mine, first, answer, told, seen)
+        answer, mine = told.results.get(row.partition), self._told_of(row, told)
+        if answer is not None and mine:
+            return self._as_told(mine, first, answer, told, seen)
         if first is not row:
             return reasons.behind(first.offset, None)
+        if row.rule is Rule.ON_HOLD:
+            return reasons.on_hold(self._release(first), None)
         if row.rule is not Rule.READY:
-            return reasons.reason(row.rule, until_ms=_until(row))
+            return reasons.reason(row.rule, until_ms=row.due_at_ms if row.rule in _TIMED else None)
         return self._unowned(row.partition, answer, told, seen)
 
     def _as_told(
         self, mine: Mapping[str, Any], first: HeldMessageRow, answer: Mapping[str, Any], told: Told, seen: FromKafka
     ) -> Reason:
         """What the owner says of one message."""
-        rule = _rule(mine.get("rule"))
-        holder = mine.get("holder")
-        process = process_of(answer)
+        rule, holder, process = _rule(mine.get("rule")), mine.get("holder"), process_of(answer)
         who = None if holder is None else reasons.holder_of(holder, process)
-        offset = mine.get("offset")
         is_in_store = rule not in (Rule.IN_HAND, Rule.IN_DOUBT, Rule.LEAVING, Rule.SETTLED, Rule.NOT_READ)
-        if rule is Rule.BEHIND or (is_in_store and offset != first.offset):
+        if rule is Rule.BEHIND or (is_in_store and mine.get("offset") != first.offset):
             return reasons.behind(mine.get("head", first.offset), who)
         if rule is Rule.IN_HAND and who is not None and holder is not None:
-            return reasons.in_hand(who, holder.get("since_ms"))
+            return reasons.in_hand(who, holder.get("since_ms"), self._now_ms)
         if rule is Rule.NOT_READ:
             return reasons.not_read(answer)
         if rule is Rule.RECEIVERS_BUSY:
             # Of all that was said, so that partitions of one process have the same to say.
-            receivers = list(receivers_of(told.results.values()))
             has_idle_members = any(not member.partitions for member in seen.members)
-            return reasons.busy(*why_none_asks(receivers, process, has_idle_members=has_idle_members))
+            receivers = list(receivers_of(told.results.values()))
+            return reasons.busy(receivers, process, has_idle_members=has_idle_members)
         if rule is Rule.PAUSED and self._pause.consumption is not None:
-            return reasons.paused(self._pause.consumption)
+            return reasons.paused(rule, self._pause.consumption, suggested_commands.resume(self._group))
         if rule is Rule.NOT_SELECTED:
             return reasons.not_selected(each.selector for each in receivers_of(told.results.values()))
-        if rule is Rule.ON_HOLD and "last_error" in mine:
-            return reasons.failed_on_hold(str(mine["last_error"]))
-        due_at_ms = mine.get("due_at_ms")
-        until_ms = due_at_ms if rule in (Rule.DELAYED, Rule.NOT_YET_DUE) else None
-        return reasons.reason(rule, until_ms=until_ms)
+        if rule is Rule.ON_HOLD:
+            return reasons.on_hold(self._release(first), mine.get("last_error"))
+        return reasons.reason(rule, until_ms=mine.get("due_at_ms") if rule in _TIMED else None)
+
+    def _release(self, first: HeldMessageRow) -> str:
+        return suggested_commands.release(self._group, first.unit, first.message_id)
 
     def _unowned(self, partition: int, answer: Mapping[str, Any] | None, told: Told, seen: FromKafka) -> Reason:
         """Of what topic and changelog have nothing to say, and its owner neither."""
@@ -483,7 +451,3 @@ def _rule(value: object) -> Rule:
         return Rule(value)
     except ValueError:
         return Rule.OWNER_SILENT
-
-
-def _until(row: HeldMessageRow) -> int | None:
-    return row.due_at_ms if row.rule in (Rule.DELAYED, Rule.NOT_YET_DUE) else None

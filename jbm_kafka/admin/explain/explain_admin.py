@@ -8,7 +8,6 @@ from dataclasses import replace
 from jbm_kafka.admin.cluster.admin_arguments import check_named
 from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
 from jbm_kafka.admin.explain.diagnosis import explain
-from jbm_kafka.admin.explain.explained_source import group_of
 from jbm_kafka.admin.explain.explanation import Explanation
 from jbm_kafka.admin.explain.question import Asked, Sources
 from jbm_kafka.core.destination import Queue, Topic
@@ -47,14 +46,13 @@ class ExplainAdmin:
         check_callable("tell", tell)
         _check_asked(unit=unit, message_id=message_id, subscription=subscription)
         with self._core.asking(f"explain {destination}"):
-            found = self._core.catalog.named(destination)
+            source = self._core.source(destination, subscription, client_id)
+            found = source if isinstance(source, Queue) else source.subscription.topic
             described = self._core.catalog.described(found)
             if described is None:
                 raise self._core.catalog.missing(found)
-            group = group_of(
-                found, described, self._core.registry.log, namespace=self._core.namespace, subscription=subscription,
-                client_id=client_id,
-            )  # fmt: skip
+            group = replace(self._core.group(source), partitions=described.partitions)
+            self._core.registry.refresh()
             sources = Sources(
                 kafka=self._core.kafka,
                 admin=self._core.admin,

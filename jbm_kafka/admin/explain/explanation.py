@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from jbm_kafka.core.standing import Rule
-from jbm_kafka.core.summary import summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +31,6 @@ class Holder:
         mode = f" ({self.mode})" if self.mode else ""
         return f"{self.receiver or self.session}{mode}{client} in {self.process}"
 
-    def __repr__(self) -> str:
-        return summary(
-            self, self.receiver or self.session, mode=self.mode, process=self.process, is_unread=self.is_unread
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
@@ -60,12 +54,6 @@ class Reason:
         until = "" if self.until_ms is None else f", until {_when(self.until_ms)}"
         remedy = f"; {self.remedy}" if self.remedy else ""
         return f"{self.text}{since}{until}{remedy}"
-
-    def __repr__(self) -> str:
-        until = self.until_ms
-        return summary(
-            self, self.rule.value, text=self.text, since_ms=self.since_ms, until_ms=until, holder=self.holder
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,18 +84,6 @@ class ExplainedMessage:
         told = f"message {self.message_id}{unit} (partition {self.partition} offset {self.offset}){behind}"
         return "\n".join((told, *(f"  {reason}" for reason in self.reasons)))
 
-    def __repr__(self) -> str:
-        return summary(
-            self,
-            self.message_id,
-            partition=self.partition,
-            offset=self.offset,
-            unit=self.unit,
-            attempts=self.attempts,
-            behind=self.behind,
-            rules=_rules(self.reasons),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedPartition:
@@ -130,12 +106,6 @@ class ExplainedPartition:
         kept = f"; units: {units}" if units else ""
         told = f"partition {self.partition}: {held}, owner {self.owner or 'nobody'}{kept}"
         return "\n".join((told, *(f"  {reason}" for reason in self.reasons)))
-
-    def __repr__(self) -> str:
-        rules = _rules(self.reasons)
-        return summary(
-            self, self.partition, owner=self.owner, held=self.held, units=sum(self.units.values()), rules=rules
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,20 +187,6 @@ class ExplainedReceiver:
         unread = f", {self.unread} of them unread" if self.unread else ""
         return f"receiver {self.receiver} ({self.mode}){client} in {self.process}: {messages} in hand{unread}"
 
-    def __repr__(self) -> str:
-        return summary(
-            self,
-            self.receiver,
-            mode=self.mode,
-            process=self.process,
-            prefetch=self.prefetch,
-            in_hand=self.in_hand,
-            unread=self.unread,
-            is_asking=self.is_asking,
-            is_stopped=self.is_stopped,
-            is_idle=self.is_idle,
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
@@ -280,25 +236,6 @@ class Explanation:
         if not self.is_whole:
             lines.append("there is more than was looked at")
         return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return summary(
-            self,
-            self.name,
-            rules=_rules([*self.reasons, *(reason for message in self.messages for reason in message.reasons)]),
-            members=self.members,
-            messages=self.messages,
-            partitions=self.partitions,
-            receivers=self.receivers,
-            starving=self.starving,
-            misplaced=self.misplaced,
-            is_whole=self.is_whole,
-        )
-
-
-def _rules(reasons: Iterable[Reason]) -> str:
-    """Each once, in their order."""
-    return ", ".join(dict.fromkeys(reason.rule.value for reason in reasons))
 
 
 def _when(at_ms: int) -> str:

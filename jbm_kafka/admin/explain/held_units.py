@@ -34,10 +34,6 @@ class HeldMessageRow:
     due_at_ms: int
     behind: int = 0
     """Later ones of its unit that were seen."""
-    later: list[int] = field(default_factory=list)
-    """Offsets of some of those: of the first, the second, the fourth and so on, and of the last."""
-    has_gone_on: bool = False
-    """It is the first of its unit since it was looked at: those before it are settled."""
 
     @property
     def unit(self) -> str | None:
@@ -83,10 +79,7 @@ def look_at(
         found.misplaced += row.key is not None and places.home(row.key) != row.partition
         first = found.firsts.setdefault((row.partition, row.offset if row.key is None else row.key), row)
         if first is not row:
-            if first.behind & (first.behind - 1):  # of the last one only the last is kept
-                first.later.pop()
             first.behind += 1
-            first.later.append(row.offset)
         if wants(row):
             found.wanted.append(row)
     return found
