@@ -16,6 +16,8 @@ from jbm_kafka.admin.asking_present import PresentOwners
 from jbm_kafka.admin.found_destinations import FoundDestinations
 from jbm_kafka.admin.found_subscription import found_subscription
 from jbm_kafka.admin.own_connection import OwnConnections
+from jbm_kafka.browsing.browse import browse
+from jbm_kafka.browsing.unacknowledged_query import Hands
 from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.call_arguments import explained
@@ -30,10 +32,8 @@ from jbm_kafka.jms.factory import check_namespace
 from jbm_kafka.jms.known_attributes import take_no_other
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.provider import Seen
-from jbm_kafka.sidecar.browse import browse
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.hands import Hands
-from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.registry import Registry
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.summary import summary
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
-from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.registry.registry import Registry
 
 NAMED = 3
 """So many subscriptions are named in an error."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.member_texts import with_member_texts
-from jbm_kafka.core.standing import Rule
 from jbm_kafka.core.summary import summary
 
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.likely_name import likely_name
-from jbm_kafka.sidecar.other_namespaces import namespaces_among
-from jbm_kafka.sidecar.own_topics import registry_topic
+from jbm_kafka.registry.other_namespaces import namespaces_among
+from jbm_kafka.registry.own_topics import registry_topic
 
 
 def namespaces_of(queue: Queue, groups: Collection[str]) -> Iterator[str]:

@@ -17,8 +17,8 @@ from jbm_kafka.core.addresses import as_address, destination_at
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
-from jbm_kafka.core.markers import UNSET, Unset
-from jbm_kafka.core.taking_out import Verb, route_of_verb
+from jbm_kafka.core.operator_removal import Verb, route_of_verb
+from jbm_kafka.core.sentinels import UNSET, Unset
 
 
 @explained

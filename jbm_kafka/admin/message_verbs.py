@@ -19,8 +19,8 @@ from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.member_texts import with_member_texts
+from jbm_kafka.core.operator_removal import Verb
 from jbm_kafka.core.summary import summary, with_lines
-from jbm_kafka.core.taking_out import Verb
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 from jbm_kafka.ports.provider import Seen

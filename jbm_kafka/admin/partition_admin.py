@@ -14,7 +14,7 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import check_callable, checked_flag, checked_seconds
 from jbm_kafka.ports.provider import Seen
-from jbm_kafka.sidecar.places import SETTLED_AFTER_S
+from jbm_kafka.registry.unit_paths import SETTLED_AFTER_S
 
 
 @explained

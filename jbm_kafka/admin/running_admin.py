@@ -22,7 +22,7 @@ from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.markers import UNSET, Unset
+from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 

@@ -12,7 +12,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.summary import summary
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
-from jbm_kafka.sidecar.registry_log import RegistryLog
+from jbm_kafka.registry.registry_log import RegistryLog
 
 
 @with_member_texts

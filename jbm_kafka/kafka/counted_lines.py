@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 
-from jbm_kafka.core.bursts import Bursts
+from jbm_kafka.core.log_rate_limit import Bursts
 
 LOG = logging.getLogger("jbm_kafka.kafka")
 
