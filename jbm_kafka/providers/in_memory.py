@@ -33,8 +33,8 @@ from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.providers.shared_sidecars import RunningSidecar, SharedSidecars
 from jbm_kafka.providers.sidecar_provider import SidecarProvider
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
+from jbm_kafka.sidecar.runtime import Stores
 from jbm_kafka.sidecar.sidecar import Sidecar
-from jbm_kafka.sidecar.stores import Stores
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 CHECKPOINT_INTERVAL_MS = 2

@@ -19,7 +19,7 @@ from jbm_kafka.registry.process_liveness import Holder
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.topics import Topics
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
-from jbm_kafka.sidecar.runtime import Surroundings
+from jbm_kafka.sidecar.runtime import Runtime
 from jbm_kafka.sidecar.temporary.temporaries import Temporaries, TemporariesParts
 from jbm_kafka.sidecar.topics.address_topics import Targets
 from jbm_kafka.sidecar.topics.topic_watch import TopicWatch
@@ -35,7 +35,7 @@ class Destinations:
 
     def __init__(
         self,
-        given: Surroundings,
+        given: Runtime,
         registry: Registry,
         holder: Holder,
         group_workers: GroupWorkers,

@@ -12,13 +12,13 @@ from jbm_kafka.registry.selector_sets import SelectorSetParts, SelectorSets
 from jbm_kafka.registry.subscription_remains import Remains
 from jbm_kafka.registry.subscriptions import SubscriptionParts, Subscriptions
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
-from jbm_kafka.sidecar.runtime import Surroundings
+from jbm_kafka.sidecar.runtime import Runtime
 
 
 class Claims:
     """All end with the holder. Any thread."""
 
-    def __init__(self, given: Surroundings, registry: RegistryLog, group_workers: GroupWorkers) -> None:
+    def __init__(self, given: Runtime, registry: RegistryLog, group_workers: GroupWorkers) -> None:
         """`group_workers`: those that receive by what is claimed, and end when it is lost."""
         self.holder = Holder(
             kafka=given.kafka,
@@ -51,7 +51,7 @@ class Claims:
 
 
 def _subscription_parts(
-    given: Surroundings, registry: RegistryLog, holder: Holder, group_workers: GroupWorkers
+    given: Runtime, registry: RegistryLog, holder: Holder, group_workers: GroupWorkers
 ) -> SubscriptionParts:
     namespace = given.config.namespace
     return SubscriptionParts(
@@ -69,7 +69,7 @@ def _subscription_parts(
 
 
 def _selector_set_parts(
-    given: Surroundings, registry: RegistryLog, holder: Holder, group_workers: GroupWorkers
+    given: Runtime, registry: RegistryLog, holder: Holder, group_workers: GroupWorkers
 ) -> SelectorSetParts:
     return SelectorSetParts(
         registry=registry,

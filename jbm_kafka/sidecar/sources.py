@@ -18,9 +18,9 @@ from jbm_kafka.sidecar.idleness import wait_idle
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker, GroupWorkerParts
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.lane.shutdown import STOP_TIMEOUT_S, Leaving
-from jbm_kafka.sidecar.lifetime import Lifetime
 from jbm_kafka.sidecar.log_lines.connection_lines import EndLines
 from jbm_kafka.sidecar.registry_claims import Claims
+from jbm_kafka.sidecar.runtime import Lifetime
 
 
 class Sources:

@@ -22,9 +22,9 @@ from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.registry.topics import Topics
 from jbm_kafka.sidecar.channel.channel_opener import ChannelOpener
+from jbm_kafka.sidecar.runtime import Stores
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stages.flow import Flow
-from jbm_kafka.sidecar.stores import Stores
 from tests.sidecar.parts import channel_of, group_worker_of, link_of
 from tests.simulation.workers import SteppedWorkers
 from tests.support.manual_clock import ManualClock
