@@ -46,7 +46,7 @@ def browse(
     What is deliverable does not depend on the selector: one that it leaves out holds its unit all the same (UNIT-6).
 
     Args:
-        hands: who finds out what is in hand; None: nobody, and it looks as if it waited.
+        hands: finds out what receivers have in hand; None: their messages are shown as waiting.
         recovered: is called with where each partition begins, and why, before the first message.
         timeout_s: how long what is recorded may take to be read.
     """

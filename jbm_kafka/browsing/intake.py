@@ -18,7 +18,7 @@ from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.ports import KafkaRecord
 
 SENDER_HEADER = "JBMSender"
-"""Who sent a message to a topic: `<client id>/<connection id>`."""
+"""The sender of a message to a topic: `<client id>/<connection id>`."""
 
 
 _NOBODY: Final[Mapping[int, bytes]] = MappingProxyType({})

@@ -1,7 +1,7 @@
-"""What receivers have in hand, told by the processes that own the partitions (decision 42).
+"""Which messages receivers have unacknowledged: a query to the processes that own the partitions (decision 42).
 
-Nobody else knows: what is in hand is recorded nowhere. An owner answers when all that was settled before is in the
-changelog, so that whoever reads that afterwards sees each message either there or in a hand.
+It is recorded nowhere, so only the owners know. An owner answers once all that was settled before is in the changelog,
+so that a reader of the changelog sees each message either there or in the answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 OWN_TIMEOUT_S = 2.0
 OTHERS_TIMEOUT_S = 5.0
-"""Owners look every second, and a checkpoint is some milliseconds; who needs longer is frozen, or about to go."""
+"""Owners look every second, and a checkpoint takes milliseconds; an owner that needs longer is frozen, or leaves."""
 
 
 class OwnPartitions(Protocol):
@@ -59,7 +59,7 @@ class Hands:
         self._ours = ours
 
     def of(self, group: ChannelGroup, held: Collection[int], admin: KafkaAdmin) -> Mapping[int, Hand]:
-        """The hand of each of these partitions; of one whose owner does not say there is none, and a warning.
+        """By partition what is unacknowledged; one whose owner does not answer is missing, with a warning.
 
         Raises:
             KafkaClientError: it cannot be found out whether the group has members.
@@ -107,7 +107,7 @@ class Hands:
         refusals: Collection[str],
         admin: KafkaAdmin,
     ) -> None:
-        """Say of partitions of which nobody has told anything who it was, and what that means for what is shown."""
+        """Warn which owners did not answer, and how their partitions are shown."""
         gone: Mapping[int, GroupMember] = {}
         with suppress(KafkaClientError):  # nobody tells: as if they were members still
             if not refusals:

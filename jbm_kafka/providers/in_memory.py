@@ -176,7 +176,7 @@ class World:
         By themselves they look every second; a test would wait for that, and there is nobody else to wait for.
         """
         ends_at_s = time.monotonic() + timeout_s
-        while False in [each.sidecar.destinations.hear() for each in self.sidecars.all()]:  # each is told
+        while False in [each.sidecar.destinations.hear() for each in self.sidecars.all()]:
             if time.monotonic() >= ends_at_s:
                 return False
             time.sleep(HEAR_S)
@@ -214,7 +214,7 @@ class World:
 
 _worlds: dict[str, World] = {}
 _over_names: set[str] = set()
-"""Of those that were ended by their owner, until he makes them anew: who has kept the name would begin another one."""
+"""Names of worlds that their owner ended, until he makes them anew: an old user of the name would begin another one."""
 _lock = threading.Lock()
 
 
@@ -223,7 +223,7 @@ def use_world(name: str, *, clock: Clock | None = None) -> World:
 
     Raises:
         InvalidSettingError: the name cannot be one, or a clock is given, and the world is there with another.
-        IllegalStateError: no clock is given, and the world of this name was ended by who had made it.
+        IllegalStateError: no clock is given, and the world of this name was ended by its owner.
     """
     _check_name(name)
     with _lock:

@@ -385,7 +385,7 @@ def test_two_workers_with_copies_of_one_state_folder_were_told_by_the_client_lib
     assert (first, again) == ("WARNING", ("WARNING", text))
     assert text.startswith("another process runs with a copy of this one's state folder, or with the same one on ")
     assert "(transactional id jbm.5d.0)" in text
-    assert twin.is_told(700_000)
+    assert twin.is_logged(700_000)
 
 
 def test_a_topic_that_is_gone_while_somebody_receives_from_it_is_told_once_and_once_that_it_is_back(

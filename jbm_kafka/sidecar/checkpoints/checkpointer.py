@@ -244,7 +244,7 @@ class Checkpointer:
         now_ms = self._clock.monotonic_ms()
         if is_fenced:
             self._backoff.twin.fenced(checkpoint_id.partition(":")[0], now_ms)
-        return logging.DEBUG if is_fenced and self._backoff.twin.is_told(now_ms) else logging.INFO
+        return logging.DEBUG if is_fenced and self._backoff.twin.is_logged(now_ms) else logging.INFO
 
     def _find_culprits(
         self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], error: TransactionAborted | RecordTooLarge

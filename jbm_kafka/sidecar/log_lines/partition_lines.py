@@ -100,7 +100,7 @@ class TwinLines:
         Once is nothing: a coordinator does so to a transaction that outlasts its timeout.
         """
         before_ms, self._fenced_at_ms = self._fenced_at_ms, now_ms
-        if before_ms is None or now_ms - before_ms > TWIN_MS or self.is_told(now_ms):
+        if before_ms is None or now_ms - before_ms > TWIN_MS or self.is_logged(now_ms):
             return
         self._told_at_ms = now_ms
         log.warning(
@@ -110,7 +110,7 @@ class TwinLines:
             transactional_id,
         )
 
-    def is_told(self, now_ms: int) -> bool:
+    def is_logged(self, now_ms: int) -> bool:
         """It was told lately: what follows from it again and again is no news."""
         return self._told_at_ms is not None and now_ms - self._told_at_ms < TWIN_AGAIN_MS
 
