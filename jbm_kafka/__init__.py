@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from jbm_kafka.core.address_settings import AddressSettings
     from jbm_kafka.core.delivery_mode import DeliveryMode
     from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-    from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED
+    from jbm_kafka.core.sentinels import NO_UNIT, SYSTEM_GENERATED
     from jbm_kafka.core.states import MessageState
     from jbm_kafka.jms.browser import QueueBrowser
     from jbm_kafka.jms.bytes_message import BytesMessage
@@ -107,8 +107,8 @@ __all__ = [
 ]
 
 _HOME = {
-    "NO_UNIT": "core.markers",
-    "SYSTEM_GENERATED": "core.markers",
+    "NO_UNIT": "core.sentinels",
+    "SYSTEM_GENERATED": "core.sentinels",
     "AcknowledgeMode": "jms.modes",
     "AddressSettings": "core.address_settings",
     "BytesMessage": "jms.bytes_message",

@@ -32,14 +32,14 @@ from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
-from jbm_kafka.core.markers import UNSET, Unset
-from jbm_kafka.core.taking_out import Verb
+from jbm_kafka.core.operator_removal import Verb
+from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 from jbm_kafka.jms.browser import Include
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.one_process import made_in_each_process
-from jbm_kafka.sidecar.places import SETTLED_AFTER_S
+from jbm_kafka.registry.unit_paths import SETTLED_AFTER_S
 
 
 @made_in_each_process("as Admin(…)")

@@ -10,7 +10,7 @@ from jbm_kafka.core.summary import summary
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import Seen
-from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.registry.channel_group import ChannelGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, with_name
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.summary import summary
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
-from jbm_kafka.sidecar.other_namespaces import namespaces_among
-from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.registry.other_namespaces import namespaces_among
+from jbm_kafka.registry.registry import Registry
 
 NAMED = 3
 """So many subscriptions are named in an error."""

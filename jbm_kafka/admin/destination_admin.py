@@ -27,7 +27,7 @@ from jbm_kafka.core.jms_errors import (
 from jbm_kafka.core.subscription import checked_subscription_name
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import as_topic, checked_flag
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.registry.topics import Topics
 
 PARTITIONS_MAX = 10_000
 LEAVES_S = 2.0

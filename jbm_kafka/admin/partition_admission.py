@@ -19,7 +19,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import Seen
-from jbm_kafka.sidecar.places import Places
+from jbm_kafka.registry.unit_paths import Places
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import AccessRefused, KafkaClientError, NobodyAnswers
-from jbm_kafka.sidecar.topics import NOT_MADE
+from jbm_kafka.registry.topics import NOT_MADE
 
 Kind = TypeVar("Kind", Queue, Topic)
 

@@ -21,8 +21,8 @@ from jbm_kafka.cli.command_options import (
 from jbm_kafka.cli.connect import Named, admin_of, as_named, of_its_kind
 from jbm_kafka.cli.reason_lines import ReasonLines
 from jbm_kafka.cli.render import json_line, printable
+from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.standing import Rule
 
 
 @click.command(epilog="Example: jbm-kafka explain orders --unit joe")

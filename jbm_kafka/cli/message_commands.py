@@ -26,7 +26,7 @@ from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named, as_queu
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError, OrderError
-from jbm_kafka.core.markers import UNSET
+from jbm_kafka.core.sentinels import UNSET
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NOBODY_TO_ASK = "nobody can be asked here whether they are meant: give --yes, or --dry-run to see which would go"

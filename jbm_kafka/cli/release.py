@@ -19,7 +19,7 @@ from jbm_kafka.cli.command_options import (
 from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.markers import UNSET
+from jbm_kafka.core.sentinels import UNSET
 
 
 @click.command(short_help="Let units go on that are on hold.")

@@ -16,7 +16,7 @@ from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.address_pattern import ANY_WORDS, check_pattern, matches
 from jbm_kafka.core.address_settings import AddressSettings, check_setting_name
 from jbm_kafka.core.jms_errors import InvalidSettingError, JMSError
-from jbm_kafka.core.markers import SYSTEM_GENERATED, UnitMarker
+from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UnitMarker
 from jbm_kafka.core.setting_rules import TYPES
 
 NOTHING = "nothing"

@@ -14,7 +14,7 @@ from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.wrong_values import no_utf8, shown, wrong_type, wrong_value
 
 JSON: Final = "json"
-"""The codec of who names none."""
+"""The codec of applications that do not name one."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NAME_RULE: Final = "it is up to 100 letters, digits, '.', '_' and '-', a letter or digit first, as 'order-v1'"
@@ -131,7 +131,7 @@ def check_registered(name: object) -> None:
 
 
 def not_registered(name: str) -> str:
-    """What is told to who looks at an object of a codec that is not known here."""
+    """The error for an object whose codec this process does not know."""
     return (
         f"the object was written by codec {shown(name)}, which is not registered in this process: call "
         f"{_registration(name)} before receiving"

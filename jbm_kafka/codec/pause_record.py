@@ -17,7 +17,7 @@ class Halt:
     """Somebody paused it."""
 
     by: str
-    """Who, in his words."""
+    """The operator, as the pause names him."""
     since_ms: int
     """When, ms since the epoch."""
 
@@ -74,6 +74,6 @@ def decode_pause(value: bytes) -> Pause:
 
 
 def _halt(by: str, since_ms: int) -> Halt | None:
-    # Who is told of a pause may be at a terminal, and anybody may have written the record.
+    # The text may be shown at a terminal, and anybody may have written the record.
     shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in by)
     return Halt(shown, since_ms) if since_ms else None

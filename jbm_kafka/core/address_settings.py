@@ -16,8 +16,8 @@ from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.frozen import told_frozen
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.likely_name import with_likely_name
-from jbm_kafka.core.markers import UNSET, UnitMarker, Unset
 from jbm_kafka.core.member_texts import with_member_texts
+from jbm_kafka.core.sentinels import UNSET, UnitMarker, Unset
 from jbm_kafka.core.setting_rules import is_of_its_type, setting_fault
 from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from jbm_kafka.core import changes as c
+from jbm_kafka.core.cold_index import Shelf
 from jbm_kafka.core.departure import GIVEN_UP
 from jbm_kafka.core.duplicate_window import DuplicateWindow
 from jbm_kafka.core.durable_state import DurableState
@@ -20,7 +21,6 @@ from jbm_kafka.core.entries import Duplicates, Entry, Position
 from jbm_kafka.core.redelivery import FOREVER_MS, held_back_until_ms, is_expired
 from jbm_kafka.core.redelivery_states import RedeliveryStates
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, GateKey, Reference, SessionId
-from jbm_kafka.core.shelf import Shelf
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.unit_of_order import Gate, Gates, by_gate
 from jbm_kafka.core.unsettled import UnsettledOffsets

@@ -11,7 +11,7 @@ from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.call_arguments import check_maker, explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jbm_kafka.core.markers import UNSET, Unset
+from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import as_destination
 from jbm_kafka.jms.browser import Include, QueueBrowser

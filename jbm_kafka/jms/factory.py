@@ -14,7 +14,7 @@ from jbm_kafka.core.bootstrap import checked_bootstrap, without_credentials
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, InvalidTypeError, JMSSecurityError
-from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
+from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.core.wrong_values import checked_int, shown, shown_name, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import PREFETCH_MAX, check_mode, checked_flag

@@ -22,7 +22,7 @@ from jbm_kafka.codec.property_header import (
 )
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.jms_errors import MessageFormatError
-from jbm_kafka.core.markers import UNSET, Unset
+from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown, shown_name
 
 DELIVERY_COUNT = "JMSXDeliveryCount"

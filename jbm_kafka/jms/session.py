@@ -12,8 +12,8 @@ from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.call_arguments import check_maker, explained
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
+from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.subscription import Source, checked_subscription_name
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy

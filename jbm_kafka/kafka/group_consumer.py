@@ -167,7 +167,7 @@ class ConfluentGroupConsumer:
 
     def __del__(self) -> None:
         # librdkafka's destructor waits for ever for a rebalance callback, with the interpreter's lock held; close()
-        # serves it. The listener is left alone: whoever dropped us is not there to be told.
+        # serves it. The listener is not called: nobody is there to call.
         if getattr(self, "_consumer", None) is not None and self._is_open:
             LOG.warning("a member of group %s was dropped without close; it leaves the group", self._group)
             self._partitions.owned.clear()
@@ -184,7 +184,7 @@ class ConfluentGroupConsumer:
         if partitions:
             self._guarded(lambda: starts.update(self._listener.on_assigned(partitions)))
         self._partitions.start(partitions, starts)
-        self._joined = True  # last: other threads take it as "the listener has been told"
+        self._joined = True  # last: other threads take it as "the listener was called"
 
     def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
         partitions = [place.partition for place in places if place.partition in self._partitions.owned]

@@ -22,7 +22,7 @@ LOG = logging.getLogger("jbm_kafka.kafka")
 LOG.addHandler(logging.NullHandler())
 
 _ADDRESS = "it is the first argument, `url` of a ConnectionFactory"
-_MEMBERSHIP = "it decides who owns a partition and how a loser is fenced"
+_MEMBERSHIP = "it decides the owner of a partition and how a loser is fenced"
 _ATOMICITY = "it decides what becomes visible together"
 _WRITTEN_ONCE = "it decides whether a message may be lost, doubled or overtaken on its way to the brokers"
 _PARTITION = "the unit of order decides which partition a message goes to"
@@ -93,11 +93,11 @@ CONTROLLED: Mapping[str, str] = MappingProxyType(
 
 _NO_NEWS = ("CONFWARN", "FAIL")
 _COVERED = ("TXNERR", "SESSTMOUT", "REQTMOUT", "ADDOFFSETS", "GETPID", "METADATAUPDATE")
-"""Of an ordinary deploy or outage: it tries again, or its caller is told, and a line of ours says what follows."""
+"""Of an ordinary deploy or outage: it tries again or raises, and a line of ours says what follows."""
 
 
 _CONTENDED = ("FATAL", "ADDPARTS", "TXNERR", "GETPID")
-"""Of a producer whose transactional id others take from it: who lost begins anew."""
+"""Of a producer whose transactional id others take from it: the loser begins anew."""
 
 
 class ClientLog:
@@ -106,21 +106,21 @@ class ClientLog:
     def __init__(self, counted: CountedLines | None = None, *, is_contended: bool = False) -> None:
         """`counted` has what is only counted, if anything is.
 
-        `is_contended`: others use the same transactional id, and who comes later fences who was before.
+        `is_contended`: others use the same transactional id, and a later one fences an earlier one.
         """
         self._counted = counted
         self._no_news = (*_NO_NEWS, *_CONTENDED) if is_contended else _NO_NEWS
 
     def log(self, level: int, message: str, *values: object) -> None:
         text = message % values if values else message
-        # Each client is told all settings, also those for its siblings, and says so. And each says of each broker,
+        # Each client gets all settings, also those for its siblings, and says so. And each says of each broker,
         # several times a second, that it cannot connect: `_log_client_error` says that once.
         if text.startswith(self._no_news):
             level = logging.DEBUG
         else:
             is_covered = text.startswith(_COVERED) or is_of_fence(text)
             level = min(level, logging.INFO if is_covered else logging.WARNING)
-        if level > logging.DEBUG and self._counted is not None and not self._counted.is_told(text):
+        if level > logging.DEBUG and self._counted is not None and not self._counted.is_logged(text):
             level = logging.DEBUG
         LOG.log(level, "%s", text)
 
@@ -156,7 +156,7 @@ def common_settings(bootstrap: str, client_settings: Mapping[str, object]) -> di
 _UNKNOWN = "No such configuration property"
 _PROPERTY = re.compile(r'(configuration property) "[^"]*"', re.IGNORECASE)
 _TOLD = re.compile(r"\.(ms|bytes|kbytes|messages|size|count|level|type|enable)$")
-"""Names of properties whose values are told: numbers and switches. Of any other it may be a secret."""
+"""Names of properties whose values may be shown: numbers and switches. Any other may be a secret."""
 _USUAL = (
     "batch.num.messages",
     "batch.size",
@@ -235,18 +235,19 @@ def check_client_settings(client_settings: Mapping[str, object], session_timeout
     if (fault := _client_fault(client_settings)) is not None:
         if (found := content_fault(fault, client_settings)) is not None:
             raise InvalidSettingError(f"client setting {found[0]!r}: {found[1]}", names=[found[0]])
-        # Some are secrets: no value is told but those that librdkafka calls wrong. A wrong one alone says the same.
+        # Some are secrets: no value is shown but those that librdkafka calls wrong. A wrong one alone says the same.
         wrong = [name for name, value in client_settings.items() if _client_fault({name: value}) == fault][:1]
         text = _text(wrong[0], client_settings[wrong[0]], fault) if wrong else f"client settings: {fault} ({_LISTED})"
-        raise InvalidSettingError(text, names=wrong, **_told(wrong, client_settings))
+        raise InvalidSettingError(text, names=wrong, **_shown_values(wrong, client_settings))
     if (found := number_fault(client_settings, session_timeout_ms)) is not None:
         name, rule = found
-        told = _told([name], client_settings)
-        raise InvalidSettingError(f"client setting {name!r} is {shown(told['value'])}: {rule}", names=[name], **told)
+        values = _shown_values([name], client_settings)
+        text = f"client setting {name!r} is {shown(values['value'])}: {rule}"
+        raise InvalidSettingError(text, names=[name], **values)
 
 
-def _told(names: Sequence[str], client_settings: Mapping[str, object]) -> dict[str, object]:
-    """The value of the setting that is wrong, for who catches the error; nothing where it may be a secret."""
+def _shown_values(names: Sequence[str], client_settings: Mapping[str, object]) -> dict[str, object]:
+    """The value of the wrong setting, as an attribute of the error; nothing where it may be a secret."""
     return {"value": client_settings[names[0]]} if names and _TOLD.search(names[0]) else {}
 
 

@@ -11,16 +11,16 @@ from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.ports import KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.claims import Claims
-from jbm_kafka.sidecar.command_watch import CommandWatch
-from jbm_kafka.sidecar.connection_lines import EndLines
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.command_server import CommandWatch
 from jbm_kafka.sidecar.destinations import Destinations
-from jbm_kafka.sidecar.group_worker import GroupWorker, GroupWorkerParts
-from jbm_kafka.sidecar.group_workers import GroupWorkers
 from jbm_kafka.sidecar.idleness import wait_idle
-from jbm_kafka.sidecar.leaving import STOP_TIMEOUT_S, Leaving
-from jbm_kafka.sidecar.lifetime import Lifetime
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker, GroupWorkerParts
+from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
+from jbm_kafka.sidecar.lane.shutdown import STOP_TIMEOUT_S, Leaving
+from jbm_kafka.sidecar.log_lines.connection_lines import EndLines
+from jbm_kafka.sidecar.registry_claims import Claims
+from jbm_kafka.sidecar.runtime import Lifetime
 
 
 class Sources:

@@ -22,7 +22,7 @@ from jbm_kafka.core.address_settings import (
 )
 from jbm_kafka.core.addresses import kind_remedy
 from jbm_kafka.core.destination import Queue, TemporaryTopic, Topic
-from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, Unset
+from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UNSET, Unset
 from jbm_kafka.core.setting_rules import RULES, TYPES
 from jbm_kafka.errors import InvalidSettingError, InvalidTypeError
 

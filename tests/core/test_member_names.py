@@ -5,7 +5,7 @@ from enum import Enum
 import pytest
 
 from jbm_kafka import AcknowledgeMode, DeliveryMode, MessageState
-from jbm_kafka.core.standing import Rule
+from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.errors import InvalidSettingError
 
 MODES = "it has AUTO, CLIENT, TRANSACTED, INDIVIDUAL, DUPS_OK, PRE, NO"

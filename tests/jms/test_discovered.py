@@ -29,7 +29,7 @@ from jbm_kafka import (
 )
 from jbm_kafka.admin import Admin, Wait
 from jbm_kafka.core.address_settings import SHIPPED_SETTINGS, AddressSettingsRepository
-from jbm_kafka.core.markers import UNSET, Unset
+from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.summary import LINE_MAX
 from jbm_kafka.ports.installation import SidecarConfig
 

@@ -7,11 +7,11 @@ from functools import partial
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.cold_index import Place
 from jbm_kafka.core.entries import Attempted, Duplicates, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offer import Offer, decide_offer
 from jbm_kafka.core.reference import GateKey, Reference
-from jbm_kafka.core.shelf import Place
 from jbm_kafka.core.shelved_units import ShelvedUnits, UnitHead
 from jbm_kafka.core.spilling import Spillable, shelved
 from jbm_kafka.core.unit_of_order import Gate

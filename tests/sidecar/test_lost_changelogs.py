@@ -10,8 +10,8 @@ from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_barrier import Disposition
-from jbm_kafka.sidecar.channel_changelog import ChannelChangelog, LostEntries
-from jbm_kafka.sidecar.topic_watch import LOOK_S
+from jbm_kafka.sidecar.channel.channel_changelog import ChannelChangelog, LostEntries
+from jbm_kafka.sidecar.topics.topic_watch import LOOK_S
 from jbm_kafka.store.changelog_reader import CHANGELOG_ID_KEY
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock

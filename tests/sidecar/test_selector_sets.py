@@ -13,7 +13,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.selector_sets import LEAVE_MS
+from jbm_kafka.registry.selector_sets import LEAVE_MS
 from jbm_kafka.sidecar.sidecar import Sidecar
 from tests.jms.support import eventually
 from tests.sidecar.parts import link_of

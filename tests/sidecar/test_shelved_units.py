@@ -6,6 +6,8 @@ import random
 
 import pytest
 
+from jbm_kafka.browsing.intake import reference_of
+from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.changes import Acknowledged, Fetched, Returned, ReturnedMessage, TakenOut
 from jbm_kafka.core.departure import DEPARTS_BY
 from jbm_kafka.core.entries import MessageFate
@@ -15,11 +17,9 @@ from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
 from jbm_kafka.core.settlement import HELD_FOR_OPERATOR
 from jbm_kafka.core.shelved_units import ShelvedUnits
-from jbm_kafka.core.standing import Rule
-from jbm_kafka.sidecar.intake import reference_of
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.owner_questions import _units
-from jbm_kafka.sidecar.shelved import _store_key
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.operators.owner_questions import _units
+from jbm_kafka.sidecar.stages.shelved import _store_key
 from tests.sidecar.test_flow import BODY, LATER_MS, NOW_MS
 from tests.sidecar.test_shelved import Shelving
 from tests.support.store_parts import MadeRecord

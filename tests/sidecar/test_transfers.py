@@ -10,9 +10,9 @@ from jbm_kafka.core.settlement import unknown_offsets
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, Settling, Transfer
-from jbm_kafka.sidecar.group_worker import GroupWorker
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FreezeRequest, Settling, Transfer
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from tests.sidecar.parts import channel_of, group_worker_of, link_of
 from tests.sidecar.stepped import SteppedSidecar
 from tests.sidecar.test_dispatch import state_with_two_messages

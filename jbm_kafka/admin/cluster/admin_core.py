@@ -15,6 +15,8 @@ from jbm_kafka.admin.cluster.found_subscription import found_subscription
 from jbm_kafka.admin.owners.own_connection import OwnConnections
 from jbm_kafka.admin.owners.owner_client import Owners
 from jbm_kafka.admin.owners.present_owners import PresentOwners
+from jbm_kafka.browsing.browse import browse
+from jbm_kafka.browsing.unacknowledged_query import Hands
 from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue, Topic, with_namespace
@@ -27,10 +29,8 @@ from jbm_kafka.jms.arguments import checked_seconds
 from jbm_kafka.jms.factory import check_namespace
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.provider import Seen
-from jbm_kafka.sidecar.browse import browse
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.hands import Hands
-from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.registry import Registry
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.own_topics import registry_topic
-from jbm_kafka.sidecar.registry import Registry
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.registry.own_topics import registry_topic
+from jbm_kafka.registry.registry import Registry
+from jbm_kafka.registry.topics import Topics
 
 DEFAULT_PARTITIONS = 16
 SHIPPED_DEAD_LETTERS = "DLQ"

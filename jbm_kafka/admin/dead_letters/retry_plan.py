@@ -16,6 +16,7 @@ from jbm_kafka.admin.dead_letters.letters import (
     oldest_first,
 )
 from jbm_kafka.admin.messages.selection import several
+from jbm_kafka.browsing.intake import reference_of, what_it_has
 from jbm_kafka.codec.bodies import NONE, body_kind
 from jbm_kafka.codec.dead_letter import Origin, retried_headers
 from jbm_kafka.codec.identity import message_id_of, unit_name
@@ -27,7 +28,6 @@ from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, Message
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.ports import KafkaAdmin, KafkaClientError, KafkaRecord, LogReader, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.intake import reference_of, what_it_has
 
 _Line = tuple[int, str | None, str | None, str]
 

@@ -27,14 +27,14 @@ from jbm_kafka.admin.explain.question import Asked, Sources
 from jbm_kafka.admin.explain.receiver_states import is_elsewhere, kept_by, process_of, receivers_of
 from jbm_kafka.admin.explain.unread import Unseen, message_of
 from jbm_kafka.admin.owners.present_owners import PERHAPS_S, PresentOwners, Told
+from jbm_kafka.browsing.browse import browse
 from jbm_kafka.codec.command_records import EXPLAIN
 from jbm_kafka.codec.pause_record import Pause
-from jbm_kafka.core.standing import Rule
+from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import FoundTransactions, GroupMember, KafkaClientError, Unreachable
-from jbm_kafka.sidecar.browse import browse
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.conversation import waited_for
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.command_client import waited_for
 from jbm_kafka.store.recovery import RecoveredChannel
 
 COUNT_MAX = 50_000

@@ -15,7 +15,7 @@ from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.core.wrong_values import shown, wrong_value
 from jbm_kafka.jms.arguments import check_callable, checked_seconds
 from jbm_kafka.ports import KafkaClientError
-from jbm_kafka.sidecar.other_namespaces import namespaces_among
+from jbm_kafka.registry.other_namespaces import namespaces_among
 
 log = logging.getLogger(__name__)
 

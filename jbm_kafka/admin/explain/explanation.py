@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from jbm_kafka.core.standing import Rule
+from jbm_kafka.core.blocking_rule import Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

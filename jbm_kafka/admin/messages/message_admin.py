@@ -14,8 +14,8 @@ from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepo
 from jbm_kafka.core.addresses import as_address, destination_at
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
-from jbm_kafka.core.markers import Unset
-from jbm_kafka.core.taking_out import route_of_verb
+from jbm_kafka.core.operator_removal import route_of_verb
+from jbm_kafka.core.sentinels import Unset
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 
 

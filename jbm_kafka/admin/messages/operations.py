@@ -17,8 +17,8 @@ from jbm_kafka.admin.owners.owner_client import Asked, Owners
 from jbm_kafka.admin.owners.present_owners import PresentOwners
 from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.core.destination import Destination, Queue, Topic
+from jbm_kafka.core.operator_removal import Verb
 from jbm_kafka.core.summary import summary, with_lines
-from jbm_kafka.core.taking_out import Verb
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 from jbm_kafka.ports.provider import Seen

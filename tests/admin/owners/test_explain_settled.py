@@ -8,9 +8,9 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, Message, Queue
 from jbm_kafka.admin import Admin, Explanation, Rule
+from jbm_kafka.browsing.browse import browse
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.memory.memory_kafka import MemoryCluster
-from jbm_kafka.sidecar.browse import browse
 from tests.admin.owners.brokers import Brokers
 from tests.admin.test_explain import only, rules, until
 from tests.jms.support import receive

@@ -1,0 +1,1 @@
+"""The owner thread of a channel group: its turn, its links, its membership."""
