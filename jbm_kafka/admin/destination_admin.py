@@ -18,7 +18,6 @@ from jbm_kafka.admin.deletion import (
 from jbm_kafka.admin.found_destinations import DEFAULT_PARTITIONS
 from jbm_kafka.admin.looking_admin import LookingAdmin
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts, subscription_counts, to_be_ended
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import (
     InvalidDestinationError,
@@ -35,7 +34,6 @@ LEAVES_S = 2.0
 LOOKS_S = 0.2
 
 
-@explained
 class DestinationAdmin(LookingAdmin):
     """Makes and ends destinations. Any thread."""
 

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.registry.other_namespaces import namespaces_among
 from jbm_kafka.registry.own_topics import registry_topic
 
@@ -17,13 +16,11 @@ def namespaces_of(queue: Queue, groups: Collection[str]) -> Iterator[str]:
 
 
 def namespaces_beside(admin: Asking) -> list[str]:
-    """The others that somebody has used, by their registries' names; first the one that is meant, probably.
+    """The others that somebody has used, by their registries' names.
 
     Empty, of those names: what has no namespace.
     """
     with admin._asking("look for namespaces"):
         end = registry_topic("")
         topics = [name for name in admin._admin.topic_names() if name == end or name.endswith(f".{end}")]
-    names = {name.removesuffix(end).removesuffix(".") for name in topics} - {admin._namespace}
-    likely = likely_name(admin._namespace, [each for each in names if each])
-    return sorted(names, key=lambda each: (each != likely, each))
+    return sorted({name.removesuffix(end).removesuffix(".") for name in topics} - {admin._namespace})

@@ -13,8 +13,6 @@ from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_value
 from jbm_kafka.core.departure import EXPIRED, OPERATOR, OUT_OF_ATTEMPTS, UNDECODABLE
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.frozen import told_frozen, told_result
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.summary import summary, with_lines
 from jbm_kafka.ports import KafkaRecord
@@ -34,8 +32,6 @@ def reason_fault(reason: str) -> str | None:
     return f"messages leave for {' or '.join(map(repr, REASONS))}{hint}"
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """One message of a dead-letter or expiry queue.
@@ -116,8 +112,6 @@ def letter_of(record: KafkaRecord) -> DeadLetter:
     )
 
 
-@with_member_texts
-@told_frozen
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
     """Which dead letters are meant; what is None is not asked for."""
@@ -144,8 +138,6 @@ class LetterFilter:
         )
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True)
 class KeptLetter:
     """A dead letter that was asked for and not sent; it is where it was."""
@@ -159,8 +151,6 @@ class KeptLetter:
         return summary(self, self.letter.message_id, unit=self.letter.unit, why=self.why)
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryReport:
     """What became of a retry, or, of a dry run, what would."""

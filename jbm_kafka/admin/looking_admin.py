@@ -13,7 +13,6 @@ from jbm_kafka.admin.looking import as_browsed
 from jbm_kafka.admin.partition_admission import Tell
 from jbm_kafka.admin.queue_look import QueueLook, Wait, wait_of
 from jbm_kafka.browsing.unacknowledged_query import Hands
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.unit_places import UnitPlaces
@@ -26,7 +25,6 @@ COUNT_MAX = 50_000
 """Messages read for one count: a second's work."""
 
 
-@explained
 class LookingAdmin(Asking):
     """Looks into queues. Any thread."""
 

@@ -32,7 +32,6 @@ from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable
 from jbm_kafka.core.departure import OPERATOR
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.jms.message import Message
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -266,8 +265,7 @@ def _if_unknown(admin: Admin, origin: Queue | Topic | None) -> str:
         return f"; {origin.name!r} is a {other.kind}: --origin {other}"
     if admin.exists(origin.name):  # nobody has received from it yet
         return ""
-    likely = likely_name(origin.name, [each.name for each in known if each.kind == origin.kind])
-    return f"; there is no {origin.kind} {origin.name!r}" + (f", did you mean {likely!r}?" if likely else "")
+    return f"; there is no {origin.kind} {origin.name!r}"
 
 
 def _print_report(report: RetryReport) -> None:

@@ -173,7 +173,7 @@ def test_a_context_is_connection_and_session_in_one(warm: ConnectionFactory, ord
         assert (message.body, message.unit_of_order, message.properties["region"]) == ("a", "u", "EU")
         assert bodies(jms.create_browser(orders, include="all")) == ["a"]
         jms.acknowledge()
-        with pytest.raises(TypeError, match="swapped"):
+        with pytest.raises(errors.InvalidDestinationError, match="destination is 'a'"):
             producer.send("a", orders)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="destination"):
             producer.send(orders, orders)  # type: ignore[arg-type]

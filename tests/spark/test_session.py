@@ -71,7 +71,6 @@ def test_a_fixed_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"master": None}, "master=None: write 'local[2]'"),
         ({"settings": ["x"]}, "settings=['x']: it is a dict"),
         ({"settings": {"spark.x": None}}, "settings: 'spark.x': None: name and value are texts"),
-        ({"setting": {}}, "build_session() has no argument 'setting'; 'settings' is meant, probably; it has app_name"),
         ({"app_name": ""}, "app_name='': it is a name"),
         ({"log_path": "/proc/nope/x.log"}, "log_path /proc/nope/x.log: No such file or directory; name a file that"),
         ({"log_path": Path("/")}, "log_path /: Is a directory; name a file that this process can write to"),
