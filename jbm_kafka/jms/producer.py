@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Never, Self
+from typing import TYPE_CHECKING, Self
 
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
@@ -160,12 +160,11 @@ class MessageProducer:
             OrderError: the unit's name cannot be one, or its partition cannot be written now; nothing was sent.
             IllegalStateError: closed, paused, in use by another thread or process, or `on_completion` in a transaction.
         """
-        session = self._refuse_closed() if self._has_closed else self._session
-        was_own = (guard := session.guard).is_own
+        self._refuse_if_closed()
+        was_own = (guard := self._session.guard).is_own
         try:
-            session.begin_call()
-            if self._has_closed:  # since it was looked at
-                self._refuse_closed()
+            self._session.begin_call()
+            self._refuse_if_closed()  # since it was looked at
             sent = self._sending.send(
                 message,
                 (self.destination if destination is None else None) or self._target(destination),
@@ -249,8 +248,10 @@ class MessageProducer:
         """Its sends in PERSISTENT_GROUPACK; None before the first."""
         return self._session.send_groups.by_producer.get(self._sending)
 
-    def _refuse_closed(self) -> Never:
-        """First of all: a session in use by another is free later, and this is never open again."""
+    def _refuse_if_closed(self) -> None:
+        """Called before the session is looked at: one in use by another is free later, and this never opens again."""
+        if not self._has_closed:
+            return
         self._session.connection.check_process()
         self._session.check_open()
         of = "" if self._destination is None else f" of {self._destination}"

@@ -175,7 +175,7 @@ def test_a_context_is_connection_and_session_in_one(warm: ConnectionFactory, ord
         jms.acknowledge()
         with pytest.raises(errors.InvalidDestinationError, match="destination is 'a'"):
             producer.send("a", orders)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="destination"):
+        with pytest.raises(errors.MessageFormatError, match="message is Queue"):
             producer.send(orders, orders)  # type: ignore[arg-type]
     with pytest.raises(errors.IllegalStateError, match="closed"):
         jms.create_producer()
