@@ -67,11 +67,11 @@ def stream(spark: SparkSession) -> DataFrame:
         ),
         (
             lambda spark: messages(spark, "topic:letters", bootstrap=NOWHERE),
-            "queue 'topic:letters': the kind is no part of the name; use Topic('letters')",
+            "queue 'topic:letters': ':' at position 6 is not allowed",
         ),
         (
             lambda spark: write_messages(spark.range(1), "queue:orders", bootstrap=NOWHERE),
-            "queue 'queue:orders': the kind is no part of the name; use Queue('orders')",
+            "queue 'queue:orders': ':' at position 6 is not allowed",
         ),
         (
             lambda spark: messages(spark, "orders", bootstrap=NOWHERE, kafka=given("x")),
