@@ -67,9 +67,7 @@ def test_dead_letters_are_sent_again_in_memory() -> None:
                 receive(consumer).nack()
             world.wait_idle()
         assert admin.queues_with_dead_letters() == [Queue("DLQ")]
-        with pytest.raises(
-            InvalidSettingError, match=r"reason is 'attempts': messages leave for .*; did you mean 'max-"
-        ):
+        with pytest.raises(InvalidSettingError, match=r"reason is 'attempts': messages leave for 'max-"):
             admin.retry_dead_letters("DLQ", reason="attempts")  # type: ignore[arg-type]
         report = admin.retry_dead_letters("DLQ")
         assert [(letter.reason, letter.attempts) for letter in report.letters] == [("max-delivery-attempts", 1)]

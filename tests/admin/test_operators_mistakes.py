@@ -16,9 +16,6 @@ BOTH = "everything=True means all messages, and unit, message_id or selector onl
 MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]] = [
     ("a queue that is not there", lambda admin: admin.counts("nosuch"), errors.InvalidDestinationError,
      "queue:nosuch: there is no Kafka topic 'nosuch'; Admin.destinations() tells which there are"),
-    ("a misspelt queue", lambda admin: admin.explain("order"), errors.InvalidDestinationError,
-     "queue:order: there is no Kafka topic 'order'; did you mean 'orders'? Admin.destinations() tells "
-     "which there are"),
     ("a topic to count", lambda admin: admin.counts(Topic("news")), errors.InvalidDestinationError,
      WHICH),
     ("a topic to browse", lambda admin: admin.browse(Topic("news")), errors.InvalidDestinationError, WHICH),

@@ -223,7 +223,7 @@ def test_a_clock_goes_forward_by_whole_milliseconds(world: MemoryWorld, duration
     assert world.clock.now_ms() == before_ms
 
 
-def test_a_name_that_is_no_text_is_refused(world: MemoryWorld) -> None:
+def test_a_name_that_is_no_text_is_refused() -> None:
     with pytest.raises(InvalidTypeError, match=r"^name is 5: it is a str, or None"):
         MemoryWorld(5)  # type: ignore[arg-type]
 
