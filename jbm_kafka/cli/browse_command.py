@@ -10,14 +10,13 @@ from jbm_kafka.admin import QueueLook
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (
+    ID,
+    UNIT,
     Whole,
-    check_ids,
-    check_unit,
     count_option,
     json_lines_option,
     selector_option,
     subscription_options,
-    with_id_form,
 )
 from jbm_kafka.cli.connect import Named, admin_of, as_named, looked_into, name_of
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
@@ -39,8 +38,8 @@ COUNTED_MAX = 50_000
 @click.command(epilog="Example: jbm-kafka browse orders --all")
 @click.argument("destination", callback=as_named, metavar="DEST")
 @click.option("--all", "is_all", is_flag=True, help="Also what waits: behind others of its unit, or for a time.")
-@click.option("--unit", metavar="U", callback=check_unit, help="This unit of order.")
-@click.option("--id", "ids", metavar="ID", multiple=True, callback=check_ids,
+@click.option("--unit", metavar="U", type=UNIT, help="This unit of order.")
+@click.option("--id", "ids", metavar="ID", multiple=True, type=ID,
               help="That of this id, also one that waits; several times.")  # fmt: skip
 @click.option("--partition", "partitions", metavar="N", multiple=True, type=Whole(0, 9_999),
               help="What this partition holds, also what waits; several times.")  # fmt: skip
@@ -91,7 +90,7 @@ def browse(
     if not rows:
         none = "nothing to receive now" if look.not_shown else "no messages"
         told = f"{looked_into(destination, subscription)}: {none}{_asked(unit, ids, selector, partitions)}"
-        click.echo(with_id_form(told, *ids))
+        click.echo(told)
         _print_not_shown(look)
         return
     cells = [

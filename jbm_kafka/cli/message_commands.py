@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from shlex import quote
 from typing import Any, TypeVar
 
 import click
@@ -12,11 +11,11 @@ from jbm_kafka.admin.chosen_messages import Order
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (
+    ID,
+    UNIT,
     Whole,
     answer_timeout_option,
     can_ask,
-    check_ids,
-    check_unit,
     json_option,
     not_found,
     selector_option,
@@ -25,7 +24,7 @@ from jbm_kafka.cli.command_options import (
 from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named, as_queue
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.jms_errors import JMSError, OrderError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.sentinels import UNSET
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -40,9 +39,14 @@ def choice_options(function: Function) -> Function:
     """Which messages are meant, and how: passed as the arguments of `_asked`."""
     for option in reversed(
         [
-            click.option("--unit", metavar="U", callback=check_unit, help="Those of this unit of order."),
+            click.option("--unit", metavar="U", type=UNIT, help="Those of this unit of order."),
             click.option(
-                "--id", "ids", metavar="ID", multiple=True, callback=check_ids, help="That of this id; several times."
+                "--id",
+                "ids",
+                metavar="ID",
+                multiple=True,
+                type=ID,
+                help="That of this id; several times.",
             ),
             selector_option,
             subscription_options,
@@ -88,24 +92,7 @@ def _asked(
     }
 
 
-class _Move(click.Command):
-    """Tells who names the target behind the source, as for `mv`, how it is given."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """What is left of the arguments; wrong usage where the target is no `--to`."""
-        written = list(args)
-        try:
-            return super().parse_args(ctx, args)
-        except click.MissingParameter as error:
-            _, behind, _ = self.make_parser(ctx).parse_args(written)
-            if error.param is None or error.param.name != "target" or len(behind) != 1:
-                raise
-            told = f"{behind[0]!r} is no argument here; where they go is: --to {quote(behind[0])}"
-            raise click.UsageError(told, ctx) from None
-
-
 @click.command(
-    cls=_Move,
     short_help="Move messages to another queue.",
     epilog="Example: jbm-kafka move orders --to parked --unit joe --dry-run",
 )
@@ -136,10 +123,7 @@ def move(
     """
     asked = _asked(**choice)
     with admin_of(cluster) as admin:
-        try:
-            report = admin.move(destination, target, order=order, split_units=split_units, dry_run=dry_run, **asked)
-        except OrderError as error:
-            raise JMSError(str(error).replace("split_units=True (--split-units)", "--split-units")) from None
+        report = admin.move(destination, target, order=order, split_units=split_units, dry_run=dry_run, **asked)
     _print_report(report, asked, as_json=as_json)
 
 

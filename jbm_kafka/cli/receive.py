@@ -10,15 +10,8 @@ from jbm_kafka.admin import SubscriptionCounts
 from jbm_kafka.admin.subscription_counts import durable_of
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import (
-    Seconds,
-    Whole,
-    check_unit,
-    json_lines_option,
-    selector_option,
-    subscription_options,
-)
-from jbm_kafka.cli.connect import admin_of, as_destination, connect, contact, of_its_kind
+from jbm_kafka.cli.command_options import UNIT, Seconds, Whole, json_lines_option, selector_option, subscription_options
+from jbm_kafka.cli.connect import admin_of, as_destination, connect, contact
 from jbm_kafka.cli.render import as_values, body_of, body_text, json_line, printable, when
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import JMSError
@@ -35,7 +28,7 @@ from jbm_kafka.jms.session import Session
               help="How many; 0: all, until none comes within the timeout.")  # fmt: skip
 @click.option("--timeout", type=Seconds(0, 1e9), default=5.0, show_default=True, metavar="S",
               help="Seconds to wait for each.")  # fmt: skip
-@click.option("--unit", metavar="U", callback=check_unit,
+@click.option("--unit", metavar="U", type=UNIT,
               help="Only messages of this unit. The first of each other one is held back meanwhile.")  # fmt: skip
 @click.option("--raw", "is_raw", is_flag=True, help="Write each body as its bytes, with nothing between and behind.")
 @subscription_options
@@ -78,7 +71,6 @@ def receive(
     write = _write_raw if is_raw else _print_json if as_json else _print
     mode = AcknowledgeMode.CLIENT if unit is None else AcknowledgeMode.INDIVIDUAL
     with (
-        of_its_kind(destination, "receive"),
         connect(cluster, client_id=client_id) as connection,
         connection.create_session(mode) as session,
     ):

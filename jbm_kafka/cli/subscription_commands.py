@@ -8,9 +8,9 @@ from jbm_kafka.admin import SubscriptionCounts
 from jbm_kafka.admin.subscription_counts import to_be_ended
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import can_ask, emit, json_list_option, json_option
+from jbm_kafka.cli.command_options import Text, can_ask, emit, json_list_option, json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
-from jbm_kafka.cli.lazy import HintingGroup
+from jbm_kafka.cli.lazy import CommandGroup
 from jbm_kafka.cli.pause_commands import pause_text
 from jbm_kafka.cli.render import at_most, json_line, printable, table, when
 from jbm_kafka.core.jms_errors import JMSError
@@ -18,7 +18,7 @@ from jbm_kafka.core.jms_errors import JMSError
 NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
 
 
-@click.group(name="subscriptions", cls=HintingGroup)
+@click.group(name="subscriptions", cls=CommandGroup)
 def subscriptions() -> None:
     """Subscriptions of topics: list them, or end a durable one that nobody needs any more."""
 
@@ -50,8 +50,8 @@ def list_subscriptions(topic: Named | None, cluster: Cluster, as_json: bool) -> 
 
 
 @subscriptions.command(short_help="End a durable subscription.")
-@click.argument("name", metavar="NAME")
-@click.option("--client-id", default="", metavar="ID", help="The client id it belongs to. [none]")
+@click.argument("name", metavar="NAME", type=Text())
+@click.option("--client-id", default="", metavar="ID", type=Text(), help="The client id it belongs to. [none]")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Show which is meant, and what it has not received; end nothing.")
 @cluster_options

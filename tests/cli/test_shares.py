@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jbm_kafka.admin import PartitionCounts, QueueCounts
-from jbm_kafka.cli.queues import _list_beside, _other_namespaces, _show_admission, _show_shares
+from jbm_kafka.cli.queues import _list_beside, _show_admission, _show_shares
 
 
 def counts(*, held: int, owned: int, idle: int) -> QueueCounts:
@@ -81,10 +81,3 @@ def test_the_list_says_that_added_partitions_are_not_admitted(capsys: pytest.Cap
     for over in (replace(found, unit_partitions=4), replace(found, next_partitions=4)):
         _list_beside(over)
         assert capsys.readouterr().out == "", "sends pass"
-
-
-def test_that_no_namespace_is_in_use_is_not_told_as_none() -> None:
-    """`list --namespace shop` said "in use there: none" of a cluster whose queues have no namespace."""
-    in_use = "other namespaces that are in use there (--namespace): "
-    assert _other_namespaces([""]) == f"{in_use}no namespace at all (--namespace '')"
-    assert _other_namespaces(["prod", ""]) == f"{in_use}'prod', no namespace at all (--namespace '')"
