@@ -152,7 +152,7 @@ class DestinationAdmin(LookingAdmin):
         """End a durable subscription, from outside and for good: what it had not received. Its group goes, too.
 
         Raises:
-            InvalidDestinationError: there is none of this name with this client id; the text names likely ones.
+            InvalidDestinationError: there is none of this name with this client id.
             IllegalStateError: processes receive from it.
         """
         checked_subscription_name(name)

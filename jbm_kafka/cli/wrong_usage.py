@@ -7,7 +7,8 @@ def usage_text(error: click.UsageError, program: str) -> str:
     """The line, for standard error."""
     command = program if error.ctx is None else error.ctx.command_path
     text = " ".join(error.format_message().split())
-    if isinstance(error, _OF_CLICK) or text.startswith("Got unexpected extra"):
+    is_of_click = isinstance(error, _OF_CLICK) or text.startswith("Got unexpected extra")
+    if is_of_click and not text.endswith(("?", "?)")):  # what it suggests is a remedy
         text = f"{text.removesuffix('.')}; see {command} --help"
     return f"{command}: {text}"
 
