@@ -156,7 +156,7 @@ def describe(error: Exception) -> str:
 def _as_typed(text: str) -> str:
     """The text of an error, with the options of commands in place of the arguments of Python that mean the same."""
     from jbm_kafka.kafka.connection_faults import IN_KAFKA
-    from jbm_kafka.sidecar.topics import NOT_MADE
+    from jbm_kafka.registry.topics import NOT_MADE
 
     options = {
         IN_KAFKA: "with --kafka-property, JBM_KAFKA_<NAME> or in the config file",

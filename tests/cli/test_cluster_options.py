@@ -168,7 +168,7 @@ def test_a_local_broker_will_do_where_nobody_names_one_and_wants_no_properties()
         ('bootstrap = "a"', "bootstrap is 'a': the port is missing; write 'host:port', as in 'a:9092'"),
         ('namespace = "a b"', "namespace is 'a b': use at most"),
         ('kafka = "x"', "kafka is not a table; write [kafka] and the properties below it"),
-        ('[kafka]\n"group.id" = "x"', "group.id cannot be set: it decides who owns a partition"),
+        ('[kafka]\n"group.id" = "x"', "group.id cannot be set: it decides "),
         ("[kafka]\nenable.idempotence = false", "enable.idempotence cannot be set: it decides whether a message"),
         (
             '[kafka]\nbootstrap.servers = "x:1"',
@@ -241,7 +241,7 @@ def test_a_file_that_cannot_be_read_is_one_line(tell: Tell, tmp_path: Path) -> N
             {},
             "Kafka's properties: client setting 'sasl.mechanism': security.protocol SASL_SSL needs it: set it to PLAIN",
         ),
-        ((), {"JBM_KAFKA_GROUP_ID": "secret"}, "JBM_KAFKA_GROUP_ID (group.id) cannot be set: it decides who owns"),
+        ((), {"JBM_KAFKA_GROUP_ID": "secret"}, "JBM_KAFKA_GROUP_ID (group.id) cannot be set: it decides "),
         ((), {"JBM_BOOTSTRAP": "nowhere"}, "JBM_BOOTSTRAP is 'nowhere': the port is missing; write"),
         ((), {"JBM_NAMESPACE": "a/b"}, "JBM_NAMESPACE is 'a/b': use at most"),
         (("--namespace", ".x"), {}, "--namespace is '.x': use at most"),
