@@ -20,7 +20,7 @@ USUAL_PORT = 9092
 
 
 def _check_folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """An empty one would be the folder of whoever types it."""
+    """Refuse an empty path: it would be the current folder."""
     if value == Path():
         raise click.BadParameter("name a folder, or leave it out for the usual one", context, parameter)
     return value

@@ -1,7 +1,7 @@
 """Which cluster a command speaks to, and as whom: from its options, the environment and a file, in this order.
 
 Each name is looked up on its own: what the option does not say the environment may, and then the file. Every value
-remembers where it came from, so that a mistake is told where it was made. Secrets are values too: of `kafka` no text
+remembers where it came from, so that an error names that place. Secrets are values too: of `kafka` no text
 here repeats any but a number and a switch.
 """
 
@@ -38,7 +38,7 @@ class SettingsFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster, as a command was told of it."""
+    """A cluster, as options, environment and file name it."""
 
     bootstrap: str
     """`host:port`, several with commas."""
@@ -99,7 +99,7 @@ def from_environment(environment: Mapping[str, str]) -> Source:
 
 
 def environment_of(cluster: Cluster, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a process of ours that is to speak to this cluster: arguments are for everybody to read.
+    """The environment for a process of ours that uses this cluster; arguments would be readable by everybody.
 
     A property with an underscore does not come along; librdkafka has one that a user can set, `log_level`.
     """
@@ -118,10 +118,10 @@ def environment_of(cluster: Cluster, environment: Mapping[str, str]) -> dict[str
 
 
 def cluster_of_environment(environment: Mapping[str, str]) -> Cluster:
-    """What `environment_of` told a process.
+    """The cluster that `environment_of` put into the environment.
 
     Raises:
-        SettingsFault: it tells nothing that can be.
+        SettingsFault: a value there is wrong.
     """
     return settle([from_environment(environment)], "")
 

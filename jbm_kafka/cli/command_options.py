@@ -78,12 +78,20 @@ ID = Text("an id is not empty; leave it out for any")
 
 
 def can_ask() -> bool:
-    """Whether somebody sits there who can be asked something."""
+    """Whether standard input is a terminal, so that a question gets an answer."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
+def check_can_ask(*, as_json: bool) -> None:
+    """Raises wrong usage where nobody can answer a question."""
+    if as_json or not can_ask():
+        raise click.UsageError(
+            "nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
+        )
+
+
 def not_found(unit: str | None, ids: Sequence[str], *, where: str = "there") -> str:
-    """That nothing of the unit or with the ids is there, for people."""
+    """The text for a unit or ids of which there is no message."""
     of = [] if unit is None else [f"of unit {unit!r}"]
     if ids:
         of.append(f"with id {', '.join(map(repr, ids))}")
@@ -91,7 +99,7 @@ def not_found(unit: str | None, ids: Sequence[str], *, where: str = "there") -> 
 
 
 def check_selector(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """A selector as given; wrong usage when it is none, or empty: a variable that nobody set must not mean all."""
+    """The selector; wrong usage where it is wrong, or empty: a shell variable that nobody set must not choose all."""
     if value is not None and not value.strip():
         raise click.BadParameter("a selector is not empty; leave it out", context, parameter)
     try:
@@ -102,7 +110,7 @@ def check_selector(context: click.Context, parameter: click.Parameter, value: st
 
 
 def subscription_options(function: Function) -> Function:
-    """Which subscription of a topic is meant: `subscription` and `client_id`."""
+    """`--subscription` and `--client-id`; passed as `subscription` and `client_id`."""
     name = click.option(
         "--subscription", metavar="S", type=Text(), is_eager=True, help="The name is a topic: this subscription of it."
     )
@@ -119,9 +127,7 @@ def subscription_options(function: Function) -> Function:
 
 def _check_owner(context: click.Context, parameter: click.Parameter, value: str) -> str:
     if value and context.params.get("subscription") is None:
-        raise click.BadParameter(
-            f"{value!r}: it tells whose --subscription is meant; give that too", context, parameter
-        )
+        raise click.BadParameter(f"{value!r}: it tells whose --subscription it is; give that too", context, parameter)
     return value
 
 
@@ -143,7 +149,7 @@ def count_option(function: Function) -> Function:
 
 
 def answer_timeout_option(*, least: float, default: float) -> Callable[[Function], Function]:
-    """How many seconds those who receive may take, at least `least`."""
+    """`--timeout S`, at least `least`; passed as `timeout`."""
     return click.option(
         "--timeout",
         type=Seconds(least, 1e6),

@@ -1,5 +1,6 @@
 """How commands get at a cluster and name a queue."""
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import AccessRefused, KafkaClientError, NobodyAnswers
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 Kind = TypeVar("Kind", Queue, Topic)
 
 
@@ -56,7 +58,7 @@ def as_new(context: click.Context, parameter: click.Parameter, value: str) -> Qu
 
 
 Named = Queue | Topic | str
-"""A queue or a topic that is there. Who gave the name alone has not said which of both; the cluster knows."""
+"""A queue or a topic that exists. A name alone may be either; the cluster knows which."""
 
 
 def as_named(context: click.Context, parameter: click.Parameter, value: str | None) -> Named | None:
@@ -84,6 +86,18 @@ def as_address(context: click.Context, parameter: click.Parameter, value: str | 
     return value
 
 
+def dead_letter_address_option(function: Function) -> Function:
+    """`--dead-letter-address`; passed as `dead_letter_address`."""
+    option = click.option(
+        "--dead-letter-address",
+        metavar="DEST",
+        callback=as_address,
+        show_default="DLQ",
+        help="Where they go when no process receives; else it goes by the settings there.",
+    )
+    return option(function)
+
+
 def as_destination(context: click.Context, parameter: click.Parameter, value: str | None) -> Queue | Topic | None:
     """A queue or a topic: `orders`, `queue:orders`, `topic:prices`; wrong usage if it cannot be either."""
     if value is None or not value.startswith("topic:"):
@@ -92,7 +106,7 @@ def as_destination(context: click.Context, parameter: click.Parameter, value: st
 
 
 def as_letters_queue(context: click.Context, parameter: click.Parameter, value: str) -> Queue:
-    """The queue to look into for dead letters; wrong usage, with what to do instead, of a topic."""
+    """The queue in which dead letters are looked for; a topic is wrong usage."""
     try:
         return letters_queue(value)
     except InvalidDestinationError as error:
@@ -134,7 +148,7 @@ def client_of(cluster: Cluster, **properties: Any) -> dict[str, Any]:
 
 LOCAL_REMEDY = "start a local one with `jbm-kafka broker start`, or name yours with --bootstrap HOST:PORT"
 FAR_REMEDY = "look after its brokers, or correct the address (JBM_BOOTSTRAP, --bootstrap HOST:PORT)"
-"""One more broker of this machine would help nobody who named a cluster: it would be empty."""
+"""For a cluster that was named: a new broker on this machine would be empty."""
 
 
 def contact(cluster: Cluster, *, remedy: str = "") -> None:

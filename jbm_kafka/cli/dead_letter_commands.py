@@ -34,7 +34,7 @@ from jbm_kafka.jms.message import Message
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 KEPT_NAMED = 5
-"""So many of the letters that were not sent for one reason are named."""
+"""Letters that are named for each reason why letters were not sent."""
 
 
 def _check_reason(context: click.Context, parameter: click.Parameter, value: str | None) -> LetterReason | None:
@@ -177,7 +177,11 @@ def retry(
 
 
 def _ask_whether_given_up_too(planned: RetryReport) -> Sequence[str]:
-    """Ends the command where somebody sits there who did not mean what an operator gave up; what he was warned of."""
+    """Ask before messages go back that an operator gave up; the warnings that were printed.
+
+    Raises:
+        JMSError: the answer was no.
+    """
     if all(letter.reason != OPERATOR for letter in planned.letters):
         return ()
     for warning in planned.warnings:

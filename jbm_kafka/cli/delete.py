@@ -7,12 +7,10 @@ import click
 from jbm_kafka.admin import DeletionReport
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import can_ask, json_option
+from jbm_kafka.cli.command_options import check_can_ask, json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named
 from jbm_kafka.cli.render import json_line
 from jbm_kafka.core.jms_errors import JMSError
-
-NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
 
 
 @click.command()
@@ -39,9 +37,8 @@ def delete(destination: Named, yes: bool, force: bool, dry_run: bool, cluster: C
                     for line in _listed(admin.delete_destination(destination, force=True, dry_run=True)):
                         click.echo(line)
             raise
-        if not (yes or dry_run) and (as_json or not can_ask()):
-            raise click.UsageError(NOBODY_TO_ASK)
         if not (yes or dry_run):
+            check_can_ask(as_json=as_json)
             for line in (*_listed(report), *_kept(report)):
                 click.echo(line)
             if not click.confirm(f"delete {'this' if report.is_topic_kept else report.destination}?"):

@@ -115,7 +115,7 @@ def _show(found: Explanation, now_ms: int, *, is_all: bool, older_than_s: float)
 
 
 def _show_nothing(found: Explanation, older_than_s: float) -> None:
-    """Why no message is told of."""
+    """Print why no message is shown."""
     if any(each.held for each in found.partitions):
         click.echo(f"nothing that is held was sent more than {older_than_s:g} s ago")
     elif any(reason.rule is Rule.OPEN_TRANSACTION for each in found.partitions for reason in each.reasons):

@@ -15,20 +15,19 @@ from jbm_kafka.cli.command_options import (
     UNIT,
     Whole,
     answer_timeout_option,
-    can_ask,
+    check_can_ask,
     json_option,
     not_found,
     selector_option,
     subscription_options,
 )
-from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named, as_queue
+from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named, as_queue, dead_letter_address_option
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.sentinels import UNSET
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-NOBODY_TO_ASK = "nobody can be asked here whether they are meant: give --yes, or --dry-run to see which would go"
 SHOWN = 50
 """Messages that are listed, a line each; of more only how many."""
 
@@ -36,7 +35,7 @@ DID = {"move": "moved", "remove": "removed", "expire": "expired", "dead-letter":
 
 
 def choice_options(function: Function) -> Function:
-    """Which messages are meant, and how: passed as the arguments of `_asked`."""
+    """The options that choose messages, and how they are handled; passed as the arguments of `_asked`."""
     for option in reversed(
         [
             click.option("--unit", metavar="U", type=UNIT, help="Those of this unit of order."),
@@ -134,8 +133,8 @@ def move(
 def remove(destination: Named, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
     """Remove messages for good, after asking. What somebody works on stays with him."""
     asked = _asked(**choice)
-    if not (yes or dry_run) and (as_json or not can_ask()):
-        raise click.UsageError(NOBODY_TO_ASK)
+    if not (yes or dry_run):
+        check_can_ask(as_json=as_json)
     with admin_of(cluster) as admin:
         report = admin.remove(destination, dry_run=dry_run or not yes, **asked)
         if report.messages and not (yes or dry_run):
@@ -175,13 +174,7 @@ def expire(
 
 @click.command(name="give-up", short_help="Send messages to the dead-letter address now.")
 @click.argument("destination", callback=as_named, metavar="DEST")
-@click.option(
-    "--dead-letter-address",
-    metavar="DEST",
-    callback=as_address,
-    show_default="DLQ",
-    help="Where they go when no process receives; else it goes by the settings there.",
-)
+@dead_letter_address_option
 @choice_options
 def give_up(
     destination: Named, dead_letter_address: str | None, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any
@@ -213,7 +206,7 @@ def _print_after(
 
 
 def _print_report(report: MessagesReport, asked: dict[str, Any], *, as_json: bool) -> None:
-    """Print the report; what is meant and stayed for a reason of its own is a failure, and what is not there, too.
+    """Print the report; a chosen message that stayed is a failure, and so is one that is not there.
 
     Raises:
         JMSError: something stayed, or a unit or id that was named is not there.

@@ -48,7 +48,7 @@ def create(queue: Queue | Topic, partitions: int | None, is_topic: bool, cluster
 def list_queues(cluster: Cluster, as_json: bool) -> None:
     """List the queues with what they hold, and the topics. Nothing is received, nothing written.
 
-    What the subscriptions of topics hold is told by `jbm-kafka subscriptions list`.
+    `jbm-kafka subscriptions list` shows what the subscriptions of topics hold.
     """
     with admin_of(cluster) as admin:
         destinations = admin.destinations()

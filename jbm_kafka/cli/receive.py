@@ -91,7 +91,7 @@ def receive(
 
 
 def _why_none(cluster: Cluster, destination: Queue | Topic) -> str:
-    """That receiving is paused, or that Kafka is away; behind a failure that is told already, so it raises nothing."""
+    """Why no message came, if receiving is paused or Kafka is away; else "". It adds to an error, and raises none."""
     try:
         contact(cluster)
     except JMSError:
@@ -105,7 +105,7 @@ def _why_none(cluster: Cluster, destination: Queue | Topic) -> str:
 
 
 def _durable(cluster: Cluster, topic: str, name: str, client_id: str) -> SubscriptionCounts:
-    """The durable subscription of that name, which is not made: nobody would know of one that was misspelt."""
+    """The durable subscription of that name; it is never made here, so that a wrong name is an error."""
     with admin_of(cluster) as admin:
         return durable_of(admin.subscriptions(topic), name, client_id)
 

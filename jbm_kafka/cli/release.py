@@ -9,7 +9,7 @@ from jbm_kafka.admin import HeldMessage, ReleaseReport
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import ID, UNIT, answer_timeout_option, json_option, not_found, subscription_options
-from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named
+from jbm_kafka.cli.connect import Named, admin_of, as_named, dead_letter_address_option
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.sentinels import UNSET
@@ -22,13 +22,7 @@ from jbm_kafka.core.sentinels import UNSET
 @click.option("--all", "all_units", is_flag=True, help="All that are on hold.")
 @subscription_options
 @click.option("--again", is_flag=True, help="Try the messages anew, with all their attempts; do not give them up.")
-@click.option(
-    "--dead-letter-address",
-    metavar="DEST",
-    callback=as_address,
-    show_default="DLQ",
-    help="Where they go when no process receives; else it goes by the settings there.",
-)
+@dead_letter_address_option
 @answer_timeout_option(least=1, default=60)
 @click.option("--dry-run", is_flag=True, help="Show what would be released; release nothing.")  # fmt: skip
 @cluster_options

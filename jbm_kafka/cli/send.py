@@ -216,7 +216,7 @@ def send_bodies(
         if isinstance(error, InvalidDestinationError) and not progress.begun:
             raise  # not the body's fault: the command says what to type
         progress.refused(error)
-    with suppress(SendTimeoutError):  # what it did not wait for is told as not known
+    with suppress(SendTimeoutError):  # the error says of which messages it is not known
         producer.flush()
     if progress.failure is not None:
         told = progress.told()

@@ -35,7 +35,7 @@ MISTAKES: list[tuple[list[str], str]] = [
      "Invalid value for 'DEST': 'jbm.events' is a topic of jbm-kafka's own, not a queue: docs/topics.md tells what is "
      "in it"),
     (["show", "q", "--client-id", "billing"],
-     "Invalid value for '--client-id': 'billing': it tells whose --subscription is meant; give that too"),
+     "Invalid value for '--client-id': 'billing': it tells whose --subscription it is; give that too"),
     (["send", "q", "--text", "x", "--property", "a"],
      "Invalid value for '--property': 'a': write name=text, or name:type=value"),
     (["send", "q", "--text", "x", "--property", "a:integer=5"],
@@ -73,7 +73,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["remove", "q", "--all", "--unit", "joe"],
      "--all means all messages, and --unit, --id or --selector only some: give one or the other"),
     (["remove", "q", "--all"],
-     "nobody can be asked here whether they are meant: give --yes, or --dry-run to see which would go"),
+     "nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"),
     (["pause", "q", "--only", "writing"],
      "Invalid value for '--only': 'writing': it is sending or receiving"),
     (["pause", "q", "--by", "night\n\x1b[31m"],

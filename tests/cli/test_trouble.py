@@ -111,7 +111,7 @@ def test_a_message_that_could_not_be_printed_stays_in_the_queue(
         ("stdin", io.BytesIO(), "send {queue} -", 2,
          "jbm-kafka send: standard input is empty; nothing was sent. For an empty body: --text ''"),
         ("stdin", None, "remove {queue} --all", 2,
-         "jbm-kafka remove: nobody can be asked here whether they are meant: give --yes, or --dry-run to see which "
+         "jbm-kafka remove: nobody can be asked here whether it is meant: give --yes, or --dry-run to see what "
          "would go"),
     ],
 )  # fmt: skip
