@@ -373,7 +373,8 @@ class GroupWorker:
         if link is None:
             return
         self.settle.take_all()
-        if link.settlement.dispositions:  # they wait for the end of a commit
+        if any(each.settlement.dispositions for each in self.data.links_of(link.terms.session_id)):
+            # They wait for the end of a commit, and may give back what came through this link.
             self.post(lambda: self._detach(link_id))
             return
         self.settle.return_unread(link)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar, cast
+from typing import cast
 
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.entries import MessageFate
@@ -19,8 +19,6 @@ from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel, owned
 from jbm_kafka.sidecar.log_lines import partition_lines
 from jbm_kafka.sidecar.stages.departures import Departures, event_of
-
-T = TypeVar("T")
 
 
 class Settle:
@@ -72,7 +70,10 @@ class Settle:
     def _carry_out(self, link: Link, disposition: Disposition) -> None:
         error: Exception | None = None
         waits_for: list[OwnedChannel] = []
-        for lease, offsets in _by_lease(disposition.acknowledged).items():
+        acknowledged: dict[PartitionLease, list[int]] = {}
+        for lease, offset in disposition.acknowledged:
+            acknowledged.setdefault(lease, []).append(offset)
+        for lease, offsets in acknowledged.items():
             channel = owned(lease)
             unknown = unknown_offsets(channel.state, link.terms.session_id, offsets)
             if lease.is_revoked or unknown:
@@ -80,9 +81,12 @@ class Settle:
                 continue
             channel.acknowledge(link.terms.session_id, offsets)
             waits_for.append(channel)
-        for lease, rows in _by_lease(disposition.returned).items():
+        returned: dict[OwnedChannel, list[Modified]] = {}
+        for lease, row in disposition.returned:
             if not lease.is_revoked:
-                self.give_back(owned(lease), link.terms.session_id, rows)
+                returned.setdefault(owned(lease), []).append(row)
+        for channel, rows in returned.items():
+            self.give_back(channel, link.terms.session_id, rows)
         if disposition.returned:
             link.return_is_done(disposition)
         if disposition.done is not None:
@@ -207,13 +211,6 @@ def _is_early(disposition: Disposition) -> bool:
     return any(
         row.offset in owned(lease).checkpoints.tentative for lease, row in disposition.returned if not lease.is_revoked
     )
-
-
-def _by_lease(rows: Sequence[tuple[PartitionLease, T]]) -> dict[PartitionLease, list[T]]:
-    grouped: dict[PartitionLease, list[T]] = {}
-    for lease, value in rows:
-        grouped.setdefault(lease, []).append(value)
-    return grouped
 
 
 def _complete_when_durable(done: Completion, channels: Sequence[OwnedChannel], error: Exception | None) -> None:
