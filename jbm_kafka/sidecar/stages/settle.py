@@ -44,16 +44,14 @@ class Settle:
             self._carry_out(link, dispositions.popleft())
 
     def _acknowledge(self, lease: PartitionLease, offsets: Sequence[int]) -> None:
-        channel, session = owned(lease), lease.session_id
-        if not lease.is_revoked:
-            unknown = unknown_offsets(channel.state, session, offsets)
-            if not unknown:
-                channel.acknowledge_unawaited(lease, offsets)
-                return
+        channel = owned(lease)
+        unknown = unknown_offsets(channel.state, lease.session_id, offsets)
+        if unknown:  # such as what was taken from the session: its lease is revoked
+            notify_refused(lease, unknown)
             known = set(offsets).difference(unknown)
-            channel.acknowledge_unawaited(lease, [offset for offset in offsets if offset in known])
-            offsets = unknown
-        notify_refused(lease, offsets)
+            offsets = [offset for offset in offsets if offset in known]
+        if offsets:
+            channel.acknowledge_unawaited(lease, offsets)
 
     def refuse_late(self, lease: PartitionLease) -> None:
         """The channel is gone; acknowledgements that were on their way cannot be recorded."""
