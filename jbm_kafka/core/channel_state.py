@@ -344,8 +344,6 @@ class ChannelState:
                 gate.in_hand = 1  # handed over straight from the arrivals, which makes no gate
             self.gates.put_back(gate, references)
             self._relist(gate)
-        if self.durable.written_attempted:
-            self.durable.is_dirty = True  # the changelog must not go on saying that they are in hand
         self._drop_empty_hand(session)
 
     def _transferred(self, change: c.Transferred) -> None:

@@ -54,11 +54,13 @@ class _Notes:
 class ChannelCheckpoints:
     """At most one is under way; who waits for it, and who for the next."""
 
-    __slots__ = ("_frozen_notes", "_notes", "freeze", "records_attempts", "tentative")
+    __slots__ = ("_frozen_notes", "_has_forgotten", "_notes", "attempted", "freeze", "tentative")
 
     def __init__(self, *, records_attempts: bool) -> None:
-        self.records_attempts = records_attempts
-        """Hand-overs are durable before the application sees the message (REDELIVER-7)."""
+        self.attempted: set[int] | None = set() if records_attempts else None
+        """What applications have or are about to get: each checkpoint records it (REDELIVER-7). None: none does."""
+        self._has_forgotten = False
+        """Less is attempted than the last freeze says."""
         self.freeze: Freeze | None = None
         """Taken by a checkpoint whose end is not known yet."""
         self.tentative: frozenset[int] = frozenset()
@@ -69,8 +71,8 @@ class ChannelCheckpoints:
 
     @property
     def must_tell(self) -> bool:
-        """Somebody waits for the next, or it has an event."""
-        return self._notes.must_be_told
+        """Somebody waits for the next, or it has an event, or must take back what an earlier one says."""
+        return self._has_forgotten or self._notes.must_be_told
 
     @property
     def is_next_awaited(self) -> bool:
@@ -112,7 +114,14 @@ class ChannelCheckpoints:
         assert self.freeze is None, taken
         self.freeze = taken
         self.tentative = frozenset(tentative)
+        self._has_forgotten = False
         self._frozen_notes, self._notes = self._notes, _Notes()
+
+    def forget_attempts(self, offsets: Collection[int]) -> None:
+        """No application has these any more."""
+        if self.attempted and not self.attempted.isdisjoint(offsets):
+            self.attempted.difference_update(offsets)
+            self._has_forgotten = True
 
     def told(
         self, committed: Sequence[int], leaving: Sequence[MessageEvent]
@@ -124,6 +133,8 @@ class ChannelCheckpoints:
     def end(self, *, durable: bool) -> list[Completion]:
         """The checkpoint's end is known. Returns whom to tell that everything they waited for is durable."""
         self.freeze = None
+        if durable and self.attempted:
+            self.attempted.difference_update(self.tentative)
         self.tentative = frozenset()
         notes, self._frozen_notes = self._frozen_notes, _Notes()
         if durable:

@@ -25,6 +25,7 @@ from jbm_kafka.ports import (
 )
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import GONE
@@ -173,6 +174,10 @@ class GroupWorker:
     def take_back(self, link_id: str) -> None:
         """Take back what a link has unread, uncounted."""
         self.post(lambda: self._with_link(link_id, self.settle.return_unread))
+
+    def record_attempt(self, delivery: Delivery, done: Completion) -> None:
+        """Complete when it is durable that the application gets this message; never when it goes back before."""
+        self.post(lambda: self.settle.record_attempt(delivery, done))
 
     def watch(self, link_id: str, ends: Mapping[int, int], done: Completion) -> None:
         """Complete when every partition was read up to its position and the link has got what it asked for."""

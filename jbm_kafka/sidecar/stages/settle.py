@@ -106,6 +106,8 @@ class Settle:
         for change in decision.changes:
             channel.state.apply(change)
         returned = frozenset(reference.offset for reference, _ in decision.returned)
+        channel.checkpoints.forget_attempts(returned)
+        channel.checkpoints.forget_attempts([leaving.reference.offset for leaving in decision.leaving])
         for link in links:
             link.remove(channel.partition, returned)
         for reference, attempts in decision.returned:
@@ -190,6 +192,21 @@ class Settle:
 
     def _unread(self, channel: OwnedChannel, session: SessionId) -> frozenset[int]:
         return frozenset(o for link in self._data.links_of(session) for o in link.unread(channel.partition))
+
+    def record_attempt(self, delivery: Delivery, done: Completion) -> None:
+        """Complete when it is durable that the application gets this message; never when it went back meanwhile."""
+        channel, offset = owned(delivery.lease), delivery.offset
+        attempted = channel.checkpoints.attempted
+        if delivery.lease.is_revoked:
+            return
+        if attempted is None:  # of a temporary destination nothing is written
+            done.complete()
+            return
+        if offset in channel.state.in_hand.get(delivery.lease.session_id, ()):
+            attempted.add(offset)
+        elif offset in channel.state.unsettled:
+            return
+        channel.checkpoints.wait_durable(done)
 
     def want_alone(self, link: Link, count: int) -> None:
         """Serve a link that has siblings: what they have unread goes back first."""
