@@ -59,7 +59,7 @@ class ConnectionFactory:
         receiver_idle_ms: how long it keeps messages that it has not asked for yet, meanwhile; 3,000.
         checkpoint_interval_ms: how often acknowledgements are made durable; 50.
         block_on_acknowledge: an acknowledgement returns when it is durable.
-        persist_delivery_count_before_delivery: attempts are durable before the application sees a message; False.
+        persist_delivery_count_before_delivery: attempts are durable before the application gets a message; False.
         prefetch: how many messages a consumer may hold unacknowledged.
 
     Raises:

@@ -201,7 +201,7 @@ class Listening:
             if inbox.link.buffer.has_asked:
                 break
         session.filled.sleep_unless(
-            lambda: self._is_stopping or any(each.link.has_next for each in self._in_turn()), IDLE_S
+            lambda: self._is_stopping or any(each.link.may_pop for each in self._in_turn()), IDLE_S
         )
         return None
 

@@ -101,7 +101,7 @@ class Link:
             self.filled.notify_all()
 
     @property
-    def has_next(self) -> bool:
+    def may_pop(self) -> bool:
         """A `pop` gives a message, or asks for one; it waits for no record."""
         return bool(self.buffer) and not self.buffer.awaits_record
 

@@ -6,7 +6,7 @@ The session's lock guards it: whoever calls holds it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from jbm_kafka.core.ranking import by_priority
 from jbm_kafka.core.reference import Reference
@@ -68,7 +68,7 @@ class LinkBuffer:
 
     def next_to_record(self, barrier: UnitBarrier) -> Delivery | None:
         """What `pop` would give, where it must be recorded first: `asked`, as long as it is here."""
-        rows = [self.asked] if self.asked is not None and self.has_asked else self.ready
+        rows: Iterable[Delivery] = [self.asked] if self.asked is not None and self.has_asked else self.ready
         is_down = not barrier.units or barrier.is_down()
         return next((each for each in rows if is_down or each.unit_place not in barrier.units), None)
 
