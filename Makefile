@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars demo test test-pure test-thorough test-slow chaos check cover way turn bench bench-instructions dist lock clean
+.PHONY: help setup spark-jars demo test test-pure test-thorough test-slow chaos check cover way turn sizes bench bench-instructions dist lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -82,6 +82,9 @@ turn: setup        ## processor time of one turn beside 10 and beside 2,200 rece
 
 way: setup         ## files and functions that one CLIENT message passes through, on a local Kafka
 	JBM_PURE=1 $(BIN)/python -m tests.house.message_way
+
+sizes: $(VENV)/.stamp  ## lines of the product and of the tests, words of the pages, the largest files and classes
+	$(BIN)/python -m tests.house.sizes
 
 bench: setup      ## throughput and latency beside Kafka's own clients
 	$(BIN)/jbm-kafka bench
