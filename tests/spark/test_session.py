@@ -113,7 +113,7 @@ def test_a_misspelt_column_is_raised_and_writes_nothing_to_the_console(
 
 def test_missing_jars_are_told_before_a_jvm_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
-    (tmp_path / "jars.sha256").write_text(f"{'0' * 64}  spark-sql-kafka-0-10_2.13-4.1.1.jar\n", encoding="utf-8")
+    (tmp_path / "jars.sha256").write_text(f"{'0' * 64}  spark-sql-kafka-0-10_2.13-4.2.0.jar\n", encoding="utf-8")
     monkeypatch.setenv("JBM_SPARK_JARS", str(tmp_path / "jars"))
     with pytest.raises(JarsError, match=r"python -m jbm_spark\.jars fetch"):
         session.build_session("x")
