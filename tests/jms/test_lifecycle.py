@@ -401,6 +401,7 @@ def test_a_listener_may_stop_its_own_connection(warm: ConnectionFactory, orders:
         assert bodies(seen.wait(2)) == ["a", "b"]
 
 
+@pytest.mark.thorough
 @pytest.mark.kafka_only
 def test_a_start_that_fails_for_one_queue_serves_the_others_and_can_be_repeated(
     bootstrap: str, kafka_name: str, warm: ConnectionFactory, orders: Queue

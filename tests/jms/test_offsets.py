@@ -85,6 +85,7 @@ def abort_in_each_partition(bootstrap: str, name: str) -> None:
     producer.abort_transaction()
 
 
+@pytest.mark.thorough
 def test_a_reset_does_not_let_a_repeated_send_through(bootstrap: str, orders: Queue) -> None:
     """Of SEND-8 and LOG-2: forward past what is left, what was received before is not received twice."""
     queue = Queue(f"{orders.name}.one")
