@@ -63,8 +63,3 @@ __all__ = [
     "Taken",
     "Wait",
 ]
-
-
-def __dir__() -> list[str]:
-    """The public names, and not the modules that they are in."""
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -38,11 +38,10 @@ from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 from jbm_kafka.jms.browser import Include
 from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.one_process import made_in_each_process
+from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.registry.unit_paths import SETTLED_AFTER_S
 
 
-@made_in_each_process("as Admin(…)")
 class Admin:
     """What operators do: makes, looks into, changes and clears the queues and topics of one cluster. Any thread.
 
@@ -71,6 +70,7 @@ class Admin:
         namespace: prefix of everything of ours.
     """
 
+    __reduce__ = refuse_pickle
     __slots__ = (
         "__weakref__",
         "_core",
@@ -665,9 +665,3 @@ class Admin:
             IllegalStateError: an open transaction hides what it holds.
         """
         return self._partitions.end_paths(destination, wait_s, tell)
-
-
-def namespaces_beside(admin: Admin) -> list[str]:
-    """The other namespaces that somebody has used in the cluster, by name; "" stands for what has none."""
-    with admin._core.asking("look for namespaces"):
-        return admin._core.catalog.other_namespaces()

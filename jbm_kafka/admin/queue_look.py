@@ -10,7 +10,7 @@ from jbm_kafka.codec.scan import scan
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.one_process import made_in_each_process
+from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.ports.provider import Seen
 
 
@@ -29,12 +29,13 @@ class Wait(Enum):
     """It leaves as soon as somebody receives."""
 
 
-@made_in_each_process("by Admin(…).browse(…)")
 class QueueLook(Iterable[Message]):
     """The messages that are shown, in the order of receiving. One thread.
 
     Iterate it; each iteration looks anew, as of a QueueBrowser. It has no `len`: to count is to look.
     """
+
+    __reduce__ = refuse_pickle
 
     def __init__(self, look: Callable[[Counter[Wait]], Iterator[Message]]) -> None:
         """`look`: a look from the beginning, which adds what it passes over to what it is given."""

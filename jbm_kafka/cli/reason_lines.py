@@ -11,7 +11,7 @@ from jbm_kafka.admin.explain.reasons import is_at_work
 from jbm_kafka.cli.render import printable, short, when
 
 SUMMED_MIN = 2
-"""Of one that is at work it is told which, and by whom."""
+"""A single message at work is shown in full, with its receiver."""
 
 
 class ReasonLines:
@@ -20,7 +20,7 @@ class ReasonLines:
     def __init__(self) -> None:
         self._told: set[tuple[Rule, str]] = set()
         self._remedies: set[str] = set()
-        """What can be done is told with the first reason that asks for it."""
+        """Remedies that were printed already: each stands with its first reason only."""
 
     def tell(self, reasons: Iterable[Reason], indent: str = "") -> None:
         """A line for each reason that was not told yet."""

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from jbm_kafka.core.call_arguments import explained_function
 from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.wrong_values import no_utf8, shown, wrong_type, wrong_value
 
@@ -76,7 +75,6 @@ _CODECS: dict[str, ObjectCodec] = {JSON: ObjectCodec(_to_json, read_json)}
 """Of the process, by name. Any thread: nothing but a whole entry is ever set."""
 
 
-@explained_function
 def register_object_codec(name: str, *, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> None:
     """Make a codec for object messages known to this process; `ObjectMessage(value, codec=name)` then uses it.
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jbm_kafka.codec.schemas import codec
-from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
-from jbm_kafka.core.member_texts import with_member_texts
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True)
 class Halt:
     """Somebody paused it."""
@@ -22,8 +18,6 @@ class Halt:
     """When, ms since the epoch."""
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True)
 class Pause:
     """What of a destination is paused."""

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import Enum
-from typing import NamedTuple, Never
+from typing import NamedTuple
 
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.cold_index import Place
-from jbm_kafka.core.member_names import NamedMembers, of_no_member
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.reference import DEPARTING, GateKey, Reference, SessionId
 from jbm_kafka.core.unit_of_order import Gate
 
 
-@with_member_texts
-class Rule(Enum, metaclass=NamedMembers):
+class Rule(Enum):
     """What keeps a message, a unit or a partition where it is."""
 
     IN_HAND = "in-hand"
@@ -77,10 +74,6 @@ class Rule(Enum, metaclass=NamedMembers):
     """Nothing of what was asked about is there."""
     OPEN_TRANSACTION = "open-transaction"
     """It lies behind the first record of a Kafka transaction that has not ended."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> Never:
-        raise of_no_member(cls, value)
 
 
 class Standing(NamedTuple):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.shelved_units import ShelvedUnits, UnitHead
 from jbm_kafka.core.unsettled import UnsettledOffsets
@@ -131,6 +132,12 @@ class Shelf:
             mine = [offset for offset in offsets if offset in standing]
             if mine:
                 self.to_fetch.setdefault(place, UnsettledOffsets()).add(mine)
+
+    def fetch_timed(self) -> None:
+        """Whatever waits for a time here, but for ever, is to come back now: that time may be reckoned wrong."""
+        for place, standing in self._places.items():
+            if 0 < place.back_at_ms < FOREVER_MS and not place.is_unchosen:
+                self.fetch(list(standing), back_at_ms=place.back_at_ms)
 
     def is_fetched(self, place: Place, offset: int) -> bool:
         """It is to come back alone."""

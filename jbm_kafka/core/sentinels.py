@@ -3,10 +3,7 @@
 from enum import Enum
 from typing import Final, Literal
 
-from jbm_kafka.core.member_texts import with_member_texts
 
-
-@with_member_texts
 class Unset(Enum):
     """The type of UNSET, the default of what need not be given and for which None means something."""
 
@@ -19,7 +16,6 @@ class Unset(Enum):
     __str__ = __repr__
 
 
-@with_member_texts
 class UnitMarker(Enum):
     """What may stand where a unit-of-order name could."""
 

@@ -21,20 +21,6 @@ def anybody_listens(bootstrap: str, timeout_s: float = 5.0) -> bool:
     return any(_listens(address, timeout_s=timeout_s) for address in bootstrap.split(","))
 
 
-def unknown_hosts(bootstrap: str) -> list[str]:
-    """The hosts, of several addresses named with commas between, that nobody knows by this name."""
-    hosts = [address.strip().rpartition(":")[0].strip("[]") for address in bootstrap.split(",")]
-    return [host for host in dict.fromkeys(hosts) if not _is_known(host)]
-
-
-def _is_known(host: str) -> bool:
-    try:
-        socket.getaddrinfo(host, None)
-    except (OSError, UnicodeError):
-        return False
-    return True
-
-
 def _listens(address: str, *, timeout_s: float) -> bool:
     host, _, port = address.strip().rpartition(":")
     try:

@@ -139,10 +139,11 @@ class Routing:
         return known
 
 
-def check_unit(name: str, unit: object) -> None:
-    """Raises OrderError when it cannot be a unit of order, nor stand for one."""
+def checked_unit(unit: object) -> UnitOfOrder:
+    """The unit; OrderError when it cannot be one, nor stand for one."""
     if not (unit is None or isinstance(unit, UnitMarker) or (isinstance(unit, str) and unit)):
         raise wrong_unit(unit)
+    return unit
 
 
 def wrong_unit(unit: object) -> OrderError:

@@ -92,7 +92,7 @@ class AssignedPartitions:
 
     def note_end(self, partition: int, position: int) -> None:
         """It had nothing more there."""
-        if partition not in self.waiting:
+        if not self._must_rest(partition):
             self.ends[partition] = position
 
     def stop_before_damage(self, partition: int) -> None:

@@ -129,7 +129,10 @@ class ConfluentGroupConsumer:
         self._partitions.seek(partition, position)
 
     def ends_reached(self) -> Mapping[int, int]:
-        return dict(self._partitions.ends)
+        if not self._kept:
+            return self._partitions.ends
+        kept = {record.partition() for record in self._kept}
+        return {partition: end for partition, end in self._partitions.ends.items() if partition not in kept}
 
     def _drop_kept(self, partitions: Sequence[int]) -> None:
         self._kept = [record for record in self._kept if record.partition() not in partitions]

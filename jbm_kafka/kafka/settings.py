@@ -10,7 +10,6 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
-from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.kafka.counted_lines import CountedLines, counted_at, is_of_fence
 from jbm_kafka.kafka.given_numbers import number_fault
@@ -157,54 +156,6 @@ _UNKNOWN = "No such configuration property"
 _PROPERTY = re.compile(r'(configuration property) "[^"]*"', re.IGNORECASE)
 _TOLD = re.compile(r"\.(ms|bytes|kbytes|messages|size|count|level|type|enable)$")
 """Names of properties whose values may be shown: numbers and switches. Any other may be a secret."""
-_USUAL = (
-    "batch.num.messages",
-    "batch.size",
-    "broker.address.family",
-    "client.dns.lookup",
-    "client.id",
-    "client.rack",
-    "compression.level",
-    "compression.type",
-    "debug",
-    "fetch.min.bytes",
-    "fetch.wait.max.ms",
-    "linger.ms",
-    "log_level",
-    "max.poll.interval.ms",
-    "metadata.max.age.ms",
-    "receive.message.max.bytes",
-    "reconnect.backoff.max.ms",
-    "reconnect.backoff.ms",
-    "request.timeout.ms",
-    "sasl.mechanism",
-    "sasl.mechanisms",
-    "sasl.oauthbearer.client.id",
-    "sasl.oauthbearer.client.secret",
-    "sasl.oauthbearer.config",
-    "sasl.oauthbearer.method",
-    "sasl.oauthbearer.token.endpoint.url",
-    "sasl.password",
-    "sasl.username",
-    "security.protocol",
-    "socket.connection.setup.timeout.ms",
-    "socket.keepalive.enable",
-    "socket.timeout.ms",
-    "ssl.ca.location",
-    "ssl.ca.pem",
-    "ssl.certificate.location",
-    "ssl.certificate.pem",
-    "ssl.cipher.suites",
-    "ssl.endpoint.identification.algorithm",
-    "ssl.key.location",
-    "ssl.key.password",
-    "ssl.key.pem",
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "statistics.interval.ms",
-    "topic.metadata.refresh.interval.ms",
-)
-"""What people set: one of them is meant by a name that librdkafka does not know. It has two hundred more."""
 _COMPRESSIONS = "none, gzip, snappy, lz4 or zstd"
 _VALUES = {"compression.type": _COMPRESSIONS, "compression.codec": _COMPRESSIONS}
 """What librdkafka calls wrong without a word of what would be right; of security settings see security_settings."""
@@ -255,12 +206,7 @@ def _text(name: str, value: object, fault: str) -> str:
     """What is said of one setting: librdkafka's words, by the name that was written, for some have two."""
     fault = _PROPERTY.sub(lambda found: f'{found[1]} "{name}"', fault)
     named = f"client setting {name!r}"
-    if fault.startswith(_UNKNOWN):
-        likely = likely_name(name, [*_USUAL, *CONTROLLED])
-        if likely is not None:
-            refused = f", and cannot be set: {CONTROLLED[likely]}" if likely in CONTROLLED else ""
-            fault += f"; {likely!r} is meant, probably{refused}"
-    elif _TOLD.search(name):
+    if _TOLD.search(name) and not fault.startswith(_UNKNOWN):
         named = f"{named} is {shown(value)}"
     listed = f"it is {_VALUES[name]}" if name in _VALUES else _LISTED
     return f"{named}: {fault} ({listed})"

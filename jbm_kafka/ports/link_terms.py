@@ -22,5 +22,7 @@ class LinkTerms:
     selector: Selector | None = None
     """Which messages its consumer gets; None: every one."""
     one_per_unit: bool = False
+    records_attempts: bool = False
+    """Its application gets a message only when that is recorded (REDELIVER-7)."""
     records_first: bool = False
     """What it gets is acknowledged, and comes only when that is durable."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from jbm_kafka.codec.registry_records import ClientRecord, client_key, decode_client, encode_client
-from jbm_kafka.core.jms_errors import InvalidClientIDError, JMSError
-from jbm_kafka.ports import KafkaClientError, Unreachable
+from jbm_kafka.core.jms_errors import InvalidClientIDError
+from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.registry.process_liveness import Holder
 from jbm_kafka.registry.registry_log import Changes, RegistryLog
-
-log = logging.getLogger(__name__)
-
 
 Lost = Callable[[InvalidClientIDError], None]
 """Told, on a thread of the holder's, that a connection has its client id no longer."""
@@ -65,15 +61,15 @@ class ClientIds:
             raise
 
     def release(self, client_id: str, connection_id: str) -> None:
-        """Let it go; whoever could not be told so finds out when this process has ended."""
+        """Let it go; when Kafka does not answer, as soon as it does."""
         with self._lock:
             self._held.pop(client_id, None)
         mine = ClientRecord(self._holder.name, connection_id)
-        try:
-            self._registry.update(lambda values: {client_key(client_id): None} if _has(values, client_id, mine) else {})
-        except (KafkaClientError, JMSError) as error:
-            level = logging.INFO if isinstance(error, Unreachable) else logging.WARNING
-            log.log(level, "client id %r is free when this process ends, and not before: %s", client_id, error)
+
+        def without_mine(values: Mapping[bytes, bytes]) -> Changes:
+            return {client_key(client_id): None} if _has(values, client_id, mine) else {}
+
+        self._holder.let_go(f"client id {client_id!r}", lambda: self._registry.update(without_mine))
 
     def _look_again(self) -> None:
         """Have each again that others may have thought free, or tell its connection that it is another's now."""

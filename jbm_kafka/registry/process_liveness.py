@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.ports import Clock, GroupConsumer, Kafka, KafkaAdmin, KafkaClientError
+from jbm_kafka.ports import Clock, GroupConsumer, Kafka, KafkaAdmin, KafkaClientError, Unreachable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import Steps, Wait, Worker, Workers
@@ -57,6 +57,9 @@ class Holder:
         """The group; empty until it was joined once."""
         self._worker: Worker | None = None
         self._membership = _Membership()
+        self._not_let_go: dict[str, Callable[[], None]] = {}
+        """By what is given back: what Kafka has not taken yet."""
+        self._tried_at_ms = 0
         self._stopping = WakeUp()
         self._lock = threading.Lock()
 
@@ -64,6 +67,18 @@ class Holder:
         """Have `look` called, on this holder's own thread, whenever the group was joined: others may have thought it
         dead before. It may raise KafkaClientError, and is called again then."""
         self._membership.looks.append(look)
+
+    def let_go(self, what: str, give_back: Callable[[], None]) -> None:
+        """Give back something that is held; as often as Kafka does not take it, on this holder's own thread again.
+
+        `give_back` leaves alone what is held anew meanwhile. With this process everything is given back anyway.
+        """
+        try:
+            give_back()
+        except (KafkaClientError, JMSError) as error:
+            level = logging.INFO if isinstance(error, Unreachable) else logging.WARNING
+            log.log(level, "%s cannot be given back now, others have to wait; it is tried again: %s", what, error)
+            self._not_let_go[what] = give_back
 
     def ensure(self) -> str:
         """The name to hold things by; others see it alive from now on.
@@ -134,6 +149,8 @@ class Holder:
                 consumer.consume(1, 0)
                 if membership.is_new:
                     self._look_again()
+                if self._not_let_go and consumer.joined() and self._is_due():
+                    self._let_go_again()
                 yield Wait(POLL_S if consumer.joined() else LOOK_S, self._stopping)
         finally:
             membership.consumer = None
@@ -146,6 +163,23 @@ class Holder:
             self._membership.is_new = False
         except KafkaClientError as error:
             log.debug("group %s: what it held is looked for again: %s", self.name, error)
+
+    def _is_due(self) -> bool:
+        return self._clock.monotonic_ms() - self._tried_at_ms >= RETRY_S * 1000
+
+    def _let_go_again(self) -> None:
+        for what, give_back in list(self._not_let_go.items()):
+            try:
+                self._admin.check_answered(ANSWER_S)
+                give_back()
+            except (KafkaClientError, JMSError) as error:
+                log.debug("%s cannot be given back yet: %s", what, error)
+                if isinstance(error, Unreachable):
+                    break
+            else:
+                if self._not_let_go.get(what) is give_back:
+                    del self._not_let_go[what]
+        self._tried_at_ms = self._clock.monotonic_ms()
 
     def _forget(self) -> None:
         """The group has no offsets; left alone it would go by itself, some brokers keep it for days.

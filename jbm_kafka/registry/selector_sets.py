@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.registry_records import SelectorSet, decode_selectors, encode_selectors, selectors_key
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.ports import Clock, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
@@ -112,7 +112,7 @@ class SelectorSets:
         self._others(registry.values(), queue, NONE)
 
     def end_use(self, queue: Queue, selector: str) -> None:
-        """One consumer less, and nothing of it is unacknowledged. Who cannot be told waits for this process's end."""
+        """One consumer less, and nothing of it is unacknowledged. Others know so as soon as Kafka answers."""
         with self._lock:
             uses = self._uses[queue]
             uses[selector] -= 1
@@ -124,15 +124,10 @@ class SelectorSets:
             held = self._held.get(queue)
             if held is None or (uses and selector not in held):
                 return
-            try:
-                if uses:
-                    self._lessen(queue, self._used(queue))
-                else:
-                    # First, for without the record it would be a member with unknown selectors.
-                    self._parts.stop_group_worker(queue.group_id(self._parts.namespace))
-                    self._withdraw(queue)
-            except (KafkaClientError, JMSError) as error:
-                log.warning("%s: its selectors are free for others when this process ends: %s", queue, error)
+            if not uses:
+                # First, for without the record it would be a member with unknown selectors.
+                self._parts.stop_group_worker(queue.group_id(self._parts.namespace))
+            self._parts.holder.let_go(f"{queue}: its selectors", lambda: self._give_back(queue))
 
     # -- each a step -----------------------------------------------------------------------------------------------
 
@@ -266,6 +261,14 @@ class SelectorSets:
         others = self._others(parts.registry.values(), queue, mine)
         own = parts.own_members(group)
         return others, None if own is None else parts.admin.group_members(group) - own
+
+    def _give_back(self, queue: Queue) -> None:
+        """What is not used here any more, or was not claimed again since."""
+        with self._lock:
+            if queue in self._held and self._uses.get(queue):
+                self._lessen(queue, self._used(queue))
+            else:
+                self._withdraw(queue)
 
     def _lessen(self, queue: Queue, rest: tuple[str, ...]) -> None:
         """Fewer selectors are used here than before."""

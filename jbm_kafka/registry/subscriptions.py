@@ -222,7 +222,7 @@ class Subscriptions:
     # -- ending ----------------------------------------------------------------------------------------------------
 
     def end_use(self, subscription: Subscription) -> None:
-        """One consumer less. Who cannot be told so finds out when this process ends."""
+        """One consumer less. Others know so as soon as Kafka answers."""
         group = self._group(subscription)
         with self._locks[group]:
             self._uses[group] -= 1
@@ -230,16 +230,18 @@ class Subscriptions:
                 return
             del self._uses[group]
             incarnation = self._records[group].incarnation
-            try:
-                self._registry.update(lambda values: self._let_go(values, group, incarnation))
-                value = self._registry.get(subscription_key(group))
-                left = None if value is None else decode_subscription(value)
-                if left is not None and left.is_ending and not subscription.is_durable:
-                    self._remove(group, left)
-            except (KafkaClientError, JMSError) as error:
-                log.warning(
-                    "%s: its end could not be recorded, a later process of any kind does: %s", subscription, error
-                )
+            self._parts.holder.let_go(str(subscription), lambda: self._leave(subscription, incarnation))
+
+    def _leave(self, subscription: Subscription, incarnation: str) -> None:
+        group = self._group(subscription)
+        with self._locks[group]:
+            if self._uses[group]:  # it is used again
+                return
+            self._registry.update(lambda values: self._let_go(values, group, incarnation))
+            value = self._registry.get(subscription_key(group))
+            left = None if value is None else decode_subscription(value)
+            if left is not None and left.is_ending and not subscription.is_durable:
+                self._remove(group, left)
 
     def _let_go(self, values: Values, group: str, incarnation: str) -> Changes:
         found = self._found(values, group)

@@ -8,9 +8,8 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
-from jbm_kafka.core.destination import Destination, Topic, colliding_name, name_fault, with_namespace
+from jbm_kafka.core.destination import Destination, Topic, colliding_name, with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, JMSSecurityError, OrderError
-from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaClientError, Outgoing, TopicDescription
@@ -384,19 +383,12 @@ class Topics:
             raise _other_kind(destination)
 
     def _missing(self, destination: Destination, because: str = "") -> InvalidDestinationError:
-        """What is said to who names one that is not there and is not to be made, with the one that is meant."""
-        try:
-            topics = self._admin.topic_names()
-        except KafkaClientError as error:
-            log.debug("which topics there are is not known: %s", error)
-            topics = frozenset()
-        likely = likely_name(destination.name, sorted(name for name in topics if name_fault(name) is None))
-        hint = "" if likely is None else f"did you mean {likely!r}? Or "
+        """The error for a destination that does not exist and must not be made, with what makes it."""
         kind = "topic" if isinstance(destination, Topic) else "queue"
         make = f"make it with Admin.create_{kind}({destination.name!r}), or by sending to it with auto_create=True"
         create = make if self._is_in_memory else _create(destination)
         return InvalidDestinationError(
-            f"{destination}: there is no Kafka topic {destination.name!r}; {hint}{create}{because}",
+            f"{destination}: there is no Kafka topic {destination.name!r}; {create}{because}",
             destination=destination.name,
         )
 

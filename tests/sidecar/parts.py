@@ -52,9 +52,9 @@ def channel_of(state: ChannelState, *, least: int = 100, partition: int = 0) -> 
     )
 
 
-def link_of(session: str, selector: Selector | None = None) -> Link:
+def link_of(session: str, selector: Selector | None = None, *, records_attempts: bool = False) -> Link:
     lock = threading.Lock()
-    terms = LinkTerms(f"{session}/1", session, prefetch=10, selector=selector)
+    terms = LinkTerms(f"{session}/1", session, prefetch=10, selector=selector, records_attempts=records_attempts)
     return Link(terms, filled=Sleepers(lock), lock=lock)
 
 

@@ -1,18 +1,19 @@
 """What a process holds in the registry ends with it: a client id of a killed one is free, and its leavings go."""
 
+import logging
 from collections.abc import Iterator, Sequence
 
 import pytest
 
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidDestinationError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidClientIDError, InvalidDestinationError, JMSError
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.memory.memory_admin import MemoryAdmin
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
-from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.ports import KafkaClientError, Unreachable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.registry.process_liveness import JOIN_TIMEOUT_MS, Holder
+from jbm_kafka.registry.process_liveness import JOIN_TIMEOUT_MS, RETRY_S, Holder
 from tests.jms.support import eventually
 from tests.sidecar.parts import link_of
 from tests.sidecar.processes import SESSION_TIMEOUT_MS, Processes
@@ -101,6 +102,38 @@ def test_what_a_holder_has_to_look_for_is_looked_for_until_kafka_answers(process
     mine.claims.holder.when_back(look)
     mine.claims.client_ids.hold("billing", "c1", never)
     eventually(lambda: len(looks) >= 3, "it is not looked for again")
+
+
+def test_what_was_closed_while_kafka_was_away_stayed_taken_while_its_process_lived(
+    processes: Processes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """CONN-2, of TOPIC-2: others are not refused once Kafka is back; what is held again by then stays."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    audit, trail = (Subscription(PRICES, SubscriptionKind.DURABLE, name, client_id="a") for name in ("audit", "trail"))
+    for client_id, subscription in (("billing", audit), ("sales", trail)):
+        one.claims.client_ids.hold(client_id, "c1", never)
+        one.sources.subscribe(subscription)
+
+    def no_answer(_: str, step: str) -> None:
+        raise Unreachable(f"no answer to {step}")
+
+    processes.cluster.faults.step = no_answer
+    with caplog.at_level(logging.INFO):
+        for client_id, subscription in (("billing", audit), ("sales", trail)):
+            one.claims.client_ids.release(client_id, "c1")
+            one.sources.end_use(subscription)
+    processes.cluster.faults.step = None
+    assert "client id 'billing' cannot be given back now, others have to wait; it is tried again: " in caplog.text
+    one.claims.client_ids.hold("sales", "c2", never)
+    one.sources.subscribe(trail)
+    processes.clock.advance(int(RETRY_S * 1_000))
+    eventually(lambda: not one.claims.holder._not_let_go, "it is not tried again")
+    other.claims.client_ids.hold("billing", "c3", never)
+    other.sources.subscribe(audit)
+    with pytest.raises(InvalidClientIDError, match="a connection of another process has it"):
+        other.claims.client_ids.hold("sales", "c3", never)
+    with pytest.raises(IllegalStateError, match="has a consumer in another process"):
+        other.sources.subscribe(trail)
 
 
 def test_what_a_process_held_is_free_when_its_closing_has_returned() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Literal
 
@@ -27,9 +26,7 @@ def reason_fault(reason: str) -> str | None:
     """Why no message can have left for this reason, with those that there are; None when one can."""
     if reason in REASONS:
         return None
-    likely = get_close_matches(reason.lower(), REASONS, n=1, cutoff=0.4)
-    hint = f"; did you mean {likely[0]!r}?" if likely else ""
-    return f"messages leave for {' or '.join(map(repr, REASONS))}{hint}"
+    return f"messages leave for {' or '.join(map(repr, REASONS))}"
 
 
 @dataclass(frozen=True, slots=True)

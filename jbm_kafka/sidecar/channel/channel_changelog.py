@@ -93,7 +93,7 @@ class ChannelChangelog:
         self.is_undecided = is_new_start or bool(obsolete)
         """Recovery decided something that the changelog does not say yet."""
         self.lost: LostEntries | None = None
-        """It was deleted, and is to be written anew. The owner says so, the checkpointer that it is done."""
+        """It was deleted, and is to be written anew. The owner sets and clears it: another loss may come."""
 
     @property
     def must_record(self) -> bool:
@@ -101,8 +101,10 @@ class ChannelChangelog:
         return self.is_undecided or self.lost is not None
 
     def recorded(self) -> None:
-        """A checkpoint is durable, and with it what recovery decided."""
+        """A checkpoint is durable, and with it what recovery decided, or the last portion of what was lost."""
         self.is_undecided, self.obsolete = False, ()
+        if self.lost is not None and self.lost.is_done:
+            self.lost = None
 
     def written(self, position: int) -> None:
         """The journal is about to hold everything of the changelog below."""

@@ -26,6 +26,9 @@ from jbm_kafka.sidecar.channel.delivery_times import HandOvers
 from jbm_kafka.sidecar.channel.hold_failures import HoldFailures
 from jbm_kafka.sidecar.channel.offered_mark import OfferedMark
 
+EVERY_OFFSET = 1 << 62
+"""No message lies beyond it."""
+
 
 class OwnedChannel:
     """A partition's channel from its recovery to its release."""
@@ -109,12 +112,14 @@ class OwnedChannel:
         The call follows the return of everything in hand.
         """
         self.is_closing = True
-        self.mark.set_back()
+        if self.checkpoints.attempted is None:
+            self.mark.set_back()
 
     def acknowledge(self, session: SessionId, offsets: Sequence[int]) -> None:
         """Settle what the session holds of these; the caller has checked that it does."""
         self.state.apply(Acknowledged(session=session, offsets=offsets))
         self.checkpoints.note_acknowledged(offsets)
+        self.checkpoints.forget_attempts(offsets)
 
     def acknowledge_unawaited(self, lease: PartitionLease, offsets: Sequence[int]) -> None:
         """As `acknowledge`; no call waits for the record."""
@@ -124,15 +129,16 @@ class OwnedChannel:
     def take_freeze(self, checkpoint_id: str, tentative: Collection[int]) -> Freeze:
         """The channel's part of a checkpoint; `settle_freeze` must follow before the next."""
         assert self.checkpoints.freeze is None, self.name
+        state, attempted = self.state, self.checkpoints.attempted
         taken = freeze(
-            self.state,
+            state,
             topic_id=self.changelog.topic_id,
             checkpoint_id=checkpoint_id,
-            offered_position=self.mark.target,
+            offered_position=(self.mark.target if attempted is None else max(state.watermark, state.redelivered_below)),
             tentative=tentative,
-            records_attempts=self.checkpoints.records_attempts,
+            attempted=attempted,
         )
-        self.state.apply(taken.frozen)
+        state.apply(taken.frozen)
         self.checkpoints.begin(taken, tentative)
         return taken
 
@@ -168,7 +174,8 @@ class OwnedChannel:
     def recovered(self) -> None:
         """It is open."""
         self.state.apply(decide_kept(self.state, self.settings))
-        self.state.apply(OfferedRaised(self.state.offered_position))
+        is_exact = self.checkpoints.attempted is not None  # each hand-over is recorded by itself, and needs no mark
+        self.state.apply(OfferedRaised(EVERY_OFFSET if is_exact else self.state.offered_position))
         self.mark.begin()
 
 

@@ -18,13 +18,12 @@ from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import GO_ON, Steps, Wait, Worker, Workers
 from jbm_kafka.ports.unit_of_work import expired_before_commit
 from jbm_kafka.registry.topics import gone
-from jbm_kafka.sidecar.checkpoints.backoff import FENCED_PAUSE_MS, Backoff
-from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FrozenGroup, Participant, Transfer
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FreezeRequest, FrozenGroup, Participant, Transfer
 from jbm_kafka.sidecar.checkpoints.checkpoint_schedule import CheckpointSchedule
-from jbm_kafka.sidecar.checkpoints.freezing import freeze_all
 from jbm_kafka.sidecar.checkpoints.hanging_transactions import HangingTransactions
 from jbm_kafka.sidecar.checkpoints.transaction import TransactionWriter
 from jbm_kafka.sidecar.checkpoints.unwritable import without_leader
+from jbm_kafka.sidecar.log_lines.partition_lines import FenceLines, TwinLines
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +35,13 @@ UNMADE_PAUSE_MS = 8_000
 worker gives up, and its receivers are told."""
 ATTEMPTS_MAX = 8
 """Tries of one round before its transfers are given up; what group workers have dirty is tried again for ever."""
+FREEZE_TIMEOUT_S = 5.0
+"""A participant answers within milliseconds, unless its Kafka client blocks; then the checkpoint goes on without it."""
+FENCED_PAUSE_MS = 100
+"""A fenced participant is left out for this long: its group tells it what it still owns meanwhile."""
+REFUSED_PAUSE_MS = 1_000
+"""A participant whose records Kafka refused; twice as long each time again, for every try costs the others an abort."""
+REFUSED_PAUSE_MAX_MS = 30_000
 
 
 @dataclass(slots=True)
@@ -48,6 +54,48 @@ class _Round:
     """Why the latest try failed, as Kafka said it."""
     was_cut_off: bool = False
     """The latest try was not committed, and nobody refused anything: it may have been too large for its time."""
+
+
+class Backoff:
+    """Who is left out for how long. The checkpoint thread only."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.lines = FenceLines()
+        self.twin = TwinLines()
+        self._clock = clock
+        self._until_ms: dict[Participant, int] = {}
+        self._pause_ms: dict[Participant, int] = {}
+        """How long a participant that was refused was left out the last time."""
+
+    def now(self) -> frozenset[Participant]:
+        """Participants whose pause has not ended."""
+        now_ms = self._clock.monotonic_ms()
+        self._until_ms = {one: until_ms for one, until_ms in self._until_ms.items() if until_ms > now_ms}
+        self._pause_ms = {one: pause_ms for one, pause_ms in self._pause_ms.items() if one.is_alive}
+        return frozenset(self._until_ms)
+
+    def fenced(self, participants: Iterable[Participant]) -> None:
+        """Their groups do not know them at present."""
+        until_ms = self._clock.monotonic_ms() + FENCED_PAUSE_MS
+        self._until_ms.update((participant, until_ms) for participant in participants)
+
+    def refused(self, participants: Iterable[Participant]) -> None:
+        """Kafka refused something of theirs."""
+        now_ms = self._clock.monotonic_ms()
+        for participant in participants:
+            pause_ms = min(2 * self._pause_ms.get(participant, REFUSED_PAUSE_MS // 2), REFUSED_PAUSE_MAX_MS)
+            self._pause_ms[participant] = pause_ms
+            self._until_ms[participant] = now_ms + pause_ms
+
+    def pause_ms(self, participant: Participant) -> int:
+        """How long it was left out after the latest refusal; 0: it took part since, or was never refused."""
+        return self._pause_ms.get(participant, 0)
+
+    def took_part(self, participants: Iterable[Participant]) -> None:
+        """A checkpoint with them was committed."""
+        if self._pause_ms:
+            for participant in participants:
+                self._pause_ms.pop(participant, None)
 
 
 class Checkpointer:
@@ -156,7 +204,7 @@ class Checkpointer:
         self._roll_back_expired(left.transfers)
         transfers = [t for t in left.transfers if not t.participants & left.fenced and not t.done.is_done]
         checkpoint_id = self._writer.next_id()
-        frozen = yield from freeze_all(group_workers, transfers, checkpoint_id)
+        frozen = yield from _freeze_all(group_workers, transfers, checkpoint_id)
         refused = frozenset().union(*(part.refused for part in frozen))
         silent = frozenset(group_workers) - {part.participant for part in frozen} | {
             p.participant for p in frozen if p.group_metadata is None
@@ -278,6 +326,34 @@ class Checkpointer:
         if not named:
             log.warning("a checkpoint was aborted: %s; it is tried again", error)
         return frozenset(group_workers)
+
+
+def _freeze_all(
+    participants: Collection[Participant], transfers: Sequence[Transfer], checkpoint_id: str
+) -> Generator[Wait, None, list[FrozenGroup]]:
+    """Ask all participants at once, wait for each; one that does not answer in time is left out."""
+    requests: list[FreezeRequest] = []
+    for participant in participants:
+        request = FreezeRequest(
+            checkpoint_id=checkpoint_id,
+            transfers=[transfer for transfer in transfers if participant in transfer.participants],
+        )
+        requests.append(request)
+        if participant.is_alive:
+            participant.ask(request)
+        else:
+            request.answer(FrozenGroup(participant, None, (), frozenset(request.transfers)))
+    frozen: list[FrozenGroup] = []
+    for request in requests:
+        yield Wait(FREEZE_TIMEOUT_S, request.is_answered)
+        reply = request.take_or_withdraw()
+        if reply is not None:
+            frozen.append(reply)
+        else:
+            log.warning(
+                "a channel group did not answer within %g s; the checkpoint goes on without it", FREEZE_TIMEOUT_S
+            )
+    return frozen
 
 
 def _recorded(frozen: Sequence[FrozenGroup]) -> Sequence[FrozenGroup]:

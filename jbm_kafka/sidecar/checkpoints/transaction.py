@@ -213,12 +213,10 @@ class TransactionWriter:
 
     def _journalled(self, row: FrozenChannel) -> Mapping[bytes, bytes | None]:
         """What a durable checkpoint said of a channel, and of which topic it is when that is another now."""
-        (records, lost, again), changelog = self._said[row], row.channel.changelog
+        records, lost, again = self._said[row]
         if lost is None:
             return records
         lost.written([*again, *records])
-        if lost.is_done and changelog.lost is lost:
-            changelog.lost = None
         return {**records, CHANGELOG_ID_KEY: lost.changelog_id.encode()}
 
     def missing_topics(self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer]) -> frozenset[str]:

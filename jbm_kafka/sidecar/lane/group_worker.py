@@ -25,6 +25,7 @@ from jbm_kafka.ports import (
 )
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import GONE
@@ -174,6 +175,10 @@ class GroupWorker:
         """Take back what a link has unread, uncounted."""
         self.post(lambda: self._with_link(link_id, self.settle.return_unread))
 
+    def record_attempt(self, delivery: Delivery, done: Completion) -> None:
+        """Complete when it is durable that the application gets this message; never when it goes back before."""
+        self.post(lambda: self.settle.record_attempt(delivery, done))
+
     def watch(self, link_id: str, ends: Mapping[int, int], done: Completion) -> None:
         """Complete when every partition was read up to its position and the link has got what it asked for."""
         self.post(lambda: self._with_link(link_id, lambda link: self.turn.catch_up.watch(link, ends, done)))
@@ -304,7 +309,7 @@ class GroupWorker:
     def _waits_for_topic(self) -> bool:
         """Its topic is gone: True when somebody receives here, who waits until it is made again.
 
-        The client goes on asking for it, and missing_topics.py says so when it stays away.
+        The client goes on asking for it, and group_workers.py says so when it stays away.
         """
         self._parts.look_at_topics()
         return self.served.topic_gone(self._gone_while_received())
@@ -373,7 +378,8 @@ class GroupWorker:
         if link is None:
             return
         self.settle.take_all()
-        if link.settlement.dispositions:  # they wait for the end of a commit
+        if any(each.settlement.dispositions for each in self.data.links_of(link.terms.session_id)):
+            # They wait for the end of a commit, and may give back what came through this link.
             self.post(lambda: self._detach(link_id))
             return
         self.settle.return_unread(link)

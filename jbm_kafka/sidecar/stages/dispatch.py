@@ -197,8 +197,6 @@ class Dispatch:
         if link.terms.records_first and link.announce(deliveries):
             channel.acknowledge(link.terms.session_id, [reference.offset for reference in references])
             channel.checkpoints.wait_durable(Completion(lambda error: self._arrived(link, channel, deliveries, error)))
-        elif channel.checkpoints.records_attempts and link.announce(deliveries):
-            channel.checkpoints.wait_durable(Completion(lambda error: self._arrived(link, channel, deliveries, error)))
         else:
             self._deliveries.setdefault(link, []).extend(deliveries)
         return len(references)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar, cast
+from typing import cast
 
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.entries import MessageFate
@@ -19,8 +19,6 @@ from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel, owned
 from jbm_kafka.sidecar.log_lines import partition_lines
 from jbm_kafka.sidecar.stages.departures import Departures, event_of
-
-T = TypeVar("T")
 
 
 class Settle:
@@ -46,16 +44,14 @@ class Settle:
             self._carry_out(link, dispositions.popleft())
 
     def _acknowledge(self, lease: PartitionLease, offsets: Sequence[int]) -> None:
-        channel, session = owned(lease), lease.session_id
-        if not lease.is_revoked:
-            unknown = unknown_offsets(channel.state, session, offsets)
-            if not unknown:
-                channel.acknowledge_unawaited(lease, offsets)
-                return
+        channel = owned(lease)
+        unknown = unknown_offsets(channel.state, lease.session_id, offsets)
+        if unknown:  # such as what was taken from the session: its lease is revoked
+            notify_refused(lease, unknown)
             known = set(offsets).difference(unknown)
-            channel.acknowledge_unawaited(lease, [offset for offset in offsets if offset in known])
-            offsets = unknown
-        notify_refused(lease, offsets)
+            offsets = [offset for offset in offsets if offset in known]
+        if offsets:
+            channel.acknowledge_unawaited(lease, offsets)
 
     def refuse_late(self, lease: PartitionLease) -> None:
         """The channel is gone; acknowledgements that were on their way cannot be recorded."""
@@ -72,7 +68,10 @@ class Settle:
     def _carry_out(self, link: Link, disposition: Disposition) -> None:
         error: Exception | None = None
         waits_for: list[OwnedChannel] = []
-        for lease, offsets in _by_lease(disposition.acknowledged).items():
+        acknowledged: dict[PartitionLease, list[int]] = {}
+        for lease, offset in disposition.acknowledged:
+            acknowledged.setdefault(lease, []).append(offset)
+        for lease, offsets in acknowledged.items():
             channel = owned(lease)
             unknown = unknown_offsets(channel.state, link.terms.session_id, offsets)
             if lease.is_revoked or unknown:
@@ -80,9 +79,12 @@ class Settle:
                 continue
             channel.acknowledge(link.terms.session_id, offsets)
             waits_for.append(channel)
-        for lease, rows in _by_lease(disposition.returned).items():
+        returned: dict[OwnedChannel, list[Modified]] = {}
+        for lease, row in disposition.returned:
             if not lease.is_revoked:
-                self.give_back(owned(lease), link.terms.session_id, rows)
+                returned.setdefault(owned(lease), []).append(row)
+        for channel, rows in returned.items():
+            self.give_back(channel, link.terms.session_id, rows)
         if disposition.returned:
             link.return_is_done(disposition)
         if disposition.done is not None:
@@ -104,6 +106,8 @@ class Settle:
         for change in decision.changes:
             channel.state.apply(change)
         returned = frozenset(reference.offset for reference, _ in decision.returned)
+        channel.checkpoints.forget_attempts(returned)
+        channel.checkpoints.forget_attempts([leaving.reference.offset for leaving in decision.leaving])
         for link in links:
             link.remove(channel.partition, returned)
         for reference, attempts in decision.returned:
@@ -189,6 +193,21 @@ class Settle:
     def _unread(self, channel: OwnedChannel, session: SessionId) -> frozenset[int]:
         return frozenset(o for link in self._data.links_of(session) for o in link.unread(channel.partition))
 
+    def record_attempt(self, delivery: Delivery, done: Completion) -> None:
+        """Complete when it is durable that the application gets this message; never when it went back meanwhile."""
+        channel, offset = owned(delivery.lease), delivery.offset
+        attempted = channel.checkpoints.attempted
+        if delivery.lease.is_revoked:
+            return
+        if attempted is None:  # of a temporary destination nothing is written
+            done.complete()
+            return
+        if offset in channel.state.in_hand.get(delivery.lease.session_id, ()):
+            attempted.add(offset)
+        elif offset in channel.state.unsettled:
+            return
+        channel.checkpoints.wait_durable(done)
+
     def want_alone(self, link: Link, count: int) -> None:
         """Serve a link that has siblings: what they have unread goes back first."""
         for sibling in link.siblings:
@@ -207,13 +226,6 @@ def _is_early(disposition: Disposition) -> bool:
     return any(
         row.offset in owned(lease).checkpoints.tentative for lease, row in disposition.returned if not lease.is_revoked
     )
-
-
-def _by_lease(rows: Sequence[tuple[PartitionLease, T]]) -> dict[PartitionLease, list[T]]:
-    grouped: dict[PartitionLease, list[T]] = {}
-    for lease, value in rows:
-        grouped.setdefault(lease, []).append(value)
-    return grouped
 
 
 def _complete_when_durable(done: Completion, channels: Sequence[OwnedChannel], error: Exception | None) -> None:
