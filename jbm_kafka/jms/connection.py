@@ -183,13 +183,13 @@ class Connection:
                 return
             self._has_closed = True
             sessions = self._open_sessions()
-        self._core.waits.begin_close()
+        self._core.close_deadline.begin_close()
         close_sessions(self._core, sessions)
         for session in sessions:
             session._wait_closed()
         self._core.temporaries.close()
-        self._core.waits.wait_closing(self._core.provider.flush, CLOSE_TIMEOUT_S)
-        self._core.waits.wait_closing(self._core.completions.wait_done, CLOSE_TIMEOUT_S)
+        self._core.close_deadline.wait_closing(self._core.provider.flush, CLOSE_TIMEOUT_S)
+        self._core.close_deadline.wait_closing(self._core.completions.wait_done, CLOSE_TIMEOUT_S)
         self._core.completions.stop()
         try:
             self._core.provider.close()

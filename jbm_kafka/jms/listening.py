@@ -11,10 +11,10 @@ from jbm_kafka.core.settlement import Modified
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.call_guard import ListeningState
 from jbm_kafka.jms.inbox import Inbox, MessageListener
+from jbm_kafka.jms.listener_failures import after_close, what_follows
 from jbm_kafka.jms.listener_lines import ListenerLines
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.never_run import refuse_unrun
-from jbm_kafka.jms.raised import after_close, what_follows
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.deliveries import Delivery
 
@@ -99,7 +99,9 @@ class Listening:
         """True when none runs, or its own thread asks, which would wait for itself."""
         if self._state.thread is None or self._state.is_current:
             return True
-        return self._session.connection.waits.wait_closing(self._state.wait_end, max(until_s - time.monotonic(), 0.0))
+        return self._session.connection.close_deadline.wait_closing(
+            self._state.wait_end, max(until_s - time.monotonic(), 0.0)
+        )
 
     def _place(self) -> str:
         message, inbox = self._message, self._served
@@ -135,7 +137,7 @@ class Listening:
     # -- the thread --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        with self._session.connection.waits.listening.noted():
+        with self._session.connection.close_deadline.listening.noted():
             try:
                 self._take_and_deliver()
             finally:

@@ -16,9 +16,7 @@ from jbm_kafka.core.temporary_name import TEMPORARY_HEADER, TemporaryName, parse
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import checked_given, to_record
 from jbm_kafka.jms.routing import Routing
-from jbm_kafka.jms.send_reports import CallbackReport, SendError, WaitedReport
-from jbm_kafka.jms.session_core import SessionCore
-from jbm_kafka.jms.stamping import (
+from jbm_kafka.jms.send_headers import (
     as_message,
     check_duplicate_id,
     checked_options,
@@ -26,6 +24,8 @@ from jbm_kafka.jms.stamping import (
     set_headers,
     stamp,
 )
+from jbm_kafka.jms.send_reports import CallbackReport, SendError, WaitedReport
+from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.kafka import KafkaClientError, SendReport
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.record_to_send import Outgoing

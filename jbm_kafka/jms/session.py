@@ -461,7 +461,7 @@ class Session:
             with core.finished_call():
                 self._strategy.close()
         core.send_groups.end(
-            lambda group: self._connection.waits.wait_closing(group.wait, SENDS_TIMEOUT_S),
+            lambda group: self._connection.close_deadline.wait_closing(group.wait, SENDS_TIMEOUT_S),
             self._connection.notify_exception,
         )
         core.outbox.take_all()

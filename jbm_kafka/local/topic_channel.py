@@ -23,9 +23,9 @@ from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError, Unk
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.states import Move, transition
 from jbm_kafka.local.channel_messages import message_of, refused, shown
+from jbm_kafka.local.delivery_lock import DeliveryLock
 from jbm_kafka.local.managed import ManagedByState
 from jbm_kafka.local.offering import Answer, ask, offer_soon
-from jbm_kafka.local.passes import Passes
 from jbm_kafka.local.queue_channel import wall_clock_ms
 from jbm_kafka.local.receivers import Receivers
 from jbm_kafka.local.topic_records import HeldByTopic
@@ -62,7 +62,7 @@ class TopicChannel(ManagedByState[TopicState]):
         )
         self._is_synchronous = synchronous
         self._receivers = Receivers(name)
-        self._passes = Passes(self._offer_waiting)
+        self._delivery_lock = DeliveryLock(self._offer_waiting)
         self._state.offer_committed = self._offer_soon
         self._state.recover()
 
@@ -183,7 +183,7 @@ class TopicChannel(ManagedByState[TopicState]):
     def deliver(self) -> bool:
         """Offer every NEW message to all receivers; True iff none is NEW any more (STATE-9)."""
         self._check_open()
-        with self._passes.one() as is_outermost:
+        with self._delivery_lock.one() as is_outermost:
             if is_outermost:
                 self._offer_waiting()
         return not self.has_messages(MessageState.NEW)
@@ -193,7 +193,7 @@ class TopicChannel(ManagedByState[TopicState]):
         self._check_open()
         receiver_id = receiver.receiver_id
         refused_units: set[str] = set()
-        with self._passes.one():
+        with self._delivery_lock.one():
             for held in self._state.owed_by(receiver_id):
                 unit = held.reference.unit_of_order
                 if unit not in refused_units and not self._offer_again(receiver, held) and unit is not None:
@@ -243,7 +243,7 @@ class TopicChannel(ManagedByState[TopicState]):
 
     def _offer_soon(self) -> None:
         if self._state.open_transaction is None:
-            offer_soon(self.name, self._passes)
+            offer_soon(self.name, self._delivery_lock)
 
     def _offer_waiting(self) -> None:
         self._state.finish_again()
