@@ -97,7 +97,7 @@ class Connection:
 
     @client_id.setter
     def client_id(self, value: str) -> None:
-        checked_client_id(value)
+        value = checked_client_id(value)
         self._core.check_process()
         if self._open_sessions():
             raise IllegalStateError(

@@ -21,6 +21,7 @@ from jbm_kafka.codec.property_header import Property, PropertyValue
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, PRIORITY_DEFAULT
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.jms_errors import MessageFormatError, OrderError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.message_properties import DELIVERY_COUNT
@@ -95,7 +96,7 @@ class MessageCore:
         if unit is not None and not isinstance(unit, str):
             rule = "it is a str, or None; NO_UNIT and SYSTEM_GENERATED are for producers and their sends"
             raise OrderError(f"unit_of_order is {shown(unit)}: {rule}", value=unit)
-        self._known_unit = unit
+        self._known_unit = None if unit is None else plain_text(unit)
 
     @property
     def message_id(self) -> object:
@@ -112,7 +113,7 @@ class MessageCore:
         if told is not None and not isinstance(told, str):
             text = f"message_id is {shown(told)}: it is a str, or None"
             raise MessageFormatError(text, header="message_id", value=told)
-        self._known_id = told
+        self._known_id = None if told is None else plain_text(told)
 
     @property
     def _properties(self) -> object:
@@ -130,12 +131,15 @@ class MessageCore:
         """The property; of a received message no other is decoded for it."""
         if not isinstance(name, str):
             raise MessageFormatError(f"property name {shown(name)}: it is a str", property=name)
+        name = plain_text(name)
         if self._known_properties is not _UNREAD or name in _NOT_OF_ONE_HEADER:
             return self._property_of_all(name)
         return header_property(cast(KafkaRecord, self._record).headers(), name)
 
     def _property_value(self, name: object) -> PropertyValue | Unset:
         """What `_property` tells of the value alone; UNSET: not set."""
+        if isinstance(name, str):
+            name = plain_text(name)
         if self._known_properties is not _UNREAD or name in _NOT_OF_ONE_HEADER or not isinstance(name, str):
             held = self._property_of_all(name)
             return UNSET if held is None else held.value
