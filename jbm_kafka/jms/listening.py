@@ -130,13 +130,13 @@ class Listening:
 
     def _start_thread(self) -> None:
         name = f"jbm-session-{self._session.session_id}"
-        self._state.thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._begun_s = time.monotonic()
-        self._state.thread.start()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
 
     # -- the thread --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        self._state.thread = threading.current_thread()  # until it runs nobody can wait for its end
         with self._session.connection.close_deadline.listening.noted():
             try:
                 self._take_and_deliver()
