@@ -212,6 +212,8 @@ class Connection:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._core.is_forked:  # sys.exit() in a child: what is to be closed is the parent's
+            return
         if error is not None:
             for session in self._open_sessions():
                 session._strategy.abandon()

@@ -234,6 +234,8 @@ class MessageProducer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._session.connection.is_forked:
+            return
         try:
             self.close()
         except JMSError as failure:

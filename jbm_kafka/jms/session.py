@@ -436,6 +436,8 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._connection.is_forked:
+            return
         if error is not None:
             self._strategy.abandon()
         self.close()
