@@ -174,11 +174,10 @@ class TopicChannel(ManagedByState[TopicState]):
             self._receivers.add(receiver)
 
     def remove_receiver(self, receiver_id: str, /) -> None:
-        """It leaves the topic, and its share of what is here with it. Unknown ids are passed over."""
+        """It gets nothing more by itself; it may still ask for what it owes (`redeliver`). Unknown ids do nothing."""
         with self._state.lock:
             self._check_open()
             self._receivers.remove(receiver_id)
-            self._state.drop_shares(receiver_id)
 
     def deliver(self) -> bool:
         """Offer every NEW message to all receivers; True iff none is NEW any more (STATE-9)."""
@@ -265,15 +264,12 @@ class TopicChannel(ManagedByState[TopicState]):
                 if answer is not Answer.REFUSED or receiver_id in held.early:
                     state.offered(held, receiver_id, acknowledged=answer is Answer.ACKNOWLEDGED)
         state.finish(held)
-        for receiver in receivers:
-            if receiver.receiver_id not in self._receivers:  # it left while it was being offered the message
-                state.give_up(held, receiver.receiver_id, Move.DISCARDED)
 
     def _offer_again(self, receiver: Receiver, held: HeldByTopic) -> bool:
         """Whether it took the message again; one whose time has ended comes back, and leaves."""
         state, receiver_id = self._state, receiver.receiver_id
         if is_expired(held.reference.expiration_ms, state.clock_ms()):
-            state.give_up(held, receiver_id, Move.EXPIRED)
+            state.give_up(held, receiver_id)
             return True
         message = self._shown(held, redelivered=True)
         answer = Answer.REFUSED if message is None else ask(receiver, message)
