@@ -1,7 +1,7 @@
 """How a channel offers its messages to receivers: one pass at a time, the receiver first, the record after it.
 
-A message that came and a commit offer what nobody was offered yet (STATE-13); everything that is NEW is offered when
-the channel is asked to deliver, and what came back only then (STATE-5).
+A message that came and a commit offer what nobody has taken yet (STATE-13), in order; everything that is NEW is offered
+when the channel is asked to deliver, and what came back only then (STATE-5).
 
 Until a receiver took it a message is NEW, so a refusal leaves no trace (STATE-10). The state's lock is never held
 while a receiver or a filter runs; an acknowledgement may come from any thread, and before the delivery is recorded.
@@ -221,6 +221,9 @@ class Offering:
                 return
             if self._offer_to(receiver, reference):
                 return
+        with self._state.lock:  # as if it had never been offered (STATE-10): before what comes after it
+            if self._state.ledger.is_waiting(reference) and not self._state.is_redelivered(reference):
+                self._state.ledger.unoffered[reference.gate_key] = None
 
     def _receivers_for(self, reference: Reference) -> tuple[Receiver, ...]:
         """The one that has earlier messages of its unit in hand (UNIT-3); when nobody has, all of them."""
