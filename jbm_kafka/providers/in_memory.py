@@ -32,7 +32,7 @@ from jbm_kafka.ports.provider import Seen, TopicInfo
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.providers.shared_sidecars import RunningSidecar, SharedSidecars
 from jbm_kafka.providers.sidecar_provider import SidecarProvider
-from jbm_kafka.sidecar.group_worker import GroupWorker
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
 

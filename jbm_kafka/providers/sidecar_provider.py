@@ -44,9 +44,9 @@ from jbm_kafka.providers.plain_sends import PlainSends
 from jbm_kafka.providers.shared_sidecars import RunningSidecar
 from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.group_worker import GroupWorker, transfer_of
 from jbm_kafka.sidecar.hands import Hands
 from jbm_kafka.sidecar.ids_in_log import ids_in_log
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker, transfer_of
 from jbm_kafka.sidecar.topics import gone
 from jbm_kafka.sidecar.unwritable import what_is_missing
 

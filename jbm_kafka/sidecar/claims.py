@@ -6,8 +6,8 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.client_ids import ClientIds
-from jbm_kafka.sidecar.group_workers import GroupWorkers
 from jbm_kafka.sidecar.holder import Holder
+from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.registry_log import RegistryLog
 from jbm_kafka.sidecar.selector_sets import SelectorSetParts, SelectorSets
 from jbm_kafka.sidecar.subscription_remains import Remains

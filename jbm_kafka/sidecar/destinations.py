@@ -14,8 +14,8 @@ from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.group_workers import GroupWorkers
 from jbm_kafka.sidecar.holder import Holder
+from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.live_settings import LiveSettings
 from jbm_kafka.sidecar.registry import Registry
 from jbm_kafka.sidecar.surroundings import Surroundings

@@ -17,8 +17,8 @@ from jbm_kafka.ports import GroupMember, Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.conversation import Conversation, places_text, waited_for
-from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.hand import Hand, hand_of, heard
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from jbm_kafka.sidecar.own_topics import commands_topic
 
 log = logging.getLogger(__name__)

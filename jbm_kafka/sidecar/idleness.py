@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from jbm_kafka.sidecar.group_worker import GroupWorker
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 
 LOOK_S = 0.001
 ANSWER_S = 0.05

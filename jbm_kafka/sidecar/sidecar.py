@@ -23,10 +23,10 @@ from jbm_kafka.sidecar.collector import give_messages_time_to_die
 from jbm_kafka.sidecar.command_watch import CommandWatch
 from jbm_kafka.sidecar.destinations import Destinations
 from jbm_kafka.sidecar.flow import Flow
-from jbm_kafka.sidecar.group_worker import GroupWorkerParts
-from jbm_kafka.sidecar.group_workers import GroupWorkers
 from jbm_kafka.sidecar.hanging_transactions import HangingTransactions
-from jbm_kafka.sidecar.leaving import Leaving, is_answered
+from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
+from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
+from jbm_kafka.sidecar.lane.shutdown import Leaving, is_answered
 from jbm_kafka.sidecar.lifetime import Lifetime
 from jbm_kafka.sidecar.pauses import Pauses, Pausing
 from jbm_kafka.sidecar.producer_pool import ProducerPool

@@ -16,10 +16,10 @@ from jbm_kafka.sidecar.claims import Claims
 from jbm_kafka.sidecar.command_watch import CommandWatch
 from jbm_kafka.sidecar.connection_lines import EndLines
 from jbm_kafka.sidecar.destinations import Destinations
-from jbm_kafka.sidecar.group_worker import GroupWorker, GroupWorkerParts
-from jbm_kafka.sidecar.group_workers import GroupWorkers
 from jbm_kafka.sidecar.idleness import wait_idle
-from jbm_kafka.sidecar.leaving import STOP_TIMEOUT_S, Leaving
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker, GroupWorkerParts
+from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
+from jbm_kafka.sidecar.lane.shutdown import STOP_TIMEOUT_S, Leaving
 from jbm_kafka.sidecar.lifetime import Lifetime
 
 

@@ -19,8 +19,8 @@ from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.group_worker import GroupWorkerParts
 from jbm_kafka.sidecar.holder import HOLDER_PREFIX, Holder
+from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
 from jbm_kafka.sidecar.steps import Workers
 from jbm_kafka.sidecar.temporary_channels import TemporaryChannels
 from jbm_kafka.sidecar.temporary_feed import Unread

@@ -15,7 +15,7 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.group_worker import GroupWorker
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from tests.sidecar.parts import channel_of, group_worker_of, link_of
 from tests.support.manual_clock import ManualClock
 

@@ -10,7 +10,7 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
-from jbm_kafka.sidecar.group_worker import GroupWorker
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 
 DELAY_MS = 1_500
 """Of a queue `….delayed`: longer than a busy machine takes for what another unit may do meanwhile."""

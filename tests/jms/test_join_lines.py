@@ -10,7 +10,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, Queue
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.sidecar.awaited_partitions import PATIENCE_MS
+from jbm_kafka.sidecar.lane.awaited_partitions import PATIENCE_MS
 from tests.jms.support import SOON_S, receive_all, send
 from tests.support.waiting import wait_until
 

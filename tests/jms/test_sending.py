@@ -11,7 +11,7 @@ from jbm_kafka import AcknowledgeMode, ConnectionFactory, DeliveryMode, Message,
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports import Outgoing
-from jbm_kafka.sidecar.group_worker import GroupWorker
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from tests.jms.support import (
     EXPIRED,
     NOTHING_S,

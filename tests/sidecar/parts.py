@@ -25,8 +25,8 @@ from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.channel_opener import ChannelOpener
 from jbm_kafka.sidecar.checkpointer import Checkpointer
 from jbm_kafka.sidecar.flow import Flow
-from jbm_kafka.sidecar.group_worker import GroupWorker, GroupWorkerParts
 from jbm_kafka.sidecar.hanging_transactions import HangingTransactions
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker, GroupWorkerParts
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.pauses import Pausing
 from jbm_kafka.sidecar.producer_pool import ProducerPool

@@ -13,7 +13,7 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Clock, Outgoing
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.group_worker import GroupWorker
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
 from tests.sidecar.parts import link_of

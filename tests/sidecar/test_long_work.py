@@ -9,7 +9,7 @@ import pytest
 
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.long_work import EACH_MAX, FIRST_MS, LOOK_MS
+from jbm_kafka.sidecar.lane.slow_consumers import EACH_MAX, FIRST_MS, LOOK_MS
 from tests.sidecar.stepped import SteppedSidecar
 from tests.support.manual_clock import ManualClock
 

@@ -11,7 +11,7 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, Settling, Transfer
-from jbm_kafka.sidecar.group_worker import GroupWorker
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from tests.sidecar.parts import channel_of, group_worker_of, link_of
 from tests.sidecar.stepped import SteppedSidecar

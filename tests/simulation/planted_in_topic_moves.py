@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka.codec.command_records import Command
 from jbm_kafka.core.taking_out import Found
-from jbm_kafka.sidecar.group_workers import GroupWorkers
+from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.operator_departures import OperatorDepartures
 from tests.simulation.planted_in_moves import Plant
 

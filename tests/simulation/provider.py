@@ -17,7 +17,7 @@ from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import Seen, Temporary, TopicInfo, Traits
 from jbm_kafka.ports.unit_of_work import UnitOfWork
-from jbm_kafka.sidecar.group_worker import GroupWorker, transfer_of
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker, transfer_of
 from jbm_kafka.sidecar.sidecar import Sidecar
 
 

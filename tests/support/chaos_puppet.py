@@ -17,7 +17,7 @@ from jbm_kafka.errors import JMSError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
-from jbm_kafka.sidecar.group_worker import GroupWorker
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from tests.support.chaos_crew import Process
 from tests.support.waiting import wait_until
 

@@ -3,7 +3,7 @@
 As much as is asked for, when it is asked for: what is read earlier has left the processor's cache when it is handed
 over. More only while nobody asks, so that a slow receiver never waits for it, and gets the highest priority of many.
 
-Where the group worker waits meanwhile: rest.py.
+Where the group worker waits meanwhile: idle_wait.py.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from jbm_kafka.ports import GroupConsumer, KafkaRecord
 from jbm_kafka.sidecar import config as numbers
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.intake import references_by_partition, without_others
+from jbm_kafka.sidecar.lane.idle_wait import Rest
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
-from jbm_kafka.sidecar.rest import Rest
 from jbm_kafka.sidecar.unit_routes import UnitRoutes
 
 

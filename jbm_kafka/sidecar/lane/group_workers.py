@@ -8,10 +8,10 @@ from jbm_kafka.codec.command_records import Command
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.group_worker import GroupWorker
-from jbm_kafka.sidecar.leaving import STOP_TIMEOUT_S
-from jbm_kafka.sidecar.lost_changelogs import note_changelog
-from jbm_kafka.sidecar.missing_topics import MissingTopics
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
+from jbm_kafka.sidecar.lane.lost_changelogs import note_changelog
+from jbm_kafka.sidecar.lane.missing_topics import MissingTopics
+from jbm_kafka.sidecar.lane.shutdown import STOP_TIMEOUT_S
 from jbm_kafka.sidecar.operator_departures import Reply
 from jbm_kafka.sidecar.topics import Look
 

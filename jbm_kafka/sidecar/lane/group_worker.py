@@ -1,7 +1,7 @@
 """A group worker: one channel group's owner thread. It alone touches the group's Kafka consumer and its channels.
 
 Everybody else enqueues: sessions through their links, the checkpointer through `post`. The thread looks at its queues
-every few milliseconds while anybody is active; how it waits meanwhile: rest.py.
+every few milliseconds while anybody is active; how it waits meanwhile: idle_wait.py.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import GONE
 from jbm_kafka.ports.unit_of_work import UnitOfWork
-from jbm_kafka.sidecar.assignment import Assignment, WorkerCalls
-from jbm_kafka.sidecar.awaited_partitions import AwaitedPartitions
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.channel_opener import Opener
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
@@ -38,7 +36,11 @@ from jbm_kafka.sidecar.checkpoint_parts import Participant, Settling, Transfer
 from jbm_kafka.sidecar.departures import Departures
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.long_work import LongWork
+from jbm_kafka.sidecar.lane.assignment import Assignment, WorkerCalls
+from jbm_kafka.sidecar.lane.awaited_partitions import AwaitedPartitions
+from jbm_kafka.sidecar.lane.poll_loop import Turn
+from jbm_kafka.sidecar.lane.served_links import ServedLinks
+from jbm_kafka.sidecar.lane.slow_consumers import LongWork
 from jbm_kafka.sidecar.membership import Membership
 from jbm_kafka.sidecar.operator_departures import OperatorDepartures, Reply
 from jbm_kafka.sidecar.owned_channel import owned
@@ -46,13 +48,11 @@ from jbm_kafka.sidecar.owner_commands import OwnerCommands
 from jbm_kafka.sidecar.owner_questions import OwnerQuestions
 from jbm_kafka.sidecar.pauses import Pausing
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
-from jbm_kafka.sidecar.served_links import ServedLinks
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.targets import TargetTopics
 from jbm_kafka.sidecar.topics import TopicGone, gone_while_received
-from jbm_kafka.sidecar.turn import Turn
 
 log = logging.getLogger(__name__)
 

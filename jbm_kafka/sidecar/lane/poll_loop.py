@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, PositionOutOfRange
-from jbm_kafka.sidecar.assignment import Assignment
-from jbm_kafka.sidecar.catch_up import CatchUp
 from jbm_kafka.sidecar.connection_lines import ConnectionLines
 from jbm_kafka.sidecar.departures import Departures
 from jbm_kafka.sidecar.dispatch import Dispatch
-from jbm_kafka.sidecar.fetching import Fetching
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.group_pause import GroupPause
+from jbm_kafka.sidecar.lane.assignment import Assignment
+from jbm_kafka.sidecar.lane.drain_watch import CatchUp
+from jbm_kafka.sidecar.lane.fetching import Fetching
+from jbm_kafka.sidecar.lane.group_pause import GroupPause
 from jbm_kafka.sidecar.owner_commands import OwnerCommands
 from jbm_kafka.sidecar.pauses import Pausing
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages

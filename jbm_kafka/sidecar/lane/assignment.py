@@ -19,10 +19,10 @@ from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import GONE, LOST, MOVED, READ_ANEW, in_doubt, taken
 from jbm_kafka.sidecar.channel_opener import Opener
-from jbm_kafka.sidecar.client_topic import ClientTopic
 from jbm_kafka.sidecar.config import FETCH_COUNT_MAX
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.sidecar.lane.client_topic import ClientTopic
 from jbm_kafka.sidecar.membership import Membership
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.partition_lines import log_assigned, log_given_up, log_lost, log_open, log_revoked
