@@ -68,8 +68,9 @@ class Flow:
             waiting_bytes += channel.memory.waiting_bytes
             if channel.is_awaiting_store and not self._load(channel, data, room_bytes=self._low - waiting_bytes):
                 unreadable.append(channel)
-        if unreadable:
-            channels = {partition: channel for partition, channel in channels.items() if channel not in unreadable}
+        for channel in unreadable:
+            self.forget(channel)
+            channels = {partition: other for partition, other in channels.items() if other is not channel}
         self._turns_to_look -= 1
         limit = self._low if self._refused or self._goes_on else self._waiting_bytes_max
         if waiting_bytes > limit and (self._turns_to_look <= 0 or waiting_bytes > self._look_beyond):

@@ -132,12 +132,12 @@ class Turn:
     def serve(self, consumer: GroupConsumer) -> None:
         """What a turn does with what was read and settled."""
         self.pass_time()
+        self.keep_within_memory(consumer)  # before `grant`: it may open a channel anew, and with it revoke leases
         is_paused = self._pause.is_in_force()
         if is_paused:
             self.dispatch.take_back()
         else:
             self.dispatch.grant()
-        self.keep_within_memory(consumer)
         self.notify_checkpointer()
         self.dispatch.deliver()
         self.catch_up.notify_watchers(is_paused=is_paused)
