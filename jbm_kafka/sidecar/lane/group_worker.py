@@ -304,7 +304,7 @@ class GroupWorker:
     def _waits_for_topic(self) -> bool:
         """Its topic is gone: True when somebody receives here, who waits until it is made again.
 
-        The client goes on asking for it, and missing_topics.py says so when it stays away.
+        The client goes on asking for it, and group_workers.py says so when it stays away.
         """
         self._parts.look_at_topics()
         return self.served.topic_gone(self._gone_while_received())
