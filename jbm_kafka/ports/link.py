@@ -119,6 +119,14 @@ class Link:
         with self.lock:
             self.demand.end_wait(withdraw=withdraw)
 
+    def end_listening(self) -> None:
+        """No listener takes its messages any more: what is unread goes back at once, for others."""
+        with self.lock:
+            self.demand.is_waiting = False
+            self.demand.credit = 0
+            if self._group_worker is not None:  # by a command: what it has granted already comes before that
+                self._group_worker.take_back(self.terms.link_id)
+
     def become_siblings(self, siblings: Sequence[Link]) -> None:
         """From now on these are its siblings. The caller holds the lock, or nobody uses the link any more."""
         if siblings and not self.siblings and self._group_worker is not None:
@@ -233,7 +241,10 @@ class Link:
     def remove(self, partition: int, offsets: frozenset[int] | None) -> list[Delivery]:
         """Take messages of a partition out of what is unread or coming: these offsets, or all when None."""
         with self.lock:
-            return self.buffer.remove(partition, offsets)
+            removed = self.buffer.remove(partition, offsets)
+            if removed:
+                self.filled.notify_all()  # who waits for them asks again
+            return removed
 
     def unread(self, partition: int) -> list[int]:
         """Offsets of a partition that are granted and never were in the application's hand."""
