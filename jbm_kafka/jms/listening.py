@@ -24,7 +24,7 @@ REST_S = 0.1
 """After an error, and while the application holds the whole prefetch."""
 LINES_S = 1.0
 """How often it looks whether a line about listeners that raise is due, while there is one."""
-LOOK_AGAIN_S = 10.0
+LOOK_AGAIN_S = 30.0
 """How long it sleeps at most: a thread that a signal interrupted may not have told what it did."""
 STOP_TIMEOUT_S = 30.0
 UNSTARTED_S = 3.0

@@ -101,6 +101,11 @@ class Flow:
         self._refused.discard(channel)
         self._spilled.forget(channel)
 
+    @property
+    def is_pressed(self) -> bool:
+        """More is to be spilled than there was time for, or it is tried again after so many turns."""
+        return bool(self._refused or self._goes_on or self._turns_to_look > 0)
+
     def _look_at_share(self) -> None:
         waiting_bytes_max = self.share_bytes() * 7 // 16  # and as much for arrivals; an eighth is the client's
         if waiting_bytes_max < self._waiting_bytes_max:

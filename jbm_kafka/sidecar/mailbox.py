@@ -15,6 +15,8 @@ class Mailbox:
         self._commands: deque[Callable[[], None]] = deque()
         self.signal = WakeUp()
         """Set after every change that may be work for an owner that waits for this; the owner clears it."""
+        self.also_wake: Callable[[], None] | None = None
+        """Called then, for an owner that waits elsewhere."""
 
     def __len__(self) -> int:
         return len(self._commands)
@@ -22,14 +24,21 @@ class Mailbox:
     def post(self, command: Callable[[], None]) -> None:
         """Have a command carried out soon."""
         self._commands.append(command)
-        self.signal.set()
+        self.wake()
 
     def wake(self) -> None:
         """Something changed that is not a command."""
         self.signal.set()
+        if self.also_wake is not None:
+            self.also_wake()
 
-    def carry_out(self) -> None:
-        """Carry out what is there now, in the order posted; what that posts comes next time. The owner only."""
-        for _ in range(len(self._commands)):
+    def carry_out(self) -> bool:
+        """Carry out what is there now, in the order posted; what that posts comes next time. The owner only.
+
+        True: there was something.
+        """
+        count = len(self._commands)
+        for _ in range(count):
             if self._commands:  # one that ends the owner carries out the others itself
                 self._commands.popleft()()
+        return count > 0

@@ -1,7 +1,7 @@
 """A group worker: one channel group's owner thread. It alone touches the group's Kafka consumer and its channels.
 
 Everybody else enqueues: sessions through their links, the checkpointer through `post`. The thread looks at its queues
-every few milliseconds while anybody is active; how it waits meanwhile: idle_wait.py.
+every few milliseconds while anybody is active.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class GroupWorker:
 
     def watch(self, link_id: str, ends: Mapping[int, int], done: Completion) -> None:
         """Complete when every partition was read up to its position and the link has got what it asked for."""
-        self.post(lambda: self._with_link(link_id, lambda link: self.turn.catch_up.watch(link, ends, done)))
+        self.post(lambda: self._with_link(link_id, lambda link: self.turn.watch(link, ends, done)))
 
     def _with_link(self, link_id: str, act: Callable[[Link], None]) -> None:
         link = self.data.links.get(link_id)
@@ -257,17 +257,19 @@ class GroupWorker:
             session_timeout_ms=config.session_timeout_ms, rebalance_timeout_ms=config.rebalance_timeout_ms,
             memory_bytes=self.turn.flow.consumer_bytes, client_id=self._client_id,
         )  # fmt: skip
+        self.data.mailbox.also_wake = self.data.consumer.wake
         return self.data.consumer
 
     def _serve(self, consumer: GroupConsumer, awaited: AwaitedPartitions) -> Steps:
         """With this client, to the worker's end, or until it is outdated."""
         client, work = self.assignment.client, LongWork(self.data)
         try:
-            while not self._is_ending() and not client.is_outdated and not self._is_unused():
+            while not (self._is_ending() or client.is_outdated or (self.turn.has_served and self._is_unused())):
                 yield self._turn(consumer)
-                self.served.look()
-                awaited.look(consumer)
-                work.look()
+                if self.turn.has_served:
+                    self.served.look()
+                    awaited.look(consumer)
+                    work.look()
             if client.is_outdated and not self._is_stopping:
                 self.assignment.end_client()
                 return
