@@ -39,7 +39,6 @@ from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.lane.assignment import Assignment, WorkerCalls
 from jbm_kafka.sidecar.lane.awaited_partitions import AwaitedPartitions
 from jbm_kafka.sidecar.lane.poll_loop import Turn
-from jbm_kafka.sidecar.lane.served_links import ServedLinks
 from jbm_kafka.sidecar.lane.slow_consumers import LongWork
 from jbm_kafka.sidecar.membership import Membership
 from jbm_kafka.sidecar.operator_departures import OperatorDepartures, Reply
@@ -79,6 +78,60 @@ class GroupWorkerParts:
     pausing: Pausing
     look_at_topics: Callable[[], None]
     """Asks whether topics are what they were."""
+
+
+class ServedLinks:
+    """Those of one group worker."""
+
+    def __init__(self, data: GroupData) -> None:
+        self._data = data
+        self._being_made: set[str] = set()
+        """Links whose consumers wait for their first assignment."""
+        self.is_failing = False
+        """Its worker leaves as one that stops, and is one that runs until its links were told why."""
+        self.failure: Exception | None = None
+        """Why nothing is served any more; any thread may look."""
+        self.lacks_topic = False
+        """It was found gone, and no partition of it came since; any thread may look."""
+
+    def attach(self, link: Link, *, is_open: bool) -> None:
+        """One more; `is_open`: its consumer was made earlier."""
+        self._data.links[link.terms.link_id] = link
+        self._data.links_changed()
+        if not is_open:
+            self._being_made.add(link.terms.link_id)
+        if self.failure is not None:
+            link.notices.fail(self.failure)
+
+    def detach(self, link_id: str) -> None:
+        """One less."""
+        del self._data.links[link_id]
+        self._being_made.discard(link_id)
+        self._data.links_changed()
+
+    def look(self) -> None:
+        """Once a turn: what waits for an assignment may have it."""
+        # With partitions: a first assignment without any may be over before the consumer, which waits for it, looks.
+        if self._being_made and self._data.channels and self._data.is_settled:
+            self._being_made.clear()
+        if self.lacks_topic and self._data.channels:
+            self.lacks_topic = False
+
+    def topic_gone(self, error: InvalidDestinationError) -> bool:
+        """Refuse those that are being made; True when others are here, which wait."""
+        self.lacks_topic = True
+        links = self._data.links.values()
+        waiting = [link for link in links if link.notices.is_open or link.terms.link_id not in self._being_made]
+        if waiting:
+            for link in links:
+                if link not in waiting:
+                    link.notices.fail(error)
+        return bool(waiting)
+
+    def fail(self, error: Exception) -> None:
+        """Nothing will come any more, for anybody."""
+        for link in list(self._data.links.values()):
+            link.notices.fail(error)
 
 
 class GroupWorker:

@@ -85,7 +85,7 @@ class Turn:
         """When somebody last asked for something, or there was something to do."""
         self.has_served = False
         """The last turn looked at the channels: something had changed, or it was time to."""
-        self._served_at_ms = 0
+        self._served_at_ms = self._retried_at_ms = 0
         self._before: object = None
         """What the channels and receivers were like when the last look at them began."""
         self._ahead = 0
@@ -176,10 +176,13 @@ class Turn:
         now_ms, set_back_ms = self._data.clock.now_ms(), self._data.clock.set_back_ms
         for channel in self._data.channels.values():
             channel.pass_time(now_ms, set_back_ms)
-        self.departures.retry(now_ms)
         self._commands.go_on()
-        self.departures.lines.log_counts(self._data.clock.monotonic_ms())
         self.dispatch.pass_time()
+        monotonic_ms = self._data.clock.monotonic_ms()
+        if monotonic_ms - self._retried_at_ms >= LOOK_MS:
+            self._retried_at_ms = monotonic_ms
+            self.departures.retry(now_ms)
+            self.departures.lines.log_counts(monotonic_ms)
 
     def keep_within_memory(self, consumer: GroupConsumer) -> None:
         """Pause, spill and load; open anew what the held store has lost."""
