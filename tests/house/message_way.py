@@ -2,8 +2,8 @@
 
 A CLIENT session sends, receives and acknowledges one message, after another one has warmed everything up. Counted are
 the files and functions of jbm_kafka that ran in any thread from the call of `send` until the group's offset is
-committed, idle turns of the loops in between included. Of five messages the one that passes through the fewest: what a
-process does once a second falls into the way of the others. Run it with JBM_PURE=1: compiled functions cannot be seen.
+committed, idle turns of the loops in between included, but for the two threads that look once a second what became of
+topics and what administrators ask. Run it with JBM_PURE=1: compiled functions cannot be seen.
 """
 
 import os
@@ -27,7 +27,8 @@ PACKAGE = ROOT / "jbm_kafka"
 QUIET_S = 0.3
 """So long nothing new must have run before the way is taken to have ended."""
 PATIENCE_S = 30.0
-MESSAGES = 5
+BESIDE = ("jbm-topics", "jbm-commands")
+"""Threads that go on by themselves, whether there are messages or not."""
 
 
 class Trace:
@@ -36,12 +37,11 @@ class Trace:
     def __init__(self, folder: Path) -> None:
         self._folder = f"{folder}{os.sep}"
         self._seen: dict[CodeType, None] = {}
-        self._fewest: dict[CodeType, None] = {}
         self.is_on = False
 
     def install(self) -> None:
         """Look at this thread and at those it starts."""
-        threading.setprofile(self._look)
+        threading.setprofile(self._begin)
         sys.setprofile(self._look)
 
     def leave(self) -> None:
@@ -49,20 +49,17 @@ class Trace:
         threading.setprofile(None)
         sys.setprofile(None)
 
-    def end_message(self) -> None:
-        """Of this message and those before the one with the fewest counts."""
-        self.is_on = False
-        if not self._fewest or len(self._seen) < len(self._fewest):
-            self._fewest = self._seen
-        self._seen = {}
-
     def functions(self) -> dict[str, list[str]]:
         """Their names by file, both in order, files relative to the folder; a comprehension is part of its function."""
         found: dict[str, set[str]] = {}
-        for code in list(self._seen or self._fewest):
+        for code in list(self._seen):
             if not code.co_name.startswith("<"):
                 found.setdefault(code.co_filename.removeprefix(self._folder), set()).add(code.co_qualname)
         return {name: sorted(found[name]) for name in sorted(found)}
+
+    def _begin(self, frame: FrameType, event: str, argument: object) -> None:
+        """The first call in a thread."""
+        sys.setprofile(None if threading.current_thread().name in BESIDE else self._look)
 
     def _look(self, frame: FrameType, event: str, _argument: object) -> None:
         code = frame.f_code
@@ -83,7 +80,7 @@ def render(functions: dict[str, list[str]]) -> str:
 
 
 def trace_one_message(bootstrap: str, trace: Trace) -> None:
-    """Trace messages of a queue that is made for this, but for the first."""
+    """Trace the second message of a queue that is made for this."""
     queue = Queue(f"way-{time.time_ns()}")
     with Admin(bootstrap) as admin:
         admin.create_queue(queue.name, partitions=1)
@@ -94,14 +91,12 @@ def trace_one_message(bootstrap: str, trace: Trace) -> None:
             consumer, producer = session.create_consumer(queue), session.create_producer(queue)
             _send_receive_acknowledge(producer, consumer)
             _wait_settled(admin, queue, 1)
-            for number in range(MESSAGES):
-                trace.install()
-                trace.is_on = True
-                _send_receive_acknowledge(producer, consumer)
-                trace.leave()
-                _wait_settled(admin, queue, 2 + number)
-                _wait_quiet(trace)
-                trace.end_message()
+            trace.is_on = True
+            _send_receive_acknowledge(producer, consumer)
+            trace.leave()
+            _wait_settled(admin, queue, 2)
+            _wait_quiet(trace)
+            trace.is_on = False
 
 
 def _send_receive_acknowledge(producer: MessageProducer, consumer: MessageConsumer) -> None:
