@@ -15,13 +15,15 @@ OF_CORE := tests/core tests/model tests/local
 PURE   := JBM_PURE=1 $(PYTEST) -n auto --dist worksteal
 # What needs a broker.
 BESIDE := $(PYTEST) -n $(JOBS) --dist loadscope --no-loadscope-reorder $(patsubst %,--ignore %,$(SEEN_PURE) $(OF_CORE))
+SHORT  := -m "not slow and not thorough"
+THOROUGH := -m "thorough and not slow"
 SECOND_TRY := $(BIN)/python -m tests.house.second_try
 # Where the environment forbids to keep bytecode, each of the tests' many processes would compile all modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars demo test test-pure test-thorough test-slow chaos check cover way turn idle bench bench-instructions dist lock clean
+.PHONY: help setup spark-jars demo test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -51,14 +53,17 @@ $(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
 demo: setup       ## the bookstore, end to end, on a local Kafka
 	$(BIN)/jbm-kafka demo
 
-test: check test-pure  ## checks, then the tests of each kind that take 20 minutes (JBM_TEST_BROKER=testcontainers|local|host:port, JOBS=4)
-	$(BESIDE) -m "not slow and not thorough" || $(SECOND_TRY) $$?
+# The checks use one processor, so that they run beside the tests that need no broker.
+test: setup       ## checks, and tests of each kind, in 8 minutes (JBM_TEST_BROKER=testcontainers|local|host:port, JOBS=4)
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target check test-pure
+	$(BESIDE) $(SHORT) || $(SECOND_TRY) $$?
 
-test-thorough: setup  ## the others, but for the slow ones: on Kafka what `make test` plays in memory, more kills, all of Spark
-	$(BESIDE) -m "thorough and not slow" || $(SECOND_TRY) $$?
+test-thorough: setup  ## the others, but for the slow ones: on Kafka what `make test` plays in memory, more kills, seeds and faults, all of Spark
+	$(PURE) $(SEEN_PURE) $(THOROUGH) || JBM_PURE=1 $(SECOND_TRY) $$?
+	$(BESIDE) $(THOROUGH) || $(SECOND_TRY) $$?
 
 test-pure: cover  ## the tests that need no broker, with the compiled modules left aside
-	$(PURE) $(SEEN_PURE) || JBM_PURE=1 $(SECOND_TRY) $$?
+	$(PURE) $(SEEN_PURE) $(SHORT) || JBM_PURE=1 $(SECOND_TRY) $$?
 
 test-slow: setup  ## the long targets: many kills, many seeds; and compiled what `make test` plays as source
 	$(BIN)/python -m pytest -m slow --timeout 1800
@@ -86,6 +91,9 @@ idle: setup        ## percent of a core that an idle memory:// process, 1,000 li
 
 way: setup         ## files and functions that one CLIENT message passes through, on a local Kafka
 	JBM_PURE=1 $(BIN)/python -m tests.house.message_way
+
+sizes: $(VENV)/.stamp  ## lines of the product and of the tests, words of the pages, the largest files and classes
+	$(BIN)/python -m tests.house.sizes
 
 bench: setup      ## throughput and latency beside Kafka's own clients
 	$(BIN)/jbm-kafka bench

@@ -24,8 +24,6 @@ Docs = dict[tuple[str, str], str]
 """By class and name in it; a class's own has no name."""
 CLASS = re.compile(r'\.tp_doc = PyDoc_STR\("(\w+)\([^"]*')
 METHOD = re.compile(r'\(PyCFunction\)CPyPy_\w+?___(\w+?)___(\w+),\s+METH_[\w |]+, PyDoc_STR\("[^"]*')
-OTHERS = re.compile(r"(?:, |(?<=\())\*more, \*\*unknown(?=\)[^\"]*\")")
-"""What a call takes in only to refuse it, in the signature that `help()` shows."""
 ATTRIBUTE = re.compile(r'{"(\w+)",\s+\(getter\)\w+?___(\w+?)_get_\w+,\s+(?:\(setter\)\w+|NULL),\s+NULL')
 
 
@@ -56,7 +54,6 @@ def with_docs(text: str, docs: Docs) -> str:
         doc = docs.get((found[2], found[1]), "")
         return found.group().removesuffix("NULL") + f'"{_literal(doc)}"' if doc else found.group()
 
-    text = OTHERS.sub("", text)
     text = CLASS.sub(lambda found: behind(found, (found[1], "")), text)
     text = METHOD.sub(lambda found: behind(found, (found[1], found[2])), text)
     return ATTRIBUTE.sub(instead, text)

@@ -2,8 +2,9 @@
 # Makes the broker image of the tests and prints its name on the last line of standard output; the rest goes to
 # standard error. A second run with nothing changed takes a second or two.
 #
-# JBM_IMAGE_BASE names the image to build on. Without it: one made here before, else the public one of the Dockerfile
-# if it can be had, else one made here of the distribution's packages. JBM_IMAGE_BASE=local: do not ask a registry.
+# `docker/build.sh base` makes only the image to build on, which needs no Python and no jars yet.
+# JBM_IMAGE_BASE names one that is there. Without it: one made here before, else the public one of the Dockerfile if it
+# can be had, else one made here of the distribution's packages. JBM_IMAGE_BASE=local: do not ask a registry.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(dirname "$here")
@@ -61,10 +62,11 @@ choose_base() {
 }
 
 docker version > /dev/null 2>&1 || { say "no Docker engine answers"; exit 1; }
+base=$(choose_base)
+if [ "${1:-}" = base ]; then echo "$base"; exit; fi
 python=$top/.venv/bin/python
 [ -x "$python" ] || python=python3
 jars=$(cd "$top" && "$python" -m jbm_kafka.devbroker)
-base=$(choose_base)
 version=$(sed -n 's:.*<kafka.version>\(.*\)</kafka.version>.*:\1:p' "$devbroker/pom.xml")
 image=jbm-kafka-broker:$version
 

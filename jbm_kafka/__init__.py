@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from jbm_kafka.core.address_settings import AddressSettings
     from jbm_kafka.core.delivery_mode import DeliveryMode
     from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-    from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED
+    from jbm_kafka.core.sentinels import NO_UNIT, SYSTEM_GENERATED
     from jbm_kafka.core.states import MessageState
     from jbm_kafka.jms.browser import QueueBrowser
     from jbm_kafka.jms.bytes_message import BytesMessage
@@ -107,8 +107,8 @@ __all__ = [
 ]
 
 _HOME = {
-    "NO_UNIT": "core.markers",
-    "SYSTEM_GENERATED": "core.markers",
+    "NO_UNIT": "core.sentinels",
+    "SYSTEM_GENERATED": "core.sentinels",
     "AcknowledgeMode": "jms.modes",
     "AddressSettings": "core.address_settings",
     "BytesMessage": "jms.bytes_message",
@@ -143,24 +143,6 @@ _HOME = {
 """Where each name is made: imported when first asked for, since every part of the package comes through here, and
 neither the codec in a Spark job nor `jbm-kafka broker` wants RocksDB and a Kafka client loaded."""
 
-_ELSEWHERE = {"Admin": "jbm_kafka.admin", "MemoryWorld": "jbm_kafka.testing.memory_world"}
-"""What people look for here, errors aside."""
-_CALLED = {
-    "AckMode": "AcknowledgeMode",
-    "Consumer": "MessageConsumer",
-    "Listener": "MessageListener",
-    "Producer": "MessageProducer",
-    "State": "MessageState",
-}
-"""What other systems call it, where the letters do not tell."""
-_OF_KAFKA = {
-    "AdminClient": "from jbm_kafka.admin import Admin",
-    "KafkaAdminClient": "from jbm_kafka.admin import Admin",
-    "KafkaConsumer": "ConnectionFactory('host:port').create_context().create_consumer(Queue('orders'))",
-    "KafkaProducer": "ConnectionFactory('host:port').create_context().create_producer()",
-}
-"""What programs for Kafka import, and what to write here."""
-
 if not TYPE_CHECKING:  # a type checker would take it for "any name will do"
 
     def __getattr__(name: str) -> object:
@@ -172,26 +154,10 @@ if not TYPE_CHECKING:  # a type checker would take it for "any name will do"
 
             return version()
         if name not in _HOME:
-            from jbm_kafka.core.missing_name import missing_name
-
-            raise missing_name("jbm_kafka", name, _where_it_is(name), sys._getframe(1))
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
         value = getattr(import_module(f"jbm_kafka.{_HOME[name]}"), name)
         globals()[name] = value
         return value
-
-    def _where_it_is(name: str) -> str:
-        """What is said behind the name; nothing of one that nobody knows."""
-        from jbm_kafka.core.likely_name import with_likely_name
-
-        if name in _ELSEWHERE:
-            return f": it is in {_ELSEWHERE[name]}"
-        if name in _CALLED:
-            return f"; {_CALLED[name]!r} is meant, probably"
-        if name in _OF_KAFKA:
-            return f"; that is a Kafka client's, write {_OF_KAFKA[name]}"
-        if not name.startswith("_") and name in import_module("jbm_kafka.errors").__all__:
-            return ": it is in jbm_kafka.errors"
-        return "" if name.startswith("_") else with_likely_name("", name, __all__)
 
     def __dir__() -> list[str]:
         """The public names, also those that nobody has asked for yet."""

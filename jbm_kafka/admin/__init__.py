@@ -10,9 +10,6 @@
 `jbm-kafka …` do the same; the pages are docs/administration.md, dead-letters.md and operating.md.
 """
 
-import sys
-from typing import TYPE_CHECKING
-
 from jbm_kafka.admin.admin import Admin
 from jbm_kafka.admin.chosen_messages import ChosenMessage
 from jbm_kafka.admin.counts import PartitionCounts, QueueCounts
@@ -34,7 +31,7 @@ from jbm_kafka.admin.queue_look import QueueLook, Wait
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts
 from jbm_kafka.admin.units_on_hold import HeldMessage, ReleaseReport
 from jbm_kafka.codec.pause_record import Halt, Pause
-from jbm_kafka.core.standing import Rule
+from jbm_kafka.core.blocking_rule import Rule
 
 __all__ = [
     "Admin",
@@ -66,25 +63,3 @@ __all__ = [
     "Taken",
     "Wait",
 ]
-
-
-_CALLED = ("AdminClient", "KafkaAdminClient")
-"""What Kafka's clients call theirs."""
-
-if not TYPE_CHECKING:  # a type checker would take it for "any name will do"
-
-    def __getattr__(name: str) -> object:
-        """Refuses names that there are not, and tells the likely one."""
-        from jbm_kafka.core.likely_name import with_likely_name
-        from jbm_kafka.core.missing_name import missing_name
-
-        if name in _CALLED:
-            told = "; 'Admin' is meant, probably: it does more than that of a Kafka client"
-        else:
-            told = "" if name.startswith("_") else with_likely_name("", name, __all__)
-        raise missing_name("jbm_kafka.admin", name, told, sys._getframe(1))
-
-
-def __dir__() -> list[str]:
-    """The public names, and not the modules that they are in."""
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -7,7 +7,7 @@ from jbm_kafka.core.address_settings import ADDRESSES, AddressSettings
 from jbm_kafka.core.addresses import destination_at, kind_remedy
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidSettingError
-from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.registry.registry import Registry
 
 
 def check_kinds(pattern: str, settings: AddressSettings, found: FoundDestinations, registry: Registry) -> None:

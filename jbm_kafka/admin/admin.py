@@ -6,15 +6,9 @@ from jbm_kafka.admin.letter_admin import LetterAdmin
 from jbm_kafka.admin.message_admin import MessageAdmin
 from jbm_kafka.admin.partition_admin import PartitionAdmin
 from jbm_kafka.admin.running_admin import RunningAdmin
-from jbm_kafka.core.inherited import with_inherited
-from jbm_kafka.jms.known_attributes import known_attributes, likely_names
-from jbm_kafka.jms.one_process import made_in_each_process
+from jbm_kafka.jms.one_process import refuse_pickle
 
 
-@made_in_each_process("as Admin(…)")
-@known_attributes()
-@likely_names
-@with_inherited
 class Admin(DestinationAdmin, PartitionAdmin, ExplainingAdmin, LetterAdmin, MessageAdmin, RunningAdmin):
     """What operators do: makes, looks into, changes and clears the queues and topics of one cluster. Any thread.
 
@@ -42,3 +36,5 @@ class Admin(DestinationAdmin, PartitionAdmin, ExplainingAdmin, LetterAdmin, Mess
         kafka: librdkafka properties such as security settings.
         namespace: prefix of everything of ours.
     """
+
+    __reduce__ = refuse_pickle

@@ -16,9 +16,10 @@ from jbm_kafka.admin.asking_present import PresentOwners
 from jbm_kafka.admin.found_destinations import FoundDestinations
 from jbm_kafka.admin.found_subscription import found_subscription
 from jbm_kafka.admin.own_connection import OwnConnections
+from jbm_kafka.browsing.browse import browse
+from jbm_kafka.browsing.unacknowledged_query import Hands
 from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic, with_namespace
 from jbm_kafka.core.jms_errors import (
     IllegalStateError,
@@ -27,18 +28,14 @@ from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import checked_seconds
 from jbm_kafka.jms.factory import check_namespace
-from jbm_kafka.jms.known_attributes import take_no_other
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.provider import Seen
-from jbm_kafka.sidecar.browse import browse
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.hands import Hands
-from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.registry import Registry
 
 log = logging.getLogger(__name__)
 
 
-@explained
 class Asking:
     """One cluster and namespace, for an Admin; its arguments are told there. Any thread."""
 
@@ -58,7 +55,6 @@ class Asking:
         self._registry = Registry(self._kafka, self._admin, with_namespace("jbm.registry", namespace))
         is_in_memory = bootstrap.startswith(IN_MEMORY)
         self._found = FoundDestinations(self._admin, self._registry, namespace, is_in_memory=is_in_memory)
-        take_no_other(self)
 
     def close(self) -> None:
         """Again: nothing happens."""

@@ -14,9 +14,9 @@ from typing import Any
 from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import GroupMember, Kafka, KafkaAdmin
-from jbm_kafka.sidecar.conversation import Conversation, places_text, waited_for
-from jbm_kafka.sidecar.own_topics import commands_topic
-from jbm_kafka.sidecar.topic_configs import COMMANDS_CONFIG
+from jbm_kafka.registry.command_client import Conversation, places_text, waited_for
+from jbm_kafka.registry.own_topics import commands_topic
+from jbm_kafka.registry.topic_configs import COMMANDS_CONFIG
 
 log = logging.getLogger(__name__)
 

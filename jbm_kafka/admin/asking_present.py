@@ -10,9 +10,9 @@ from typing import Any
 
 from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError
-from jbm_kafka.sidecar.conversation import Conversation
-from jbm_kafka.sidecar.own_topics import commands_topic
-from jbm_kafka.sidecar.topic_configs import COMMANDS_CONFIG
+from jbm_kafka.registry.command_client import Conversation
+from jbm_kafka.registry.own_topics import commands_topic
+from jbm_kafka.registry.topic_configs import COMMANDS_CONFIG
 
 PERHAPS_S = 4.0
 """Owners look every second: whoever is there has heard it by then, twice."""

@@ -12,9 +12,7 @@ from jbm_kafka.admin.asked import check_named, chosen_by
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_timestamp_ms, record_value
 from jbm_kafka.codec.scan import scan
-from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.jms_errors import InvalidSettingError, OrderError
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 from jbm_kafka.jms.arguments import checked_flag
@@ -25,8 +23,6 @@ NAMED = 3
 """Units that a text names before it counts."""
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True)
 class ChosenMessage:
     """One message of a queue, as it was when it was looked at."""

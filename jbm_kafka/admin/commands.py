@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shlex import quote
 
-from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.registry.channel_group import ChannelGroup
 
 
 def resume(group: ChannelGroup) -> str:

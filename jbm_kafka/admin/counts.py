@@ -5,18 +5,14 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.pause_record import NOTHING, Pause
 from jbm_kafka.codec.scan import scan
-from jbm_kafka.core.frozen import told_result
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.summary import summary
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import Seen
-from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.registry.channel_group import ChannelGroup
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionCounts:
     """One partition of a queue."""
@@ -52,8 +48,6 @@ class PartitionCounts:
         return max(self.end - self.settled_to, 0) if self.held is None else self.held
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCounts:
     """A queue, or a subscription of a topic, at one moment."""

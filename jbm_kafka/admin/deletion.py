@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from jbm_kafka.admin.found_namespaces import namespaces_of
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscription_key, subscriptions_in
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, with_namespace
-from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.summary import summary
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
-from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.registry.registry import Registry
 
 NAMED = 3
 """So many subscriptions are named in an error."""
@@ -26,8 +24,6 @@ UNSUBSCRIBE = "Admin.unsubscribe"
 THERE_ARE = "Admin.destinations() has those there are, and jbm-kafka list shows them"
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionReport:
     """What was deleted, or, of a dry run, what would be."""

@@ -18,7 +18,6 @@ from jbm_kafka.admin.deletion import (
 from jbm_kafka.admin.found_destinations import DEFAULT_PARTITIONS
 from jbm_kafka.admin.looking_admin import LookingAdmin
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts, subscription_counts, to_be_ended
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import (
     InvalidDestinationError,
@@ -27,7 +26,7 @@ from jbm_kafka.core.jms_errors import (
 from jbm_kafka.core.subscription import checked_subscription_name
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import as_topic, checked_flag
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.registry.topics import Topics
 
 PARTITIONS_MAX = 10_000
 LEAVES_S = 2.0
@@ -35,7 +34,6 @@ LEAVES_S = 2.0
 LOOKS_S = 0.2
 
 
-@explained
 class DestinationAdmin(LookingAdmin):
     """Makes and ends destinations. Any thread."""
 
@@ -154,7 +152,7 @@ class DestinationAdmin(LookingAdmin):
         """End a durable subscription, from outside and for good: what it had not received. Its group goes, too.
 
         Raises:
-            InvalidDestinationError: there is none of this name with this client id; the text names likely ones.
+            InvalidDestinationError: there is none of this name with this client id.
             IllegalStateError: processes receive from it.
         """
         checked_subscription_name(name)

@@ -12,7 +12,7 @@ from typing import Any
 
 from jbm_kafka.admin.asking_present import Told
 from jbm_kafka.admin.held_units import Held, HeldMessageRow
-from jbm_kafka.core.standing import Rule
+from jbm_kafka.core.blocking_rule import Rule
 
 Answers = Mapping[int, Mapping[str, Any]]
 """By offset what an owner said of a message."""

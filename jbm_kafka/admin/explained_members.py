@@ -10,9 +10,9 @@ from jbm_kafka.admin import reasons
 from jbm_kafka.admin.explained_receivers import process_of
 from jbm_kafka.admin.explanation import Reason
 from jbm_kafka.admin.held_units import HeldMessageRow
+from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.partition_names import named
 from jbm_kafka.core.process_names import named_process
-from jbm_kafka.core.standing import Rule
 from jbm_kafka.ports import GroupMember
 
 NAMES_MAX = 5

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from jbm_kafka.admin.explanation import Reason
+from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.reset_effects import effects_of, offsets_before
-from jbm_kafka.core.standing import Rule
 from jbm_kafka.core.start_position import Reset
-from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.store.recovery import RecoveredChannel
 
 

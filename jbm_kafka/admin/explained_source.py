@@ -8,8 +8,8 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT
 from jbm_kafka.ports import TopicDescription
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.registry_log import RegistryLog
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.registry_log import RegistryLog
 
 
 def group_of(

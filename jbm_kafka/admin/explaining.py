@@ -27,14 +27,14 @@ from jbm_kafka.admin.explained_receivers import is_elsewhere, kept_by, process_o
 from jbm_kafka.admin.explained_unseen import Unseen, message_of
 from jbm_kafka.admin.explanation import ExplainedMessage, ExplainedPartition, Explanation, Reason
 from jbm_kafka.admin.held_units import Held, HeldMessageRow, look_at
+from jbm_kafka.browsing.browse import browse
 from jbm_kafka.codec.command_records import EXPLAIN
 from jbm_kafka.codec.pause_record import Pause
-from jbm_kafka.core.standing import Rule
+from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import FoundTransactions, GroupMember, KafkaClientError, Unreachable
-from jbm_kafka.sidecar.browse import browse
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.conversation import waited_for
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.command_client import waited_for
 from jbm_kafka.store.recovery import RecoveredChannel
 
 COUNT_MAX = 50_000

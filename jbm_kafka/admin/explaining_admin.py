@@ -13,7 +13,6 @@ from jbm_kafka.admin.explaining import explain
 from jbm_kafka.admin.explanation import Explanation
 from jbm_kafka.admin.found_namespaces import namespaces_of
 from jbm_kafka.admin.partition_admission import Tell
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.core.wrong_values import shown, wrong_value
@@ -25,7 +24,6 @@ log = logging.getLogger(__name__)
 EXPLAIN_TIMEOUT_S = 10.0
 
 
-@explained
 class ExplainingAdmin(Asking):
     """Looks for what holds messages up. Any thread."""
 

@@ -6,14 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from jbm_kafka.core.frozen import told_result
-from jbm_kafka.core.member_texts import with_member_texts
-from jbm_kafka.core.standing import Rule
+from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.summary import summary
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
     """Who has a message in hand."""
@@ -42,8 +38,6 @@ class Holder:
         )
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
     """One rule that keeps something where it is."""
@@ -74,8 +68,6 @@ class Reason:
         )
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedMessage:
     """A message that was asked about, or the first of a unit."""
@@ -117,8 +109,6 @@ class ExplainedMessage:
         )
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedPartition:
     """A partition that somebody might wait for."""
@@ -148,8 +138,6 @@ class ExplainedPartition:
         )
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """A message that an application has, by its place."""
@@ -169,8 +157,6 @@ class Taken:
         return f"{self.message_id} (partition {self.partition} offset {self.offset})"
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asks:
     """How a consumer asks for messages. Of one that hangs, or that nobody receives from, it tells since when."""
@@ -191,8 +177,6 @@ class Asks:
     """The message that its listener is in, or that its application took last and has not finished."""
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedReceiver:
     """A consumer, as its process describes it."""
@@ -248,8 +232,6 @@ class ExplainedReceiver:
         )
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why something of a queue or subscription does not move, at one moment. Its text, `str()`, has lines to read."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from difflib import SequenceMatcher, get_close_matches
-from itertools import takewhile
 
 from jbm_kafka.admin.asked import letters_in_topic, which_subscription
 from jbm_kafka.codec.registry_records import subscriptions_in
@@ -14,37 +12,13 @@ from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.registry import Registry
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.registry.registry import Registry
+from jbm_kafka.registry.topics import Topics
 
 DEFAULT_PARTITIONS = 16
 SHIPPED_DEAD_LETTERS = "DLQ"
 SHIPPED_EXPIRED = "ExpiryQueue"
 SHIPPED = (SHIPPED_DEAD_LETTERS, SHIPPED_EXPIRED)
-
-_DIFFERING_MAX = 2
-"""Letters that a typing error makes: two that changed places are two."""
-_LIKE_MAX = 10
-"""So many that are like a name are looked at more closely."""
-
-
-def likely_destination(written: str, names: Collection[str]) -> str | None:
-    """The one that is meant, probably: a letter or two differ, or it begins alike. None: none is.
-
-    To be like it by its letters is not enough: of names that end in an id `r-b5e17` is like `never-b5e17`.
-    """
-    likely = get_close_matches(written, names, n=_LIKE_MAX, cutoff=0.7)
-    return next((each for each in likely if _is_near(written, each)), None)
-
-
-def _is_near(written: str, name: str) -> bool:
-    begin = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(written, name, strict=False)))
-    differing = sum(
-        max(to - at, other_to - other_at)
-        for tag, at, to, other_at, other_to in SequenceMatcher(None, written, name, autojunk=False).get_opcodes()
-        if tag != "equal"
-    )
-    return differing <= _DIFFERING_MAX or 2 * begin >= max(len(written), len(name))
 
 
 class FoundDestinations:
@@ -152,14 +126,11 @@ class FoundDestinations:
         return InvalidDestinationError(f"topic:{name}: {why}", destination=name)
 
     def missing(self, destination: Queue | Topic, *, is_target: bool = False) -> InvalidDestinationError:
-        """What is said when there is no such destination, with a name that is meant perhaps.
+        """What is said when there is no such destination.
 
         `is_target`: something is to go there, so it may be made; else somebody looks for what he knows to be there.
         """
         name = destination.name
-        names = [each for each in self._admin.topic_names() if name_fault(each) is None]
-        likely = likely_destination(name, names)
-        hint = f"did you mean {likely!r}? " if likely else ""
         known = f"{'Admin.destinations()' if self.is_in_memory else 'jbm-kafka list'} tells which there are"
         is_topic = isinstance(destination, Topic)
         create = f"jbm-kafka create {name}{' --topic' if is_topic else ''}"
@@ -167,7 +138,7 @@ class FoundDestinations:
             create = f"Admin.create_{'topic' if is_topic else 'queue'}({name!r})"
         remedy = f"create it with: {create}" if is_target else known
         return InvalidDestinationError(
-            f"{destination}: there is no Kafka topic {name!r}; {hint}{remedy}",
+            f"{destination}: there is no Kafka topic {name!r}; {remedy}",
             destination=name,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
-from jbm_kafka.sidecar.registry_log import RegistryLog
+from jbm_kafka.registry.registry_log import RegistryLog
 
 
 def found_subscription(registry: RegistryLog, topic: Topic, name: str, client_id: str) -> SubscriptionRecord:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_timestamp_ms
 from jbm_kafka.codec.scan import scan
+from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
-from jbm_kafka.core.standing import Rule
 from jbm_kafka.core.start_position import Reset
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaRecord

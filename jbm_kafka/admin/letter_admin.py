@@ -15,7 +15,6 @@ from jbm_kafka.admin.letters import DeadLetter, LetterFilter, LetterReason, Retr
 from jbm_kafka.admin.looking import as_browsed, patiently
 from jbm_kafka.admin.retry import carry_out, retried_report
 from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner, planned_report
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
@@ -24,7 +23,6 @@ from jbm_kafka.jms.message import Message
 RETRY_TIMEOUT_S = 10.0
 
 
-@explained
 class LetterAdmin(Asking):
     """Looks after what was set aside. Any thread."""
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from jbm_kafka.admin.letters import DeadLetter
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.one_process import made_in_each_process
+from jbm_kafka.jms.one_process import refuse_pickle
 
 
-@made_in_each_process("by Admin(…).dead_letters(…)")
 class LetterLook(Iterable[tuple[DeadLetter, Message]]):
     """What `Admin.dead_letters` gives. A generator, iterated again, would show nothing in silence. One thread."""
+
+    __reduce__ = refuse_pickle
 
     def __init__(self, queue: Queue, look: Callable[[], Iterator[tuple[DeadLetter, Message]]]) -> None:
         """`look`: a look from the beginning."""

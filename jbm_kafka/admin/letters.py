@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Literal
 
@@ -13,8 +12,6 @@ from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_value
 from jbm_kafka.core.departure import EXPIRED, OPERATOR, OUT_OF_ATTEMPTS, UNDECODABLE
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.frozen import told_frozen, told_result
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.summary import summary, with_lines
 from jbm_kafka.ports import KafkaRecord
@@ -29,13 +26,9 @@ def reason_fault(reason: str) -> str | None:
     """Why no message can have left for this reason, with those that there are; None when one can."""
     if reason in REASONS:
         return None
-    likely = get_close_matches(reason.lower(), REASONS, n=1, cutoff=0.4)
-    hint = f"; did you mean {likely[0]!r}?" if likely else ""
-    return f"messages leave for {' or '.join(map(repr, REASONS))}{hint}"
+    return f"messages leave for {' or '.join(map(repr, REASONS))}"
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """One message of a dead-letter or expiry queue.
@@ -116,8 +109,6 @@ def letter_of(record: KafkaRecord) -> DeadLetter:
     )
 
 
-@with_member_texts
-@told_frozen
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
     """Which dead letters are meant; what is None is not asked for."""
@@ -144,8 +135,6 @@ class LetterFilter:
         )
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True)
 class KeptLetter:
     """A dead letter that was asked for and not sent; it is where it was."""
@@ -159,8 +148,6 @@ class KeptLetter:
         return summary(self, self.letter.message_id, unit=self.letter.unit, why=self.why)
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryReport:
     """What became of a retry, or, of a dry run, what would."""

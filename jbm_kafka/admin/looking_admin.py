@@ -12,7 +12,7 @@ from jbm_kafka.admin.counts import QueueCounts, count_group, tallies
 from jbm_kafka.admin.looking import as_browsed
 from jbm_kafka.admin.partition_admission import Tell
 from jbm_kafka.admin.queue_look import QueueLook, Wait, wait_of
-from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.browsing.unacknowledged_query import Hands
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.unit_places import UnitPlaces
@@ -20,13 +20,11 @@ from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import check_callable
 from jbm_kafka.jms.browser import Include, check_include
 from jbm_kafka.jms.message import Message
-from jbm_kafka.sidecar.hands import Hands
 
 COUNT_MAX = 50_000
 """Messages read for one count: a second's work."""
 
 
-@explained
 class LookingAdmin(Asking):
     """Looks into queues. Any thread."""
 

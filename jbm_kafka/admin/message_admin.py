@@ -14,14 +14,12 @@ from jbm_kafka.admin.running_admin import ASK_TIMEOUT_S
 from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository
 from jbm_kafka.core.addresses import as_address, destination_at
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
-from jbm_kafka.core.markers import UNSET, Unset
-from jbm_kafka.core.taking_out import Verb, route_of_verb
+from jbm_kafka.core.operator_removal import Verb, route_of_verb
+from jbm_kafka.core.sentinels import UNSET, Unset
 
 
-@explained
 class MessageAdmin(Asking):
     """Has the owners of messages do it, or is their owner for a moment. Any thread."""
 

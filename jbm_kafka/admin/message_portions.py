@@ -9,7 +9,7 @@ from typing import Any
 from jbm_kafka.admin.chosen_messages import ChosenMessage
 from jbm_kafka.codec.command_records import Answer
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.taking_out import Verb
+from jbm_kafka.core.operator_removal import Verb
 
 PORTION = 1_000
 """Messages that leave in one transaction."""

@@ -17,17 +17,13 @@ from jbm_kafka.admin.looking import patiently
 from jbm_kafka.admin.message_portions import BEHIND, Portions, portions_of
 from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.core.destination import Destination, Queue, Topic
-from jbm_kafka.core.frozen import told_result
-from jbm_kafka.core.member_texts import with_member_texts
+from jbm_kafka.core.operator_removal import Verb
 from jbm_kafka.core.summary import summary, with_lines
-from jbm_kafka.core.taking_out import Verb
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 from jbm_kafka.ports.provider import Seen
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True)
 class KeptMessage:
     """A message that was meant and is where it was."""
@@ -41,8 +37,6 @@ class KeptMessage:
         return summary(self, self.message.message_id, unit=self.message.unit, why=self.why)
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesReport:
     """What became of the messages that were meant, or, of a dry run, which they are."""

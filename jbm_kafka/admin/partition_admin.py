@@ -9,15 +9,13 @@ from jbm_kafka.admin.destination_admin import PARTITIONS_MAX
 from jbm_kafka.admin.looking_admin import LookingAdmin
 from jbm_kafka.admin.partition_admission import DestinationInUse, PathsEnded, Tell, admit, end_paths, log, unit_paths
 from jbm_kafka.codec.registry_records import subscriptions_in
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import check_callable, checked_flag, checked_seconds
 from jbm_kafka.ports.provider import Seen
-from jbm_kafka.sidecar.places import SETTLED_AFTER_S
+from jbm_kafka.registry.unit_paths import SETTLED_AFTER_S
 
 
-@explained
 class PartitionAdmin(LookingAdmin):
     """Widens queues and topics. Any thread."""
 

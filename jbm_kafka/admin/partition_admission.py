@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import Seen
-from jbm_kafka.sidecar.places import Places
+from jbm_kafka.registry.unit_paths import Places
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +31,6 @@ Tell = Callable[[str], object]
 """Takes a line for who waits: what it is that takes so long."""
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True)
 class PathsEnded:
     """What `end_paths` did."""

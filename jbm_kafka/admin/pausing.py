@@ -11,7 +11,7 @@ from typing import Literal
 from jbm_kafka.codec.pause_record import Halt, Pause, decode_pause, encode_pause, pause_key
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
-from jbm_kafka.sidecar.registry_log import Changes, RegistryLog
+from jbm_kafka.registry.registry_log import Changes, RegistryLog
 
 FOLLOW_S = 3.0
 """Processes look every second whether there is news, and are some hundred milliseconds reading it."""

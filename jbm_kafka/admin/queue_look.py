@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Never
 
 from jbm_kafka.codec.scan import scan
-from jbm_kafka.core.member_names import NamedMembers, of_no_member
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.one_process import made_in_each_process
+from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.ports.provider import Seen
 
 
-@with_member_texts
-class Wait(Enum, metaclass=NamedMembers):
+class Wait(Enum):
     """Why a message cannot be received now; the value is how people read it."""
 
     UNIT = "behind others of their unit"
@@ -32,17 +28,14 @@ class Wait(Enum, metaclass=NamedMembers):
     EXPIRED = "expired"
     """It leaves as soon as somebody receives."""
 
-    @classmethod
-    def _missing_(cls, value: object) -> Never:
-        raise of_no_member(cls, value)
 
-
-@made_in_each_process("by Admin(…).browse(…)")
 class QueueLook(Iterable[Message]):
     """The messages that are shown, in the order of receiving. One thread.
 
     Iterate it; each iteration looks anew, as of a QueueBrowser. It has no `len`: to count is to look.
     """
+
+    __reduce__ = refuse_pickle
 
     def __init__(self, look: Callable[[Counter[Wait]], Iterator[Message]]) -> None:
         """`look`: a look from the beginning, which adds what it passes over to what it is given."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 from jbm_kafka.admin.explained_receivers import HANGS_MS, duration
 from jbm_kafka.admin.explanation import ExplainedMessage, ExplainedReceiver, Holder, Reason, Taken
 from jbm_kafka.codec.pause_record import Halt
-from jbm_kafka.core.standing import Rule
+from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.ports import FoundTransactions, OpenTransaction, Unreachable
 
 NO_CHANGELOG: Final = "its changelog is missing; a receiver makes it again (docs: the changelog of a queue)"

@@ -16,7 +16,7 @@ from jbm_kafka.core.address_settings import AddressSettings, changed_settings, c
 from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, JMSError, NewerRecordError
 from jbm_kafka.core.wrong_values import shown, wrong_type
-from jbm_kafka.sidecar.registry_log import Changes, RegistryLog, Values
+from jbm_kafka.registry.registry_log import Changes, RegistryLog, Values
 
 OWN_ADDRESS = {
     "dead_letter_address": "a message that fails there never leaves it, whatever its attempts, and comes again without "

@@ -9,6 +9,7 @@ from functools import cache
 from jbm_kafka.admin.chosen_messages import several
 from jbm_kafka.admin.found_destinations import SHIPPED_DEAD_LETTERS
 from jbm_kafka.admin.letters import DeadLetter, KeptLetter, LetterFilter, RetryReport, letter_of, oldest_first
+from jbm_kafka.browsing.intake import reference_of, what_it_has
 from jbm_kafka.codec.bodies import NONE, body_kind
 from jbm_kafka.codec.dead_letter import retried_headers
 from jbm_kafka.codec.identity import message_id_of, unit_name
@@ -20,7 +21,6 @@ from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, Message
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.ports import KafkaAdmin, KafkaClientError, KafkaRecord, LogReader, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.intake import reference_of, what_it_has
 
 _Line = tuple[int, str | None, str | None, str]
 

@@ -20,9 +20,8 @@ from jbm_kafka.admin.recorded_settings import (
 from jbm_kafka.admin.units_on_hold import ReleaseReport, check_which, on_hold, release
 from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.markers import UNSET, Unset
+from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 
@@ -32,7 +31,6 @@ ASK_TIMEOUT_S = 60.0
 """For answers of those who receive. One who has just died is found out by then, and what he had is with others."""
 
 
-@explained
 class RunningAdmin(Asking):
     """Tells running processes what to do. Any thread."""
 

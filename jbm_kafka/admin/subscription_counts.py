@@ -7,16 +7,12 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.summary import summary
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
-from jbm_kafka.sidecar.registry_log import RegistryLog
+from jbm_kafka.registry.registry_log import RegistryLog
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionCounts:
     """One subscription at one moment."""

@@ -9,16 +9,12 @@ from jbm_kafka.admin.asked import check_named
 from jbm_kafka.admin.asking_owners import Owners
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.jms_errors import InvalidSettingError
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.summary import summary
 from jbm_kafka.ports.provider import Seen
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldMessage:
     """A message that used up its attempts where `on_dead_letter` is "hold": its unit waits for an operator."""
@@ -35,8 +31,6 @@ class HeldMessage:
     """How often it was delivered."""
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseReport:
     """What a release did, or would do."""

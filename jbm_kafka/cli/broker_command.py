@@ -3,17 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import click
 
 from jbm_kafka.cli.command_options import Whole, emit, json_option
-from jbm_kafka.cli.lazy import HintingGroup
+from jbm_kafka.cli.lazy import CommandGroup
 from jbm_kafka.devbroker import LocalBroker, LocalBrokerError
 from jbm_kafka.devbroker.broker import BrokerStatus
 from jbm_kafka.devbroker.ports import is_free
-from jbm_kafka.devbroker.running import running_brokers
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -22,7 +20,7 @@ USUAL_PORT = 9092
 
 
 def _check_folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """An empty one would be the folder of whoever types it."""
+    """Refuse an empty path: it would be the current folder."""
     if value == Path():
         raise click.BadParameter("name a folder, or leave it out for the usual one", context, parameter)
     return value
@@ -39,27 +37,7 @@ def data_dir_option(function: Function) -> Function:
     return option(function)
 
 
-def _refuse(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    if value:
-        raise click.UsageError(
-            f"{parameter.opts[0]} names a cluster that is there already; jbm-kafka broker runs one of its own, at "
-            f"127.0.0.1 without users: --port and --data-dir say where"
-        )
-
-
-def no_cluster_options(function: Function) -> Function:
-    """The options of the other commands, hidden; each is refused with what to do instead."""
-    for name in ("--bootstrap", "--namespace", "--kafka-property", "--config"):
-        option = click.option(name, hidden=True, expose_value=False, multiple=True, callback=_refuse)
-        function = option(function)
-    return function
-
-
-class _BrokerGroup(HintingGroup):
-    other_words = MappingProxyType({"restart": "stop && jbm-kafka broker start"})
-
-
-@click.group(cls=_BrokerGroup)
+@click.group(cls=CommandGroup)
 def broker() -> None:
     """A local Apache Kafka (one node) for development; what it stores survives stop and start."""
 
@@ -67,7 +45,6 @@ def broker() -> None:
 @broker.command()
 @click.option("--port", type=Whole(1024, 65535), metavar="N", help="[that of the last run, else 9092, else a free one]")
 @data_dir_option
-@no_cluster_options
 @json_option
 def start(port: int | None, data_dir: Path | None, as_json: bool) -> None:
     """Start it, and return when it answers. One that runs already is left alone."""
@@ -85,22 +62,17 @@ def start(port: int | None, data_dir: Path | None, as_json: bool) -> None:
 
 @broker.command()
 @data_dir_option
-@no_cluster_options
 @json_option
 def stop(data_dir: Path | None, as_json: bool) -> None:
     """Stop it in order; nothing stored is lost."""
     local = LocalBroker(data_dir)
     was_running = local.stop()
-    others = running_brokers() if data_dir is None and not was_running else []
-    if others:
-        raise LocalBrokerError(f"no broker of {local.data_dir} is running; name the one to stop: {_listed(others)}")
     text = "Kafka stopped" if was_running else f"no broker of {local.data_dir} was running"
     emit({"stopped": was_running, **_values(local.status())}, text, as_json=as_json)
 
 
 @broker.command()
 @data_dir_option
-@no_cluster_options
 @json_option
 def status(data_dir: Path | None, as_json: bool) -> None:
     """Say whether it runs and answers; exit code 1 if it does not."""
@@ -110,21 +82,15 @@ def status(data_dir: Path | None, as_json: bool) -> None:
         emit(_values(now), "", as_json=True)
         raise click.exceptions.Exit(0 if now.is_answering else 1)
     if not now.is_running:
-        others = running_brokers() if data_dir is None else []
         option = "" if data_dir is None else f" --data-dir {quote(str(data_dir))}"
-        remedy = f"start one with: jbm-kafka broker start{option}"
-        # Lines of their own: at the end of one line they were read as where this one runs.
-        rest = "".join(f"\nanother runs at {each.bootstrap}: --data-dir {each.data_dir}" for each in others)
-        raise LocalBrokerError(f"stopped: no broker of {now.data_dir} is running; {remedy}{rest}")
+        raise LocalBrokerError(
+            f"stopped: no broker of {now.data_dir} is running; start one with: jbm-kafka broker start{option}"
+        )
     if not now.is_answering:
         raise LocalBrokerError(
             f"the broker process {now.pid} does not answer at {now.bootstrap}; its log is {local.log_file}"
         )
     click.echo(f"Kafka runs at {now.bootstrap} (process {now.pid}, data in {now.data_dir})")
-
-
-def _listed(brokers: list[LocalBroker]) -> str:
-    return ", ".join(f"--data-dir {broker.data_dir} ({broker.bootstrap})" for broker in brokers)
 
 
 def _values(status: BrokerStatus) -> dict[str, object]:

@@ -10,14 +10,13 @@ from jbm_kafka.admin import QueueLook
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (
+    ID,
+    UNIT,
     Whole,
-    check_ids,
-    check_unit,
     count_option,
     json_lines_option,
     selector_option,
     subscription_options,
-    with_id_form,
 )
 from jbm_kafka.cli.connect import Named, admin_of, as_named, looked_into, name_of
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
@@ -31,7 +30,7 @@ from jbm_kafka.jms.message import Message
 T = TypeVar("T")
 SHOW_MORE = "--count N shows so many, --json without it all"
 ROWS = 100
-"""Of a table, unless told: it is laid out as a whole, and read by people."""
+"""Of a table without --count: people read it, and it is laid out as a whole."""
 COUNTED_MAX = 50_000
 """So many of those behind it are counted: a second's work."""
 
@@ -39,8 +38,8 @@ COUNTED_MAX = 50_000
 @click.command(epilog="Example: jbm-kafka browse orders --all")
 @click.argument("destination", callback=as_named, metavar="DEST")
 @click.option("--all", "is_all", is_flag=True, help="Also what waits: behind others of its unit, or for a time.")
-@click.option("--unit", metavar="U", callback=check_unit, help="This unit of order.")
-@click.option("--id", "ids", metavar="ID", multiple=True, callback=check_ids,
+@click.option("--unit", metavar="U", type=UNIT, help="This unit of order.")
+@click.option("--id", "ids", metavar="ID", multiple=True, type=ID,
               help="That of this id, also one that waits; several times.")  # fmt: skip
 @click.option("--partition", "partitions", metavar="N", multiple=True, type=Whole(0, 9_999),
               help="What this partition holds, also what waits; several times.")  # fmt: skip
@@ -91,7 +90,7 @@ def browse(
     if not rows:
         none = "nothing to receive now" if look.not_shown else "no messages"
         told = f"{looked_into(destination, subscription)}: {none}{_asked(unit, ids, selector, partitions)}"
-        click.echo(with_id_form(told, *ids))
+        click.echo(told)
         _print_not_shown(look)
         return
     cells = [
@@ -104,7 +103,7 @@ def browse(
 
 
 def _narrowed(unit: str | None, ids: Sequence[str], selector: str | None) -> str | None:
-    """The selector that chooses what it chooses, of this unit and of these ids."""
+    """The selector, narrowed to this unit and to these ids."""
     said = [] if selector is None else [f"({selector})"]
     said += [] if unit is None else [f"{UNIT_OF_ORDER} = {_literal(unit)}"]
     said += [f"JMSMessageID IN ({', '.join(map(_literal, ids))})"] if ids else []
@@ -159,7 +158,7 @@ def _not_before(message: Message) -> str:
 
 
 def _print_not_shown(look: QueueLook) -> None:
-    """How many more the queue has; on standard error, for it is none of them."""
+    """Print on standard error how many more messages the queue has, and why they wait."""
     total = sum(look.not_shown.values())
     if total:
         why = ", ".join(f"{count} {wait.value}" for wait, count in look.not_shown.items())
@@ -173,7 +172,7 @@ def _print_json(messages: Iterable[Message]) -> None:
 
 
 def first_rows(messages: Iterator[T], count: int | None = None) -> tuple[list[T], int]:
-    """The first so many of them, and how many come behind, as `counted`."""
+    """The first rows, and the number of those behind them, as `counted` gives it."""
     rows = list(islice(messages, count or ROWS))
     return rows, counted(messages)
 
@@ -184,7 +183,7 @@ def counted(messages: Iterator[object]) -> int:
 
 
 def print_more(more: int, how: str) -> None:
-    """Say how many a table has not, if any, and how they are seen; on standard error, for that is none of them."""
+    """Print on standard error how many rows a table left out, if any, and how to see them."""
     if more:
         number = f"more than {COUNTED_MAX}" if more > COUNTED_MAX else str(more)
         click.echo(f"{number} more {'is' if more == 1 else 'are'} not shown; {how}", err=True)

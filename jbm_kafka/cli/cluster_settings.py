@@ -1,7 +1,7 @@
 """Which cluster a command speaks to, and as whom: from its options, the environment and a file, in this order.
 
 Each name is looked up on its own: what the option does not say the environment may, and then the file. Every value
-remembers where it came from, so that a mistake is told where it was made. Secrets are values too: of `kafka` no text
+remembers where it came from, so that an error names that place. Secrets are values too: of `kafka` no text
 here repeats any but a number and a switch.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jbm_kafka.admin.administered import IN_MEMORY
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError
@@ -28,11 +29,7 @@ KAFKA_VARIABLES = "JBM_KAFKA_"
 
 _SECRET = re.compile(r"password|passphrase|secret|key\.pem|sasl\.oauthbearer\.config")
 _KEYS = ("bootstrap", "namespace", "kafka")
-_OURS = {
-    **dict.fromkeys(("bootstrap", "bootstrap.servers", "metadata.broker.list"), ("bootstrap", "host:port")),
-    "namespace": ("namespace", "NAME"),
-}
-"""What somebody gives as one of Kafka's properties, and is a setting beside them: its name, and an example."""
+_ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 
 
 class SettingsFault(Exception):
@@ -41,7 +38,7 @@ class SettingsFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster, as a command was told of it."""
+    """A cluster, as options, environment and file name it."""
 
     bootstrap: str
     """`host:port`, several with commas."""
@@ -60,8 +57,6 @@ class Given:
     value: str = field(repr=False)
     origin: str
     """As a message begins: `--namespace`, `JBM_NAMESPACE`, `/etc/jbm.toml, namespace`."""
-    is_of_file: bool = False
-    """The config file says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +99,7 @@ def from_environment(environment: Mapping[str, str]) -> Source:
 
 
 def environment_of(cluster: Cluster, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a process of ours that is to speak to this cluster: arguments are for everybody to read.
+    """The environment for a process of ours that uses this cluster; arguments would be readable by everybody.
 
     A property with an underscore does not come along; librdkafka has one that a user can set, `log_level`.
     """
@@ -123,10 +118,10 @@ def environment_of(cluster: Cluster, environment: Mapping[str, str]) -> dict[str
 
 
 def cluster_of_environment(environment: Mapping[str, str]) -> Cluster:
-    """What `environment_of` told a process.
+    """The cluster that `environment_of` put into the environment.
 
     Raises:
-        SettingsFault: it tells nothing that can be.
+        SettingsFault: a value there is wrong.
     """
     return settle([from_environment(environment)], "")
 
@@ -169,7 +164,7 @@ def from_file(path: Path) -> Source:
     table = content.get("kafka", {})
     if not isinstance(table, dict):
         raise SettingsFault(f"{path}: kafka is not a table; write [kafka] and the properties below it")
-    kafka = {name: Given(value, f"{path}, {name}", is_of_file=True) for name, value in _flat(table, path)}
+    kafka = {name: Given(value, f"{path}, {name}") for name, value in _flat(table, path)}
     return Source(_text(content, "bootstrap", path), _text(content, "namespace", path), kafka)
 
 
@@ -206,10 +201,15 @@ def settle(sources: Iterable[Source], otherwise: str) -> Cluster:
 
 
 def _checked_bootstrap(given: Given) -> str:
-    if given.value.startswith("memory:"):
-        raise SettingsFault(
-            f"{given.origin} is {given.value!a}: a memory:// world is inside one process; no command reaches it"
-        )
+    if given.value.startswith(IN_MEMORY):
+        from jbm_kafka.providers.in_memory import worlds  # what it loads no command needs for a cluster's name
+
+        if given.value.removeprefix(IN_MEMORY) not in worlds():
+            raise SettingsFault(
+                f"{given.origin} is {given.value!a}: there is no such world in this process, and no other can be "
+                f"reached; name a cluster, as in 'localhost:9092'"
+            )
+        return given.value
     try:
         return checked_bootstrap(given.origin, given.value)
     except InvalidSettingError as error:
@@ -225,14 +225,12 @@ def _checked_namespace(given: Given) -> str:
 
 
 def _checked_kafka(kafka: Mapping[str, Given]) -> dict[str, str]:
-    for name in sorted(kafka.keys() & _OURS.keys()):
-        option, example = _OURS[name]
-        remedy = f"give --{option}, or JBM_{option.upper()}"
-        if kafka[name].is_of_file:
-            remedy = f'write {option} = "{example}" above [kafka]'
-        raise SettingsFault(f"{_place(name, kafka)} cannot be set: {remedy}; leave it out")
     for name in sorted(CONTROLLED.keys() & kafka.keys()):
-        raise SettingsFault(f"{_place(name, kafka)} cannot be set: {CONTROLLED[name]}; leave it out")
+        why = "--bootstrap or JBM_BOOTSTRAP gives it" if name in _ADDRESSES else CONTROLLED[name]
+        raise SettingsFault(f"{_place(name, kafka)} cannot be set: {why}; leave it out")
+    for name in kafka:
+        if not is_utf8(name + kafka[name].value):
+            raise SettingsFault(f"{_place(name, kafka)} is not UTF-8; write it in that encoding")
     properties = {name: given.value for name, given in kafka.items()}
     try:
         check_client_settings(properties)
@@ -243,6 +241,15 @@ def _checked_kafka(kafka: Mapping[str, Given]) -> dict[str, str]:
             raise SettingsFault(f"{_place(names[0], kafka)}{value}: {str(error).partition(': ')[2]}") from None
         raise SettingsFault(f"Kafka's properties: {error}") from None
     return properties
+
+
+def is_utf8(text: str) -> bool:
+    """False for what a shell gave in another encoding: Python has lone surrogates for such bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _place(name: str, kafka: Mapping[str, Given]) -> str:

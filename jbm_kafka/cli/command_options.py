@@ -10,14 +10,13 @@ from typing import Any, TypeVar
 
 import click
 
+from jbm_kafka.cli.cluster_settings import is_utf8
 from jbm_kafka.core.jms_errors import InvalidSelectorError
 from jbm_kafka.core.selectors.selector import parse_selector
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 """As people write it: to Python digits of other scripts are numbers, too, and underscores between them."""
 Function = TypeVar("Function", bound=Callable[..., Any])
-ID_PREFIX = "ID:"
-"""Of every message id that a send or a record's place makes."""
 
 
 class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
@@ -39,12 +38,12 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in the newe
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]
-    """A whole number of a size; `unit` says of what, and how it is written, where the option alone does not."""
+    """A whole number of a size."""
 
     name = "number"
 
-    def __init__(self, least: int, most: int | None = None, *, unit: str = "") -> None:
-        self._least, self._most, self._unit = least, most, unit
+    def __init__(self, least: int, most: int | None = None) -> None:
+        self._least, self._most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number; wrong usage for any other text."""
@@ -53,59 +52,56 @@ class Whole(click.ParamType):  # type: ignore[type-arg]
             if number >= self._least and (self._most is None or number <= self._most):
                 return number
         reach = f"of at least {self._least}" if self._most is None else f"from {self._least} to {self._most}"
-        of = f": {self._unit}" if self._unit else ""
-        raise click.BadParameter(f"{value!r} is not a whole number {reach}{of}", ctx, param)
+        raise click.BadParameter(f"{value!r} is not a whole number {reach}", ctx, param)
+
+
+class Text(click.ParamType):  # type: ignore[type-arg]
+    """A text as Kafka can keep it, in UTF-8; wrong usage for what a shell gave in another encoding."""
+
+    name = "text"
+
+    def __init__(self, empty: str = "") -> None:
+        """`empty`: why it is not to be empty; "": it may be."""
+        self._empty = empty
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The text."""
+        if not value and self._empty:
+            raise click.BadParameter(self._empty, ctx, param)
+        if not is_utf8(str(value)):
+            raise click.BadParameter(f"{value!a} is not UTF-8; write it in that encoding", ctx, param)
+        return value
+
+
+UNIT = Text("a unit of order has a name; leave it out for none")
+ID = Text("an id is not empty; leave it out for any")
 
 
 def can_ask() -> bool:
-    """Whether somebody sits there who can be asked something."""
+    """Whether standard input is a terminal, so that a question gets an answer."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def check_unit(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """A unit of order as given; wrong usage when no message could have it."""
-    if value == "":
-        raise click.BadParameter("a unit of order has a name; leave it out for none", context, parameter)
-    try:
-        (value or "").encode()
-    except UnicodeEncodeError as error:
-        raise click.BadParameter(f"{value!a} is no UTF-8, as the name of a unit is", context, parameter) from error
-    return value
-
-
-def check_id(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """A message's id as given; wrong usage when no message could have it."""
-    if value == "":
-        raise click.BadParameter("an id is not empty; leave it out for any", context, parameter)
-    return value
-
-
-def check_ids(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    """Several of them."""
-    return tuple(str(check_id(context, parameter, value)) for value in values)
+def check_can_ask(*, as_json: bool) -> None:
+    """Raises wrong usage where nobody can answer a question."""
+    if as_json or not can_ask():
+        raise click.UsageError(
+            "nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
+        )
 
 
 def not_found(unit: str | None, ids: Sequence[str], *, where: str = "there") -> str:
-    """That nothing of the unit or with the ids is there, for people; an id that none can be is told as such."""
+    """The text for a unit or ids of which there is no message."""
     of = [] if unit is None else [f"of unit {unit!r}"]
     if ids:
         of.append(f"with id {', '.join(map(repr, ids))}")
-    text = f"no message {' '.join(of)} is {where}"
-    return with_id_form(text, *ids)
-
-
-def with_id_form(text: str, *ids: str | None) -> str:
-    """The text; where one of the ids is none that a send or a record's place makes, with what they begin with."""
-    is_id = all(each is None or each.startswith(ID_PREFIX) for each in ids)
-    return text if is_id else f"{text}; ids begin with {ID_PREFIX}"
+    return f"no message {' '.join(of)} is {where}"
 
 
 def check_selector(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """A selector as given; wrong usage when it is none, or empty: a variable that nobody set must not mean all."""
+    """The selector; wrong usage where it is wrong, or empty: a shell variable that nobody set must not choose all."""
     if value is not None and not value.strip():
-        has_all = any(each.name == "everything" for each in context.command.params)
-        or_all = ", or --all" if has_all else ""
-        raise click.BadParameter(f"a selector is not empty; leave it out{or_all}", context, parameter)
+        raise click.BadParameter("a selector is not empty; leave it out", context, parameter)
     try:
         parse_selector(value)
     except InvalidSelectorError as error:
@@ -114,21 +110,24 @@ def check_selector(context: click.Context, parameter: click.Parameter, value: st
 
 
 def subscription_options(function: Function) -> Function:
-    """Which subscription of a topic is meant: `subscription` and `client_id`."""
+    """`--subscription` and `--client-id`; passed as `subscription` and `client_id`."""
     name = click.option(
-        "--subscription", metavar="S", is_eager=True, help="The name is a topic: this subscription of it."
+        "--subscription", metavar="S", type=Text(), is_eager=True, help="The name is a topic: this subscription of it."
     )
     client_id = click.option(
-        "--client-id", default="", metavar="ID", callback=_check_owner, help="The client id it belongs to. [none]"
+        "--client-id",
+        default="",
+        metavar="ID",
+        type=Text(),
+        callback=_check_owner,
+        help="The client id it belongs to. [none]",
     )
     return name(client_id(function))
 
 
 def _check_owner(context: click.Context, parameter: click.Parameter, value: str) -> str:
     if value and context.params.get("subscription") is None:
-        raise click.BadParameter(
-            f"{value!r}: it tells whose --subscription is meant; give that too", context, parameter
-        )
+        raise click.BadParameter(f"{value!r}: it tells whose --subscription it is; give that too", context, parameter)
     return value
 
 
@@ -137,6 +136,7 @@ def selector_option(function: Function) -> Function:
     option = click.option(
         "--selector",
         metavar="S",
+        type=Text(),
         callback=check_selector,
         help="Only those it chooses, such as \"region = 'EU' AND qty > 10\" (docs/selectors.md).",
     )
@@ -149,7 +149,7 @@ def count_option(function: Function) -> Function:
 
 
 def answer_timeout_option(*, least: float, default: float) -> Callable[[Function], Function]:
-    """How many seconds those who receive may take, at least `least`."""
+    """`--timeout S`, at least `least`; passed as `timeout`."""
     return click.option(
         "--timeout",
         type=Seconds(least, 1e6),

@@ -1,27 +1,27 @@
 """How commands get at a cluster and name a queue."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
 
 from jbm_kafka.admin import Admin
+from jbm_kafka.admin.administered import IN_MEMORY
 from jbm_kafka.admin.asked import letters_queue
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.render import printable
 from jbm_kafka.core.addresses import address_fault
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, RESERVED_PREFIX, Queue, Topic
 from jbm_kafka.core.jms_errors import ConnectionFailedError, InvalidDestinationError, JMSError, JMSSecurityError
-from jbm_kafka.devbroker.probe import anybody_listens, unknown_hosts
-from jbm_kafka.devbroker.running import running_brokers
+from jbm_kafka.devbroker.probe import anybody_listens
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import AccessRefused, KafkaClientError, NobodyAnswers
-from jbm_kafka.sidecar.topics import NOT_MADE
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 Kind = TypeVar("Kind", Queue, Topic)
 
 
@@ -58,7 +58,7 @@ def as_new(context: click.Context, parameter: click.Parameter, value: str) -> Qu
 
 
 Named = Queue | Topic | str
-"""A queue or a topic that is there. Who gave the name alone has not said which of both; the cluster knows."""
+"""A queue or a topic that exists. A name alone may be either; the cluster knows which."""
 
 
 def as_named(context: click.Context, parameter: click.Parameter, value: str | None) -> Named | None:
@@ -86,6 +86,18 @@ def as_address(context: click.Context, parameter: click.Parameter, value: str | 
     return value
 
 
+def dead_letter_address_option(function: Function) -> Function:
+    """`--dead-letter-address`; passed as `dead_letter_address`."""
+    option = click.option(
+        "--dead-letter-address",
+        metavar="DEST",
+        callback=as_address,
+        show_default="DLQ",
+        help="Where they go when no process receives; else it goes by the settings there.",
+    )
+    return option(function)
+
+
 def as_destination(context: click.Context, parameter: click.Parameter, value: str | None) -> Queue | Topic | None:
     """A queue or a topic: `orders`, `queue:orders`, `topic:prices`; wrong usage if it cannot be either."""
     if value is None or not value.startswith("topic:"):
@@ -94,7 +106,7 @@ def as_destination(context: click.Context, parameter: click.Parameter, value: st
 
 
 def as_letters_queue(context: click.Context, parameter: click.Parameter, value: str) -> Queue:
-    """The queue to look into for dead letters; wrong usage, with what to do instead, of a topic."""
+    """The queue in which dead letters are looked for; a topic is wrong usage."""
     try:
         return letters_queue(value)
     except InvalidDestinationError as error:
@@ -118,24 +130,6 @@ def connect(cluster: Cluster, *, client_id: str = "") -> Connection:
     return factory_of(cluster, auto_create=False, client_id=client_id or None).create_connection()
 
 
-@contextmanager
-def of_its_kind(destination: Named, command: str) -> Iterator[None]:
-    """What a topic that is named as a queue raises, or a queue as a topic, says what to type.
-
-    And of one that is not there: no word of `auto_create`, which is the application's.
-    """
-    try:
-        yield
-    except InvalidDestinationError as error:
-        if isinstance(destination, str):  # it was not said which of both it is
-            raise
-        other = Queue(destination.name) if isinstance(destination, Topic) else Topic(destination.name)
-        if f"{destination.name!r} is a {other.kind}" not in str(error):
-            raise JMSError(str(error).removesuffix(NOT_MADE)) from None
-        shown = f"topic:{other.name}" if isinstance(other, Topic) else other.name
-        raise JMSError(f"{destination.name!r} is a {other.kind}: jbm-kafka {command} {shown}") from None
-
-
 def factory_of(cluster: Cluster, **settings: Any) -> ConnectionFactory:
     """A factory for it, with the other settings as of `ConnectionFactory`."""
     return ConnectionFactory(cluster.bootstrap, kafka=cluster.kafka, namespace=cluster.namespace, **settings)
@@ -154,7 +148,7 @@ def client_of(cluster: Cluster, **properties: Any) -> dict[str, Any]:
 
 LOCAL_REMEDY = "start a local one with `jbm-kafka broker start`, or name yours with --bootstrap HOST:PORT"
 FAR_REMEDY = "look after its brokers, or correct the address (JBM_BOOTSTRAP, --bootstrap HOST:PORT)"
-"""One more broker of this machine would help nobody who named a cluster: it would be empty."""
+"""For a cluster that was named: a new broker on this machine would be empty."""
 
 
 def contact(cluster: Cluster, *, remedy: str = "") -> None:
@@ -164,20 +158,16 @@ def contact(cluster: Cluster, *, remedy: str = "") -> None:
         ConnectionFailedError: nobody answers.
         JMSSecurityError: a broker is there and does not let us in.
     """
+    if cluster.bootstrap.startswith(IN_MEMORY):
+        return
     try:
         if not anybody_listens(cluster.bootstrap):
-            unknown = unknown_hosts(cluster.bootstrap)
-            why = f": the name {' and '.join(unknown)} is unknown here" if unknown else ""
-            raise NobodyAnswers(f"no Kafka answers at {cluster.bootstrap}{why}", bootstrap=cluster.bootstrap)
+            raise NobodyAnswers(f"no Kafka answers at {cluster.bootstrap}", bootstrap=cluster.bootstrap)
         with closing(ConfluentKafka(cluster.bootstrap, cluster.kafka).admin()) as admin:
             admin.cluster_id()
     except AccessRefused as error:
         raise JMSSecurityError(f"Kafka at {cluster.bootstrap} does not let us in: {error}") from None
     except KafkaClientError as error:
         remedy = remedy or (FAR_REMEDY if cluster.is_named else LOCAL_REMEDY)
-        others = [] if cluster.is_named else [each.bootstrap for each in running_brokers()]
-        if others:
-            run = f"{'another' if len(others) == 1 else 'others'} of this machine, with data elsewhere, run"
-            remedy = f"{remedy}; {run}{'s' if len(others) == 1 else ''} at {' and '.join(others)}"
         kind = ConnectionFailedError if isinstance(error, NobodyAnswers) else JMSError
         raise kind(f"{error}; {remedy}", bootstrap=cluster.bootstrap) from None

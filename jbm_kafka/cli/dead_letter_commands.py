@@ -1,7 +1,6 @@
 """`jbm-kafka dead-letters list | retry`: what was given up, and another try for it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -9,37 +8,33 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from jbm_kafka.admin import Admin, DeadLetter, KeptLetter, RetryReport
+from jbm_kafka.admin import DeadLetter, KeptLetter, RetryReport
 from jbm_kafka.admin.letters import REASONS, LetterReason, reason_fault
 from jbm_kafka.cli.browse_command import COUNTED_MAX, SHOW_MORE, counted, first_rows, print_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (
+    ID,
+    UNIT,
     Seconds,
     Whole,
     can_ask,
-    check_id,
-    check_unit,
     count_option,
     json_lines_option,
     json_option,
     selector_option,
-    with_id_form,
 )
 from jbm_kafka.cli.connect import admin_of, as_destination, as_letters_queue
-from jbm_kafka.cli.lazy import HintingGroup
+from jbm_kafka.cli.lazy import CommandGroup
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.departure import OPERATOR
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.jms.message import Message
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-NAMED = 5
-"""So many queues that hold dead letters are named."""
 KEPT_NAMED = 5
-"""So many of the letters that were not sent for one reason are named."""
+"""Letters that are named for each reason why letters were not sent."""
 
 
 def _check_reason(context: click.Context, parameter: click.Parameter, value: str | None) -> LetterReason | None:
@@ -55,8 +50,8 @@ def _filters(function: Function) -> Function:
     """
     for option in (
         selector_option,
-        click.option("--id", "message_id", metavar="ID", callback=check_id, help="Only messages of this id."),
-        click.option("--unit", metavar="U", callback=check_unit, help="Only messages of this unit of order."),
+        click.option("--id", "message_id", metavar="ID", type=ID, help="Only messages of this id."),
+        click.option("--unit", metavar="U", type=UNIT, help="Only messages of this unit of order."),
         click.option("--reason", metavar="R", callback=_check_reason,
                      help=f"Only what left for this reason: {' or '.join(REASONS)}."),
         click.option("--origin", metavar="DEST", callback=as_destination,
@@ -68,7 +63,7 @@ def _filters(function: Function) -> Function:
     return function
 
 
-@click.group(name="dead-letters", cls=HintingGroup)
+@click.group(name="dead-letters", cls=CommandGroup)
 def dead_letters() -> None:
     """Messages that were given up: list them, or send them again to where they came from."""
 
@@ -91,8 +86,7 @@ def list_dead_letters(
 ) -> None:
     """List dead letters with where they came from and why. They stay where they are.
 
-    Of a queue that holds other messages, too, these are counted and left out. With --origin it tells in which other
-    queues there are letters from there: an address that is wrong in one program takes its letters elsewhere.
+    Of a queue that holds other messages, too, these are counted and left out.
     """
     others = 0
 
@@ -120,10 +114,8 @@ def list_dead_letters(
         if more <= COUNTED_MAX:  # else there are more than were looked at
             _tell_of_others(source, others)
         if not (as_json or rows):
-            click.echo(_none_found(admin, source, _asked(origin, reason, unit, message_id, selector), origin))
-            return
-        _tell_of_elsewhere(source, origin, _elsewhere(admin, source, origin))
-        if as_json:
+            click.echo(_none_found(source, _asked(origin, reason, unit, message_id, selector)))
+        if as_json or not rows:
             return
     cells = [
         (when(letter.died_at_ms), _from(letter), _text(letter.reason), letter.attempts,
@@ -175,9 +167,9 @@ def retry(
         elif report.letters or report.kept or report.taken:
             _print_report(report)
         if not (report.letters or report.kept or report.taken):
-            said = _none_found(admin, source, _asked(origin, reason, unit, message_id, selector), origin)
+            said = _none_found(source, _asked(origin, reason, unit, message_id, selector))
             if origin is not None or unit is not None or message_id is not None:
-                raise JMSError(with_id_form(said, message_id))
+                raise JMSError(said)
             if not as_json:
                 click.echo(said)
     if report.kept:
@@ -185,7 +177,11 @@ def retry(
 
 
 def _ask_whether_given_up_too(planned: RetryReport) -> Sequence[str]:
-    """Ends the command where somebody sits there who did not mean what an operator gave up; what he was warned of."""
+    """Ask before messages go back that an operator gave up; the warnings that were printed.
+
+    Raises:
+        JMSError: the answer was no.
+    """
     if all(letter.reason != OPERATOR for letter in planned.letters):
         return ()
     for warning in planned.warnings:
@@ -216,58 +212,8 @@ def _tell_of_others(source: Queue, count: int) -> None:
         click.echo(f"{source}: {count} {are} {left_out}; jbm-kafka browse {source.name} shows all", err=True)
 
 
-def _elsewhere(admin: Admin, source: Queue, origin: Queue | Topic | None) -> list[str]:
-    """Other queues with letters from there; none where that cannot be found out, for it is a hint."""
-    found: list[str] = []
-    if origin is not None:
-        with suppress(JMSError):
-            others = [queue for queue in admin.queues_with_dead_letters() if queue != source]
-            found += [each.name for each in others if next(iter(admin.dead_letters(each, origin=origin)), None)]
-    return found
-
-
-def _tell_of_elsewhere(source: Queue, origin: Queue | Topic | None, queues: Sequence[str]) -> None:
-    if queues:
-        click.echo(f"{source}: not all from {origin} are here; {_some_in(queues)}", err=True)
-
-
-def _some_in(queues: Sequence[str]) -> str:
-    more = f" and {len(queues) - NAMED} more" if len(queues) > NAMED else ""
-    return f"there are some in {', '.join(queues[:NAMED])}{more}: name one with --from {queues[0]}"
-
-
-def _none_found(admin: Admin, source: Queue, asked: str, origin: Queue | Topic | None) -> str:
-    """That there are none, and where there may be some."""
-    said = f"no dead letters in {source} {asked}".rstrip()
-    with suppress(JMSError):  # a hint
-        said += _if_unknown(admin, origin)
-    if elsewhere := _elsewhere(admin, source, origin):
-        return f"{said}; {_some_in(elsewhere)}"
-    if asked and any(_is_letter(letter) for letter, _ in admin.dead_letters(source)):
-        return f"{said}; there are others, shown without these options"
-    queues: list[str] = []
-    with suppress(JMSError):  # a hint, which some other queue that cannot be read must not turn into a failure
-        queues = [queue.name for queue in admin.queues_with_dead_letters()]
-    if not queues:
-        return f"{said}; another dead-letter queue is named with --from"
-    return f"{said}; {_some_in(queues)}"
-
-
-def _if_unknown(admin: Admin, origin: Queue | Topic | None) -> str:
-    """That there is no such queue or topic, of what was named as where they came from; they may have come nevertheless.
-
-    Empty: there is one.
-    """
-    known = [] if origin is None else admin.destinations()
-    if origin is None or origin in known:
-        return ""
-    other = next((each for each in known if each.name == origin.name), None)
-    if other is not None:
-        return f"; {origin.name!r} is a {other.kind}: --origin {other}"
-    if admin.exists(origin.name):  # nobody has received from it yet
-        return ""
-    likely = likely_name(origin.name, [each.name for each in known if each.kind == origin.kind])
-    return f"; there is no {origin.kind} {origin.name!r}" + (f", did you mean {likely!r}?" if likely else "")
+def _none_found(source: Queue, asked: str) -> str:
+    return f"no dead letters in {source} {asked}".rstrip() + "; another dead-letter queue is named with --from"
 
 
 def _print_report(report: RetryReport) -> None:

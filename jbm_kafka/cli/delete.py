@@ -4,16 +4,13 @@ from contextlib import suppress
 
 import click
 
-from jbm_kafka.admin import Admin, DeletionReport
-from jbm_kafka.admin.deletion import UNSUBSCRIBE
+from jbm_kafka.admin import DeletionReport
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import can_ask, json_option
+from jbm_kafka.cli.command_options import check_can_ask, json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named
 from jbm_kafka.cli.render import json_line
-from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
-
-NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
+from jbm_kafka.core.jms_errors import JMSError
 
 
 @click.command()
@@ -33,21 +30,20 @@ def delete(destination: Named, yes: bool, force: bool, dry_run: bool, cluster: C
     """
     with admin_of(cluster) as admin:
         try:
-            report = _deleted(admin, destination, force=force, dry_run=dry_run or not yes)
+            report = admin.delete_destination(destination, force=force, dry_run=dry_run or not yes)
         except JMSError:
             if dry_run and not as_json:  # what would go is what was asked; why it would not is told then
                 with suppress(JMSError):
                     for line in _listed(admin.delete_destination(destination, force=True, dry_run=True)):
                         click.echo(line)
             raise
-        if not (yes or dry_run) and (as_json or not can_ask()):
-            raise click.UsageError(NOBODY_TO_ASK)
         if not (yes or dry_run):
+            check_can_ask(as_json=as_json)
             for line in (*_listed(report), *_kept(report)):
                 click.echo(line)
             if not click.confirm(f"delete {'this' if report.is_topic_kept else report.destination}?"):
                 raise JMSError(f"{report.destination}: nothing was deleted")
-            report = _deleted(admin, destination, force=force, dry_run=False)
+            report = admin.delete_destination(destination, force=force)
     if as_json:
         click.echo(json_line(_values(report)))
     else:
@@ -80,14 +76,6 @@ def _in_use(report: DeletionReport) -> list[str]:
     """What is left of it as long as processes receive from it."""
     group = ["its consumer group"] if report.receivers else []
     return group + [f"subscription {each!r}" for each in report.in_use]
-
-
-def _deleted(admin: Admin, destination: Named, *, force: bool, dry_run: bool) -> DeletionReport:
-    try:
-        return admin.delete_destination(destination, force=force, dry_run=dry_run)
-    except (IllegalStateError, InvalidDestinationError) as error:
-        told = str(error).replace("delete it with force=True", "delete it with --force")
-        raise JMSError(told.replace(UNSUBSCRIBE, "jbm-kafka subscriptions delete")) from None
 
 
 def _listed(report: DeletionReport) -> list[str]:

@@ -10,20 +10,12 @@ from jbm_kafka.admin import ExplainedPartition, ExplainedReceiver, Explanation
 from jbm_kafka.admin.explained_receivers import does
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import (
-    Seconds,
-    answer_timeout_option,
-    check_id,
-    check_unit,
-    json_option,
-    subscription_options,
-    with_id_form,
-)
-from jbm_kafka.cli.connect import Named, admin_of, as_named, of_its_kind
+from jbm_kafka.cli.command_options import ID, UNIT, Seconds, answer_timeout_option, json_option, subscription_options
+from jbm_kafka.cli.connect import Named, admin_of, as_named
 from jbm_kafka.cli.reason_lines import ReasonLines
 from jbm_kafka.cli.render import json_line, printable
+from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.standing import Rule
 
 NOT_HELD = (
     "nothing of that is held: it was acknowledged, or given up or expired (jbm-kafka dead-letters list, also with "
@@ -33,8 +25,8 @@ NOT_HELD = (
 
 @click.command(epilog="Example: jbm-kafka explain orders --unit joe")
 @click.argument("destination", callback=as_named, metavar="DEST")
-@click.option("--unit", metavar="U", callback=check_unit, help="This unit of order.")
-@click.option("--id", "message_id", metavar="ID", callback=check_id, help="The message of this id.")
+@click.option("--unit", metavar="U", type=UNIT, help="This unit of order.")
+@click.option("--id", "message_id", metavar="ID", type=ID, help="The message of this id.")
 @subscription_options
 @click.option("--older-than", type=Seconds(0, 1e9), default=0.0, metavar="S", help="Only what was sent before so long.")
 @answer_timeout_option(least=0, default=10)
@@ -59,7 +51,7 @@ def explain(
     if unit is not None and message_id is not None:
         raise click.UsageError("--unit and --id: give one of them")
     now_ms = time.time_ns() // 1_000_000  # of what came since it is known that it is no older
-    with admin_of(cluster) as admin, of_its_kind(destination, "explain"):
+    with admin_of(cluster) as admin:
         found = admin.explain(
             destination,
             unit=unit,
@@ -77,7 +69,7 @@ def explain(
     else:
         _show(found, now_ms, is_all=is_all, older_than_s=older_than)
     if not (found.messages or is_all):
-        raise JMSError(f"{found.name}: {with_id_form(_not_held(found, older_than), message_id)}")
+        raise JMSError(f"{found.name}: {_not_held(found, older_than)}")
 
 
 def _not_held(found: Explanation, older_than_s: float) -> str:
@@ -123,7 +115,7 @@ def _show(found: Explanation, now_ms: int, *, is_all: bool, older_than_s: float)
 
 
 def _show_nothing(found: Explanation, older_than_s: float) -> None:
-    """Why no message is told of."""
+    """Print why no message is shown."""
     if any(each.held for each in found.partitions):
         click.echo(f"nothing that is held was sent more than {older_than_s:g} s ago")
     elif any(reason.rule is Rule.OPEN_TRANSACTION for each in found.partitions for reason in each.reasons):

@@ -3,11 +3,9 @@
 `jbm-kafka broker` must not wait for RocksDB, Spark or the JMS API to be loaded, and must work while they are missing.
 """
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
 import click
@@ -37,20 +35,8 @@ class LazyCommand:
         return command
 
 
-class HintingGroup(click.Group):
-    """A group that says which command is meant, probably, where there is none of the name."""
-
-    other_words: Mapping[str, str] = MappingProxyType({})
-    """What the tools of other brokers call a command, and how it is written here."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command; wrong usage with the likely one when there is none of that name."""
-        name = args[0]
-        if name not in self.list_commands(ctx) and not name.startswith("-"):
-            ctx.fail(f"there is no command {name!r}; {self._hint(ctx, name)}")
-        return super().resolve_command(ctx, args)
+class CommandGroup(click.Group):
+    """A group whose commands end in one line when they are interrupted or used wrongly."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; wrong usage knows whose it is, also such as click's parser tells without."""
@@ -65,17 +51,8 @@ class HintingGroup(click.Group):
                 error.ctx = click.Context(command, parent=ctx, info_name=name)
             raise
 
-    def _hint(self, ctx: click.Context, name: str) -> str:
-        # A word of other brokers first: by its letters `purge` would be taken for `pause`.
-        if name in self.other_words:
-            return f"that is: {ctx.command_path} {self.other_words[name]}"
-        names = self.list_commands(ctx)
-        begun = [each for each in names if each.startswith(name)]
-        likely = begun if len(begun) == 1 else difflib.get_close_matches(name, names, n=1)
-        return f"{likely[0]!r} is meant, probably" if likely else f"see {ctx.command_path} --help"
 
-
-class LazyGroup(HintingGroup):
+class LazyGroup(CommandGroup):
     """Lists its commands from a table, in its order, and loads the one that is called."""
 
     def __init__(
@@ -83,7 +60,6 @@ class LazyGroup(HintingGroup):
         *,
         table: Mapping[str, LazyCommand],
         help: str,  # noqa: A002 - click's own word
-        other_words: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         version_option = click.Option(
             ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version,
@@ -91,7 +67,15 @@ class LazyGroup(HintingGroup):
         )  # fmt: skip
         short = {"help_option_names": ["-h", "--help"]}  # of its commands, too
         super().__init__(help=help, no_args_is_help=True, params=[version_option], context_settings=short)
-        self.table, self.other_words = table, other_words
+        self.table = table
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments begin with; wrong usage when the table has none of the name."""
+        if args[0] not in self.table and not args[0].startswith("-"):  # click suggests those that it has loaded
+            raise click.NoSuchCommand(args[0], possibilities=self.table, ctx=ctx)
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names as the table orders them."""

@@ -7,7 +7,6 @@ line, too; nothing was done.
 import errno
 import io
 import os
-import re
 import sys
 from collections.abc import Sequence
 
@@ -23,8 +22,6 @@ DONE, FAILED, WRONG_USAGE = 0, 1, 2
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What writing fails with; of a file of ours the error has the name."""
-IN_SETTINGS = "with --kafka-property, JBM_KAFKA_<NAME> or in the config file"
-"""Where a command is told what a factory has in `kafka`."""
 
 _QUEUES, _MESSAGES, _TROUBLE, _TRYING = "Queues and topics", "Messages", "When something does not move", "Trying it out"
 
@@ -91,43 +88,7 @@ COMMANDS = {
     ),
 }
 
-OTHER_WORDS = {
-    "config": "settings list",
-    "consume": "receive NAME",
-    "count": "show NAME",
-    "describe": "show NAME",
-    "dlq": "dead-letters list",
-    "get": "receive NAME",
-    "help": "--help",
-    "info": "show NAME",
-    "inspect": "show NAME",
-    "ls": "list",
-    "peek": "browse NAME",
-    "publish": "send NAME --text TEXT",
-    "purge": "remove NAME --all",
-    "queue": "list",
-    "queues": "list",
-    "redeliver": "dead-letters retry",
-    "redrive": "dead-letters retry",
-    "requeue": "dead-letters retry",
-    "retry": "dead-letters retry",
-    "rm": "delete NAME",
-    "start": "resume NAME",
-    "stat": "list",
-    "stats": "list",
-    "status": "list",
-    "stop": "pause NAME",
-    "topic": "list",
-    "topics": "list",
-    "unsubscribe": "subscriptions delete NAME",
-    "why": "explain NAME",
-}
-"""What the tools of other brokers call it."""
-
-_LISTED = re.compile(r"Admin\.\w+\(\) has (all|those there are), and (jbm-kafka [a-z ]+) shows them")
-"""Where errors name what lists things in Python as well as the command: here the command is enough."""
-
-cli = LazyGroup(table=COMMANDS, help="JMS queues and units of order on plain Kafka topics.", other_words=OTHER_WORDS)
+cli = LazyGroup(table=COMMANDS, help="JMS queues and units of order on plain Kafka topics.")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -175,12 +136,9 @@ def describe(error: Exception) -> str:
     """What a user should read of the error: no type names for what is expected, and for a bug where to look."""
     from confluent_kafka import KafkaException  # late: help and usage errors need no Kafka client
 
-    from jbm_kafka.kafka.connection_faults import IN_KAFKA
-
     match error:
         case JMSError():
-            told = _LISTED.sub(r"\2 shows \1", str(error))
-            return told.replace(IN_KAFKA, IN_SETTINGS).replace(SUBSCRIPTION_ARGUMENT, "--subscription NAME")
+            return _as_typed(str(error))
         case OSError() if error.errno in _NO_ROOM and error.filename is None:
             return f"standard output cannot be written: {error.strerror}"
         case OSError() if error.strerror:
@@ -193,6 +151,24 @@ def describe(error: Exception) -> str:
             return f"Kafka says: {error.args[0].str()}"
         case _:
             return f"a bug: {type(error).__name__}: {error} (JBM_TRACEBACK=1 shows where)"
+
+
+def _as_typed(text: str) -> str:
+    """The text of an error, with the options of commands in place of the arguments of Python that mean the same."""
+    from jbm_kafka.kafka.connection_faults import IN_KAFKA
+    from jbm_kafka.registry.topics import NOT_MADE
+
+    options = {
+        IN_KAFKA: "with --kafka-property, JBM_KAFKA_<NAME> or in the config file",
+        NOT_MADE: "",
+        SUBSCRIPTION_ARGUMENT: "--subscription NAME",
+        "Admin.unsubscribe": "jbm-kafka subscriptions delete",
+        "force=True": "--force",
+        "split_units=True (--split-units)": "--split-units",
+    }
+    for argument, option in options.items():
+        text = text.replace(argument, option)
+    return text
 
 
 def _reader_is_gone() -> int:

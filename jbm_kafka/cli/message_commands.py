@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from shlex import quote
 from typing import Any, TypeVar
 
 import click
@@ -12,24 +11,23 @@ from jbm_kafka.admin.chosen_messages import Order
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (
+    ID,
+    UNIT,
     Whole,
     answer_timeout_option,
-    can_ask,
-    check_ids,
-    check_unit,
+    check_can_ask,
     json_option,
     not_found,
     selector_option,
     subscription_options,
 )
-from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named, as_queue
+from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named, as_queue, dead_letter_address_option
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.jms_errors import JMSError, OrderError
-from jbm_kafka.core.markers import UNSET
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.sentinels import UNSET
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-NOBODY_TO_ASK = "nobody can be asked here whether they are meant: give --yes, or --dry-run to see which would go"
 SHOWN = 50
 """Messages that are listed, a line each; of more only how many."""
 
@@ -37,12 +35,17 @@ DID = {"move": "moved", "remove": "removed", "expire": "expired", "dead-letter":
 
 
 def choice_options(function: Function) -> Function:
-    """Which messages are meant, and how: passed as the arguments of `_asked`."""
+    """The options that choose messages, and how they are handled; passed as the arguments of `_asked`."""
     for option in reversed(
         [
-            click.option("--unit", metavar="U", callback=check_unit, help="Those of this unit of order."),
+            click.option("--unit", metavar="U", type=UNIT, help="Those of this unit of order."),
             click.option(
-                "--id", "ids", metavar="ID", multiple=True, callback=check_ids, help="That of this id; several times."
+                "--id",
+                "ids",
+                metavar="ID",
+                multiple=True,
+                type=ID,
+                help="That of this id; several times.",
             ),
             selector_option,
             subscription_options,
@@ -88,24 +91,7 @@ def _asked(
     }
 
 
-class _Move(click.Command):
-    """Tells who names the target behind the source, as for `mv`, how it is given."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """What is left of the arguments; wrong usage where the target is no `--to`."""
-        written = list(args)
-        try:
-            return super().parse_args(ctx, args)
-        except click.MissingParameter as error:
-            _, behind, _ = self.make_parser(ctx).parse_args(written)
-            if error.param is None or error.param.name != "target" or len(behind) != 1:
-                raise
-            told = f"{behind[0]!r} is no argument here; where they go is: --to {quote(behind[0])}"
-            raise click.UsageError(told, ctx) from None
-
-
 @click.command(
-    cls=_Move,
     short_help="Move messages to another queue.",
     epilog="Example: jbm-kafka move orders --to parked --unit joe --dry-run",
 )
@@ -136,10 +122,7 @@ def move(
     """
     asked = _asked(**choice)
     with admin_of(cluster) as admin:
-        try:
-            report = admin.move(destination, target, order=order, split_units=split_units, dry_run=dry_run, **asked)
-        except OrderError as error:
-            raise JMSError(str(error).replace("split_units=True (--split-units)", "--split-units")) from None
+        report = admin.move(destination, target, order=order, split_units=split_units, dry_run=dry_run, **asked)
     _print_report(report, asked, as_json=as_json)
 
 
@@ -150,8 +133,8 @@ def move(
 def remove(destination: Named, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
     """Remove messages for good, after asking. What somebody works on stays with him."""
     asked = _asked(**choice)
-    if not (yes or dry_run) and (as_json or not can_ask()):
-        raise click.UsageError(NOBODY_TO_ASK)
+    if not (yes or dry_run):
+        check_can_ask(as_json=as_json)
     with admin_of(cluster) as admin:
         report = admin.remove(destination, dry_run=dry_run or not yes, **asked)
         if report.messages and not (yes or dry_run):
@@ -191,13 +174,7 @@ def expire(
 
 @click.command(name="give-up", short_help="Send messages to the dead-letter address now.")
 @click.argument("destination", callback=as_named, metavar="DEST")
-@click.option(
-    "--dead-letter-address",
-    metavar="DEST",
-    callback=as_address,
-    show_default="DLQ",
-    help="Where they go when no process receives; else it goes by the settings there.",
-)
+@dead_letter_address_option
 @choice_options
 def give_up(
     destination: Named, dead_letter_address: str | None, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any
@@ -229,7 +206,7 @@ def _print_after(
 
 
 def _print_report(report: MessagesReport, asked: dict[str, Any], *, as_json: bool) -> None:
-    """Print the report; what is meant and stayed for a reason of its own is a failure, and what is not there, too.
+    """Print the report; a chosen message that stayed is a failure, and so is one that is not there.
 
     Raises:
         JMSError: something stayed, or a unit or id that was named is not there.

@@ -10,7 +10,7 @@ from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Seconds, Whole, emit, json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
 from jbm_kafka.cli.ending import Interrupted, unwinding
-from jbm_kafka.sidecar.places import SETTLED_AFTER_S
+from jbm_kafka.registry.unit_paths import SETTLED_AFTER_S
 
 wait_option = click.option("--wait", "wait_s", metavar="S", type=Seconds(0), default=SETTLED_AFTER_S,
                            help="Seconds until no sender goes by the old any more. [130]")  # fmt: skip

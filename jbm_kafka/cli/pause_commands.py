@@ -1,6 +1,5 @@
 """`jbm-kafka pause | resume`: nothing more is sent to a destination or received from it, until it may go on."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -8,10 +7,10 @@ from dataclasses import asdict
 import click
 
 from jbm_kafka.admin import Halt, Pause
-from jbm_kafka.admin.pausing import BOTH, FOLLOW_S, PARTS, What, by_whom
+from jbm_kafka.admin.pausing import BOTH, PARTS, What, by_whom
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import emit, json_option
+from jbm_kafka.cli.command_options import Text, emit, json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
 from jbm_kafka.cli.ending import Interrupted, unwinding
 from jbm_kafka.cli.render import json_line, printable, when
@@ -39,7 +38,7 @@ WHAT = click.option("--only", "what", metavar="sending|receiving", callback=_as_
 @click.command(short_help="Stop sending to and receiving from a queue or topic.")
 @click.argument("destination", callback=as_named, metavar="NAME")
 @WHAT
-@click.option("--by", metavar="WHO", callback=_as_who, help="Who does, for people. [user@host]")
+@click.option("--by", metavar="WHO", type=Text(), callback=_as_who, help="Who does, for people. [user@host]")
 @cluster_options
 @json_option
 def pause(destination: Named, what: What, by: str | None, cluster: Cluster, as_json: bool) -> None:
@@ -49,25 +48,18 @@ def pause(destination: Named, what: What, by: str | None, cluster: Cluster, as_j
     they have in hand they go on with.
     """
     name = name_of(destination)
-    with admin_of(cluster) as admin:
-        with _told_as_paused(name, "may be"):
-            made = admin.pause(destination, what, by=by, wait_s=0)
-        with _told_as_paused(name, "is"):
-            time.sleep(FOLLOW_S)
+    with admin_of(cluster) as admin, _told_as_paused(name), unwinding():
+        made = admin.pause(destination, what, by=by)
     emit(pause_values(name, made), f"{name}: {pause_text(made)}", as_json=as_json)
 
 
 @contextmanager
-def _told_as_paused(name: str, state: str) -> Iterator[None]:
-    """Whoever interrupts it must not take it that nothing was done. `state`: as "is", where that is known."""
+def _told_as_paused(name: str) -> Iterator[None]:
+    """Whoever interrupts it must not take it that nothing was done."""
     try:
-        with unwinding():
-            yield
+        yield
     except KeyboardInterrupt:
-        raise Interrupted(
-            f"{name} {state} paused already, and processes hear it within {FOLLOW_S:g} s; jbm-kafka resume {name} ends "
-            "that"
-        ) from None
+        raise Interrupted(f"{name} may be paused already; jbm-kafka resume {name} ends that") from None
 
 
 @click.command(short_help="Let a paused queue or topic go on.")

@@ -1,26 +1,21 @@
 """`jbm-kafka create | list | show`: queues, and what they hold, computed from their topics and changelogs."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
 
 from jbm_kafka.admin import PartitionCounts, QueueCounts
 from jbm_kafka.admin.commands import of_subscription
-from jbm_kafka.admin.found_namespaces import namespaces_beside
 from jbm_kafka.admin.reasons import NO_CHANGELOG
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Whole, emit, json_list_option, json_option, subscription_options
-from jbm_kafka.cli.connect import Named, admin_of, as_named, as_new, looked_into, of_its_kind
+from jbm_kafka.cli.connect import Named, admin_of, as_named, as_new, looked_into
 from jbm_kafka.cli.pause_commands import pause_text, pause_values
 from jbm_kafka.cli.render import at_most, json_line, table, when
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
 
-NAMED = 5
-"""So many namespaces are named."""
 UNKNOWN = "?"
 """In hand: only the processes that receive know."""
 
@@ -40,24 +35,11 @@ def create(queue: Queue | Topic, partitions: int | None, is_topic: bool, cluster
     made = Topic(queue.name) if is_topic else queue
     with admin_of(cluster) as admin:
         make = admin.create_topic if isinstance(made, Topic) else admin.create_queue
-        with _of_another_kind(made):
-            is_new = make(queue.name, partitions=partitions)
+        is_new = make(queue.name, partitions=partitions)
         count = admin.partitions(made)
     values: dict[str, object] = {"name": queue.name, "kind": made.kind, "created": is_new, "partitions": count}
     told = "1 partition" if count == 1 else f"{count} partitions"
     emit(values, f"{made} {'created' if is_new else 'exists already'}, {told}", as_json=as_json)
-
-
-@contextmanager
-def _of_another_kind(made: Queue | Topic) -> Iterator[None]:
-    """A name that is taken by a topic, or by a queue, is told as that."""
-    try:
-        yield
-    except InvalidDestinationError as error:
-        kind, other = (made.kind, "queue" if isinstance(made, Topic) else "topic")
-        if f"{made.name!r} is a {other}, and a name is either" not in str(error):
-            raise
-        raise JMSError(f"{made.name!r} is there as a {other}; choose another name for the {kind}") from None
 
 
 @click.command(name="list")
@@ -66,13 +48,12 @@ def _of_another_kind(made: Queue | Topic) -> Iterator[None]:
 def list_queues(cluster: Cluster, as_json: bool) -> None:
     """List the queues with what they hold, and the topics. Nothing is received, nothing written.
 
-    What the subscriptions of topics hold is told by `jbm-kafka subscriptions list`.
+    `jbm-kafka subscriptions list` shows what the subscriptions of topics hold.
     """
     with admin_of(cluster) as admin:
         destinations = admin.destinations()
         found = [admin.counts(queue) for queue in destinations if isinstance(queue, Queue)]
         topics = [(t, admin.partitions(t), admin.paused(t)) for t in destinations if isinstance(t, Topic)]
-        others = [] if destinations or as_json else namespaces_beside(admin)
     if as_json:
         values = [_summary(counts) for counts in found]
         values += [
@@ -84,8 +65,6 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
     if not destinations:
         within = f" in namespace {cluster.namespace!r}" if cluster.namespace else ""
         click.echo(f"no queues or topics{within} at {cluster.bootstrap}; make one with: jbm-kafka create NAME")
-        if others:
-            click.echo(_other_namespaces(others))
         return
     if not cluster.is_named:  # another broker of this machine may be meant
         click.echo(f"Kafka at {cluster.bootstrap} (no other was named)", err=True)
@@ -103,12 +82,6 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
     for counts in found:
         if counts.uncommitted:
             click.echo(f"{counts.name}: {_waiting(counts.uncommitted)}; {_whose(counts)}")
-
-
-def _other_namespaces(others: Sequence[str]) -> str:
-    named = ", ".join(repr(each) if each else "no namespace at all (--namespace '')" for each in others[:NAMED])
-    more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-    return f"other namespaces that are in use there (--namespace): {named}{more}"
 
 
 def _list_beside(counts: QueueCounts) -> None:
@@ -144,7 +117,7 @@ def show(
 
     With --json all partitions are there.
     """
-    with admin_of(cluster) as admin, of_its_kind(destination, "show"):
+    with admin_of(cluster) as admin:
         counts = admin.counts(destination, subscription=subscription, client_id=client_id)
     if as_json:
         parts = [{**asdict(part), "held_at_most": part.held_at_most} for part in counts.partitions]

@@ -13,7 +13,7 @@ from jbm_kafka.admin.reasons import is_at_work
 from jbm_kafka.cli.render import printable, short, when
 
 SUMMED_MIN = 2
-"""Of one that is at work it is told which, and by whom."""
+"""A single message at work is shown in full, with its receiver."""
 
 
 class ReasonLines:
@@ -24,7 +24,7 @@ class ReasonLines:
         """What was told of everything."""
         self._told: set[tuple[Rule, str]] = set()
         self._remedies: set[str] = set()
-        """What can be done is told with the first reason that asks for it."""
+        """Remedies that were printed already: each stands with its first reason only."""
 
     def of_all(self, reasons: Sequence[Reason]) -> None:
         """What keeps everything; it is not told again of each message."""

@@ -10,15 +10,8 @@ from jbm_kafka.admin import SubscriptionCounts
 from jbm_kafka.admin.subscription_counts import durable_of
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import (
-    Seconds,
-    Whole,
-    check_unit,
-    json_lines_option,
-    selector_option,
-    subscription_options,
-)
-from jbm_kafka.cli.connect import admin_of, as_destination, connect, contact, of_its_kind
+from jbm_kafka.cli.command_options import UNIT, Seconds, Whole, json_lines_option, selector_option, subscription_options
+from jbm_kafka.cli.connect import admin_of, as_destination, connect, contact
 from jbm_kafka.cli.render import as_values, body_of, body_text, json_line, printable, when
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import JMSError
@@ -35,7 +28,7 @@ from jbm_kafka.jms.session import Session
               help="How many; 0: all, until none comes within the timeout.")  # fmt: skip
 @click.option("--timeout", type=Seconds(0, 1e9), default=5.0, show_default=True, metavar="S",
               help="Seconds to wait for each.")  # fmt: skip
-@click.option("--unit", metavar="U", callback=check_unit,
+@click.option("--unit", metavar="U", type=UNIT,
               help="Only messages of this unit. The first of each other one is held back meanwhile.")  # fmt: skip
 @click.option("--raw", "is_raw", is_flag=True, help="Write each body as its bytes, with nothing between and behind.")
 @subscription_options
@@ -78,7 +71,6 @@ def receive(
     write = _write_raw if is_raw else _print_json if as_json else _print
     mode = AcknowledgeMode.CLIENT if unit is None else AcknowledgeMode.INDIVIDUAL
     with (
-        of_its_kind(destination, "receive"),
         connect(cluster, client_id=client_id) as connection,
         connection.create_session(mode) as session,
     ):
@@ -99,7 +91,7 @@ def receive(
 
 
 def _why_none(cluster: Cluster, destination: Queue | Topic) -> str:
-    """That receiving is paused, or that Kafka is away; behind a failure that is told already, so it raises nothing."""
+    """Why no message came, if receiving is paused or Kafka is away; else "". It adds to an error, and raises none."""
     try:
         contact(cluster)
     except JMSError:
@@ -113,7 +105,7 @@ def _why_none(cluster: Cluster, destination: Queue | Topic) -> str:
 
 
 def _durable(cluster: Cluster, topic: str, name: str, client_id: str) -> SubscriptionCounts:
-    """The durable subscription of that name, which is not made: nobody would know of one that was misspelt."""
+    """The durable subscription of that name; it is never made here, so that a wrong name is an error."""
     with admin_of(cluster) as admin:
         return durable_of(admin.subscriptions(topic), name, client_id)
 

@@ -8,34 +8,21 @@ import click
 from jbm_kafka.admin import HeldMessage, ReleaseReport
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import (
-    answer_timeout_option,
-    check_id,
-    check_unit,
-    json_option,
-    not_found,
-    subscription_options,
-)
-from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named
+from jbm_kafka.cli.command_options import ID, UNIT, answer_timeout_option, json_option, not_found, subscription_options
+from jbm_kafka.cli.connect import Named, admin_of, as_named, dead_letter_address_option
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.markers import UNSET
+from jbm_kafka.core.sentinels import UNSET
 
 
 @click.command(short_help="Let units go on that are on hold.")
 @click.argument("destination", callback=as_named, metavar="DEST")
-@click.option("--unit", metavar="U", callback=check_unit, help="This unit of order.")
-@click.option("--id", "message_id", metavar="ID", callback=check_id, help="The message of this id, and so its unit.")
+@click.option("--unit", metavar="U", type=UNIT, help="This unit of order.")
+@click.option("--id", "message_id", metavar="ID", type=ID, help="The message of this id, and so its unit.")
 @click.option("--all", "all_units", is_flag=True, help="All that are on hold.")
 @subscription_options
 @click.option("--again", is_flag=True, help="Try the messages anew, with all their attempts; do not give them up.")
-@click.option(
-    "--dead-letter-address",
-    metavar="DEST",
-    callback=as_address,
-    show_default="DLQ",
-    help="Where they go when no process receives; else it goes by the settings there.",
-)
+@dead_letter_address_option
 @answer_timeout_option(least=1, default=60)
 @click.option("--dry-run", is_flag=True, help="Show what would be released; release nothing.")  # fmt: skip
 @cluster_options

@@ -5,15 +5,14 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from shlex import quote
 from typing import Any, BinaryIO, cast
 
 import click
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import Whole, check_unit, emit, json_option
-from jbm_kafka.cli.connect import as_destination, connect, of_its_kind
+from jbm_kafka.cli.command_options import UNIT, Text, Whole, emit, json_option
+from jbm_kafka.cli.connect import as_destination, connect
 from jbm_kafka.cli.ending import Interrupted, unwinding
 from jbm_kafka.cli.send_progress import SendProgress
 from jbm_kafka.codec.object_codecs import read_json
@@ -38,20 +37,16 @@ FLUSH_S = 5.0
 LARGE_BYTES = 100_000
 """A body of so many is sent while no other is under way: it may be too large for its topic, and what was under way
 behind it would be sent all the same. Waiting for one of this size costs little beside sending it."""
-MILLISECONDS = "milliseconds, as in 5000"
 
 
 class _BodyFile(click.File):
-    """A file to send; what is none was meant as a text, more often than not."""
+    """A file to send."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The open file; wrong usage, with how a text is sent, where there is none."""
+        """The open file; wrong usage where there is none."""
         if value == "-" and sys.stdin is None:
             raise click.BadParameter("standard input is closed; nothing was sent", ctx, param)
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter as error:
-            raise click.BadParameter(f"{error.message}; for a text: --text {quote(str(value))}", ctx, param) from None
+        return super().convert(value, param, ctx)
 
 
 def as_properties(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[Typed, ...]:
@@ -88,18 +83,18 @@ def _property(value: str) -> Typed:
 @click.option("--lines", is_flag=True, help="One message for each line of the file.")
 @click.option("--kind", type=click.Choice(["text", "bytes", "map", "stream", "object"]),
               help="Of the messages; the last three are given as JSON. [text if it is UTF-8, else bytes]")  # fmt: skip
-@click.option("--unit", metavar="U", callback=check_unit,
+@click.option("--unit", metavar="U", type=UNIT,
               help="Unit of order: messages of one unit are received one at a time, in order.")  # fmt: skip
-@click.option("--property", "properties", callback=as_properties, multiple=True, metavar="K=V",
+@click.option("--property", "properties", type=Text(), callback=as_properties, multiple=True, metavar="K=V",
               help="A property, as text; K:int=3 for other types. Again for more.")  # fmt: skip
 @click.option("--priority", type=Whole(0, 9), metavar="0..9", default=4, show_default=True,
               help="The higher first, between units.")  # fmt: skip
-@click.option("--delay-ms", metavar="MS", type=Whole(0, LONGEST_MS, unit=MILLISECONDS), default=0,
+@click.option("--delay-ms", metavar="MS", type=Whole(0, LONGEST_MS), default=0,
               help="Not to be received earlier.")  # fmt: skip
 @click.option(
     "--time-to-live-ms",
     metavar="MS",
-    type=Whole(0, LONGEST_MS, unit=MILLISECONDS),
+    type=Whole(0, LONGEST_MS),
     default=0,
     help="Expires after that; 0: never.",
 )
@@ -139,7 +134,6 @@ def send(
     bodies = _checked(file, maker) if lines and file is not None else _one_body(file, text, maker)
     progress = SendProgress(destination, "line" if lines and count == 1 else "message")
     with (
-        of_its_kind(destination, "send"),
         unwinding(),
         connect(cluster) as connection,
         connection.create_session() as session,
@@ -222,7 +216,7 @@ def send_bodies(
         if isinstance(error, InvalidDestinationError) and not progress.begun:
             raise  # not the body's fault: the command says what to type
         progress.refused(error)
-    with suppress(SendTimeoutError):  # what it did not wait for is told as not known
+    with suppress(SendTimeoutError):  # the error says of which messages it is not known
         producer.flush()
     if progress.failure is not None:
         told = progress.told()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType, NoneType
+from types import NoneType
 from typing import Any
 
 import click
@@ -11,18 +11,18 @@ from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import emit, json_list_option, json_option
 from jbm_kafka.cli.connect import admin_of
-from jbm_kafka.cli.lazy import HintingGroup
+from jbm_kafka.cli.lazy import CommandGroup
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.address_pattern import ANY_WORDS, check_pattern, matches
 from jbm_kafka.core.address_settings import AddressSettings, check_setting_name
 from jbm_kafka.core.jms_errors import InvalidSettingError, JMSError
-from jbm_kafka.core.markers import SYSTEM_GENERATED, UnitMarker
+from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UnitMarker
 from jbm_kafka.core.setting_rules import TYPES
 
 NOTHING = "nothing"
 """What an empty value is shown as."""
 FROM_NOW_ON = "partitions: of queues that are created from now on; those that are there keep theirs"
-FOR_NONE_YET = "no queue or topic matches yet; if it is not misspelt, it holds for one from its creation on"
+FOR_NONE_YET = "no queue or topic matches yet; it holds for one from its creation on"
 
 
 def _as_pattern(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -48,16 +48,7 @@ def _as_settings(context: click.Context, parameter: click.Parameter, given: Sequ
             values[name] = _value(name, text)
         return AddressSettings.from_mapping(values)
     except InvalidSettingError as error:
-        raise click.BadParameter(_as_typed(error), context, parameter) from None
-
-
-def _as_typed(error: InvalidSettingError) -> str:
-    """The text for who gave a text: Python's types are not his."""
-    what, an_int, rest = str(error).rpartition(": it is an int")
-    if not an_int:
-        return str(error)
-    or_none = ", or -1 for no limit" if error.values.get("setting") == "max_delivery_attempts" else ""
-    return f"{what}: it is a whole number{rest}{or_none}"
+        raise click.BadParameter(str(error), context, parameter) from None
 
 
 def _value(name: str, text: str) -> object:
@@ -91,11 +82,7 @@ def _wrong_is_wrong_usage() -> Iterator[None]:
         raise click.UsageError(str(error)) from None
 
 
-class _SettingsGroup(HintingGroup):
-    other_words = MappingProxyType({"show": "list", "get": "list", "delete": "unset", "remove": "unset"})
-
-
-@click.group(cls=_SettingsGroup)
+@click.group(cls=CommandGroup)
 def settings() -> None:
     """Settings of queues and topics by pattern, for all processes and while they run.
 

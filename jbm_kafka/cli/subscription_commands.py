@@ -1,4 +1,4 @@
-"""`jbm-kafka subscriptions list | delete`: who gets what is sent to topics."""
+"""`jbm-kafka subscriptions list | delete`: the subscriptions of topics."""
 
 from dataclasses import asdict
 
@@ -8,17 +8,15 @@ from jbm_kafka.admin import SubscriptionCounts
 from jbm_kafka.admin.subscription_counts import to_be_ended
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import can_ask, emit, json_list_option, json_option
+from jbm_kafka.cli.command_options import Text, check_can_ask, emit, json_list_option, json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
-from jbm_kafka.cli.lazy import HintingGroup
+from jbm_kafka.cli.lazy import CommandGroup
 from jbm_kafka.cli.pause_commands import pause_text
 from jbm_kafka.cli.render import at_most, json_line, printable, table, when
 from jbm_kafka.core.jms_errors import JMSError
 
-NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
 
-
-@click.group(name="subscriptions", cls=HintingGroup)
+@click.group(name="subscriptions", cls=CommandGroup)
 def subscriptions() -> None:
     """Subscriptions of topics: list them, or end a durable one that nobody needs any more."""
 
@@ -50,8 +48,8 @@ def list_subscriptions(topic: Named | None, cluster: Cluster, as_json: bool) -> 
 
 
 @subscriptions.command(short_help="End a durable subscription.")
-@click.argument("name", metavar="NAME")
-@click.option("--client-id", default="", metavar="ID", help="The client id it belongs to. [none]")
+@click.argument("name", metavar="NAME", type=Text())
+@click.option("--client-id", default="", metavar="ID", type=Text(), help="The client id it belongs to. [none]")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Show which is meant, and what it has not received; end nothing.")
 @cluster_options
@@ -61,8 +59,7 @@ def delete(name: str, client_id: str, yes: bool, dry_run: bool, cluster: Cluster
     with admin_of(cluster) as admin:
         meant = to_be_ended(admin.subscriptions(), name, client_id)
         if not (yes or dry_run):
-            if as_json or not can_ask():
-                raise click.UsageError(NOBODY_TO_ASK)
+            check_can_ask(as_json=as_json)
             if not click.confirm(f"end the durable subscription {name!r} of {meant.topic}?"):
                 raise JMSError(f"{name} of {meant.topic}: it was not ended")
         ended = meant if dry_run else admin.unsubscribe(name, client_id=client_id)

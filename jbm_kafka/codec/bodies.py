@@ -119,7 +119,7 @@ def codec_name(headers: Sequence[Header] | None) -> str:
 
 
 def _decode_object(codec: str, value: bytes) -> DecodedBody:
-    """JSON is read here, to see that it is; what an application's codec says is told to who asks for the body."""
+    """JSON is checked here; an error of an application's codec is raised where the body is asked for."""
     if codec != JSON:
         return BodyShape.OBJECT, ObjectBody(codec, value), None if is_registered(codec) else not_registered(codec)
     try:

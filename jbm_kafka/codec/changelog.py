@@ -60,7 +60,7 @@ def decode_entry(key: bytes | None, value: bytes | None) -> tuple[str, Entry]:
     """The group and the entry of a record.
 
     Raises:
-        CorruptRecordError: the record is none that `encode_entry` of this or an older version made.
+        CorruptRecordError: `encode_entry` of this or an older version did not make the record.
         NewerRecordError: its kind or its schema is not known here.
     """
     group, kind, index = _split(key)
@@ -74,7 +74,7 @@ def group_of(key: bytes | None) -> str:
     """The group of a record, without decoding its value: several groups share a changelog.
 
     Raises:
-        CorruptRecordError: the key is none of ours.
+        CorruptRecordError: the key is not of a changelog.
     """
     return _split(key)[0]
 
@@ -126,8 +126,8 @@ def _read_attempted(index: int, value: bytes | None) -> Entry:
 
 
 def _seen_ids(rows: tuple[SeenId, ...]) -> bytes:
-    told = [{"digest": row.digest, "offset": row.offset, "sent_at_ms": row.sent_at_ms} for row in rows]
-    return codec("Duplicates").encode({"ids": told})
+    ids = [{"digest": row.digest, "offset": row.offset, "sent_at_ms": row.sent_at_ms} for row in rows]
+    return codec("Duplicates").encode({"ids": ids})
 
 
 def _read_duplicates(index: int, value: bytes | None) -> Entry:

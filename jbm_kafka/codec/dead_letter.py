@@ -114,12 +114,12 @@ def origin_of(headers: Sequence[Header] | None) -> Origin:
     properties = decode_headers(headers).properties
 
     def text(name: str) -> str | None:
-        told = properties.get(name)
-        return told.value if told is not None and isinstance(told.value, str) else None
+        found = properties.get(name)
+        return found.value if found is not None and isinstance(found.value, str) else None
 
     def number(name: str) -> int | None:
-        told = properties.get(name)
-        return told.value if told is not None and type(told.value) is int else None
+        found = properties.get(name)
+        return found.value if found is not None and type(found.value) is int else None
 
     return Origin(
         destination=text(ORIG_DESTINATION),
@@ -135,10 +135,10 @@ def origin_of(headers: Sequence[Header] | None) -> Origin:
 
 
 def retried_headers(copied: Sequence[Header] | None, *, subscription: str | None = None) -> list[Header]:
-    """The headers of a dead letter that is sent again: what told of its hop is gone, everything else as it was.
+    """The headers of a dead letter that is sent again: without those of its hop, all others unchanged.
 
     Its id and its time of sending stay: it is the same message still. It has no duplicate id (docs/decisions/0007).
-    Only this `subscription` of its topic gets it, told by its full name; None: it goes to a queue.
+    Only the `subscription` of this full name gets it; None: it goes to a queue.
     """
     headers = [header for header in copied or () if property_of_header(header[0])[1] not in HOP_PROPERTIES]
     if subscription is None:
@@ -183,13 +183,13 @@ def _copied(
 
 def _identified(headers: Sequence[Header], message_id: str, timestamp_ms: int) -> list[Header]:
     id_header = (MESSAGE_ID_HEADER, message_id.encode())
-    # An id that is null or no text is none (docs/topics.md): receivers of the copy would see the copy's place.
+    # An id that is null or not text does not count (docs/topics.md): receivers of the copy would see the copy's place.
     kept = [header for header in headers if header[0] != MESSAGE_ID_HEADER or header == id_header]
     present = {name for name, _ in kept}
     if MESSAGE_ID_HEADER not in present:
         kept.append(id_header)
     if timestamp_ms and header_count(kept, "JMSTimestamp") is None:
-        # One that cannot be read is none either: receivers of the original saw the time of its record.
+        # Nor does one that cannot be read: receivers of the original saw the time of its record.
         kept = [header for header in kept if header[0] != "JMSTimestamp"]
         kept.append(("JMSTimestamp", b"%d" % timestamp_ms))
     return kept

@@ -53,7 +53,7 @@ def decode_events(value: bytes) -> ChannelEvents:
     """The events of a record's value.
 
     Raises:
-        CorruptRecordError: the value is none that `encode_events` of this or an older version made.
+        CorruptRecordError: `encode_events` of this or an older version did not make the value.
     """
     fields = codec("ChannelEvents").decode(value)
     fields["acknowledged"] = tuple(OffsetRange(**each) for each in fields["acknowledged"])

@@ -12,7 +12,7 @@ GROUP_ID: Final = "JMSXGroupID"
 
 
 def unit_name(key: bytes | None) -> str | None:
-    """The unit of order that a record's key stands for: its text, or `0x<hex>` when it is no UTF-8; empty is none."""
+    """The unit of order of a record's key: its text, or `0x<hex>` when it is not UTF-8; None for an empty key."""
     if not key:
         return None
     try:
@@ -28,10 +28,10 @@ def foreign_message_id(topic: str, partition: int, offset: int) -> str:
 
 def message_id_of(headers: Sequence[Header] | None, topic: str, partition: int, offset: int) -> str:
     """The id that receivers see: the last JMSMessageID that is not null; where that is empty or no UTF-8, the place."""
-    told = [value for name, value in headers or () if name == MESSAGE_ID_HEADER and value is not None]
+    ids = [value for name, value in headers or () if name == MESSAGE_ID_HEADER and value is not None]
     try:
-        if told and told[-1]:
-            return told[-1].decode()
+        if ids and ids[-1]:
+            return ids[-1].decode()
     except UnicodeDecodeError:
         pass
     return foreign_message_id(topic, partition, offset)

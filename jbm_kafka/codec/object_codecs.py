@@ -9,12 +9,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from jbm_kafka.core.call_arguments import explained_function
 from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.wrong_values import no_utf8, shown, wrong_type, wrong_value
 
 JSON: Final = "json"
-"""The codec of who names none."""
+"""The codec of applications that do not name one."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NAME_RULE: Final = "it is up to 100 letters, digits, '.', '_' and '-', a letter or digit first, as 'order-v1'"
@@ -76,7 +75,6 @@ _CODECS: dict[str, ObjectCodec] = {JSON: ObjectCodec(_to_json, read_json)}
 """Of the process, by name. Any thread: nothing but a whole entry is ever set."""
 
 
-@explained_function
 def register_object_codec(name: str, *, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> None:
     """Make a codec for object messages known to this process; `ObjectMessage(value, codec=name)` then uses it.
 
@@ -131,7 +129,7 @@ def check_registered(name: object) -> None:
 
 
 def not_registered(name: str) -> str:
-    """What is told to who looks at an object of a codec that is not known here."""
+    """The error for an object whose codec this process does not know."""
     return (
         f"the object was written by codec {shown(name)}, which is not registered in this process: call "
         f"{_registration(name)} before receiving"

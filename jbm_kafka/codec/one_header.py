@@ -9,7 +9,7 @@ from jbm_kafka.codec.headers import parse_reply_to, property_of_header, shown_pr
 from jbm_kafka.codec.property_header import NULL, Property, PropertyValue
 from jbm_kafka.codec.scan import Header, parse_count
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.markers import UNSET, Unset
+from jbm_kafka.core.sentinels import UNSET, Unset
 
 
 def last_value(headers: Sequence[Header] | None, wanted: str) -> bytes | None:

@@ -5,25 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jbm_kafka.codec.schemas import codec
-from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
-from jbm_kafka.core.member_texts import with_member_texts
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True)
 class Halt:
     """Somebody paused it."""
 
     by: str
-    """Who, in his words."""
+    """The operator, as the pause names him."""
     since_ms: int
     """When, ms since the epoch."""
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True)
 class Pause:
     """What of a destination is paused."""
@@ -74,6 +68,6 @@ def decode_pause(value: bytes) -> Pause:
 
 
 def _halt(by: str, since_ms: int) -> Halt | None:
-    # Who is told of a pause may be at a terminal, and anybody may have written the record.
+    # The text may be shown at a terminal, and anybody may have written the record.
     shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in by)
     return Halt(shown, since_ms) if since_ms else None

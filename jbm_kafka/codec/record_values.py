@@ -16,8 +16,8 @@ from jbm_kafka.ports import KafkaRecord
 
 def record_timestamp_ms(record: KafkaRecord) -> int:
     """JMSTimestamp: its header's, else the record's own."""
-    told = header_count(record.headers(), "JMSTimestamp")
-    return record.timestamp()[1] if told is None else told
+    sent_at_ms = header_count(record.headers(), "JMSTimestamp")
+    return record.timestamp()[1] if sent_at_ms is None else sent_at_ms
 
 
 def record_delivery_mode(record: KafkaRecord) -> DeliveryMode:

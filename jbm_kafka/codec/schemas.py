@@ -49,7 +49,7 @@ class AvroCodec:
         """The value, as the schema of today has it.
 
         Raises:
-            CorruptRecordError: the data is none of ours, or damaged.
+            CorruptRecordError: the data is damaged, or not of this schema.
             NewerRecordError: it was written by a schema that is not known here.
         """
         if data[: len(_MAGIC)] != _MAGIC or len(data) < _HEADER_BYTES:

@@ -9,7 +9,7 @@ from typing import Any
 from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.address_settings import SETTING_NAMES, AddressSettings
 from jbm_kafka.core.jms_errors import InvalidSettingError, NewerRecordError
-from jbm_kafka.core.markers import UnitMarker
+from jbm_kafka.core.sentinels import UnitMarker
 from jbm_kafka.core.wrong_values import wrong_value
 
 _SETTINGS = b"settings|"

@@ -37,7 +37,7 @@ def encode_map(entries: Mapping[str, TypedValue]) -> bytes:
 
 
 def decode_map(data: bytes) -> dict[str, TypedValue]:
-    """The entries of a map body; raises ValueError, with the reason, when it is none that this version can read."""
+    """The entries of a map body; raises ValueError, with the reason, when this version cannot read it."""
     return {name: _value_of(entry, f"entry {name!r}") for name, entry in _decoded("MapBody", data).items()}
 
 
@@ -51,7 +51,7 @@ def encode_stream(entries: Sequence[TypedValue]) -> bytes:
 
 
 def decode_stream(data: bytes) -> tuple[TypedValue, ...]:
-    """The values of a stream body; raises ValueError, with the reason, when it is none that this version can read."""
+    """The values of a stream body; raises ValueError, with the reason, when this version cannot read it."""
     return tuple(_value_of(entry, f"value {n}") for n, entry in enumerate(_decoded("StreamBody", data)))
 
 

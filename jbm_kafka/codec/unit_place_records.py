@@ -96,7 +96,7 @@ def is_place_readable(key: bytes, value: bytes) -> bool:
 
 
 def place_changes(name: str, topic_id: str, before: UnitPlaces, after: UnitPlaces) -> dict[bytes, bytes | None]:
-    """What makes one of the other, in this order: who has read the count has read the paths that go with it."""
+    """What makes one of the other, in this order: a reader of the count has read the paths that go with it."""
     changes: dict[bytes, bytes | None] = {
         path_key(name, unit): None for unit in before.paths if unit not in after.paths
     }

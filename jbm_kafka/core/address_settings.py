@@ -11,24 +11,17 @@ from typing import Any, Literal, NamedTuple, Self
 
 from jbm_kafka.core.address_pattern import check_pattern, matches, specificity
 from jbm_kafka.core.addresses import as_address, destination_at
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Destination, Topic
-from jbm_kafka.core.frozen import told_frozen
 from jbm_kafka.core.jms_errors import InvalidSettingError
-from jbm_kafka.core.likely_name import with_likely_name
-from jbm_kafka.core.markers import UNSET, UnitMarker, Unset
-from jbm_kafka.core.member_texts import with_member_texts
+from jbm_kafka.core.sentinels import UNSET, UnitMarker, Unset
 from jbm_kafka.core.setting_rules import is_of_its_type, setting_fault
-from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
+from jbm_kafka.core.wrong_values import did_you_mean, shown, wrong_type, wrong_value
 
 OnDeadLetter = Literal["continue", "hold"]
 Truncate = Literal["never"]
 Routing = Literal["hash"]
 
 
-@explained
-@with_member_texts
-@told_frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressSettings:
     """What is set for the destinations a pattern matches; a field left UNSET, which is "not given", inherits.
@@ -127,8 +120,8 @@ def check_setting_name(name: object, value: object = None) -> None:
         InvalidSettingError: there is none.
     """
     if name not in SETTING_NAMES:
-        text = with_likely_name(f"{shown(name)} is not an address setting", str(name), SETTING_NAMES)
-        raise InvalidSettingError(f"{text}; known are {', '.join(SETTING_NAMES)}", setting=name, value=value)
+        text = f"{shown(name)} is not an address setting; known are {', '.join(SETTING_NAMES)}"
+        raise InvalidSettingError(text + did_you_mean(str(name), SETTING_NAMES), setting=name, value=value)
 
 
 ADDRESSES = ("dead_letter_address", "expiry_address")

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from jbm_kafka.core.cold_index import Place
 from jbm_kafka.core.entries import SeenId
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
-from jbm_kafka.core.shelf import Place
 from jbm_kafka.core.shelved_units import UnitHead
 from jbm_kafka.core.states import ACKNOWLEDGED, MessageState, Move, Transition, transition
 
@@ -158,7 +158,7 @@ class Withdrawn:
 class DepartureFailed:
     """Nobody takes copies of these messages that DEPARTING holds: they wait again where they did, NEW as before.
 
-    Nothing of their gates may be in the held store: core/taking_out.py says whether that is so.
+    Nothing of their gates may be in the held store: core/operator_removal.py says whether that is so.
     """
 
     messages: Sequence[ReturnedMessage]
@@ -228,7 +228,7 @@ class Unspilled:
 
 @dataclass(frozen=True, slots=True)
 class Shelved:
-    """Messages that each waited alone at a gate moved to the held store, and the gates are gone: core/shelf.py.
+    """Messages that each waited alone at a gate moved to the held store, and the gates are gone: core/cold_index.py.
 
     `spillable` says which may.
     """

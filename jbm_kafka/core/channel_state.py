@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from jbm_kafka.core import changes as c
+from jbm_kafka.core.cold_index import Shelf
 from jbm_kafka.core.departure import GIVEN_UP
 from jbm_kafka.core.duplicate_window import DuplicateWindow
 from jbm_kafka.core.durable_state import DurableState
@@ -20,13 +21,14 @@ from jbm_kafka.core.entries import Duplicates, Entry, Position
 from jbm_kafka.core.redelivery import FOREVER_MS, held_back_until_ms, is_expired
 from jbm_kafka.core.redelivery_states import RedeliveryStates
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, GateKey, Reference, SessionId
-from jbm_kafka.core.shelf import Shelf
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.unit_of_order import Gate, Gates, by_gate
 from jbm_kafka.core.unsettled import UnsettledOffsets
 
 _NEW: Final = MessageState.NEW
 _DELIVERED: Final = MessageState.DELIVERED
+JUMP_MS: Final = 1_000
+"""By less than that a wall clock that was set back may come nearer to ours unnoticed: it is how clocks are rounded."""
 
 
 def state_in_hand(session: SessionId) -> MessageState:
@@ -346,8 +348,6 @@ class ChannelState:
                 gate.in_hand = 1  # handed over straight from the arrivals, which makes no gate
             self.gates.put_back(gate, references)
             self._relist(gate)
-        if self.durable.written_attempted:
-            self.durable.is_dirty = True  # the changelog must not go on saying that they are in hand
         self._drop_empty_hand(session)
 
     def _transferred(self, change: c.Transferred) -> None:
@@ -388,10 +388,14 @@ class ChannelState:
         self._drop_empty_hand(DEPARTING)
 
     def _time_passed(self, change: c.TimePassed) -> None:
+        has_jumped = self.set_back_ms - change.set_back_ms > change.now_ms - self.time_ms + JUMP_MS
         self.time_ms = max(self.time_ms, change.now_ms)
         self.set_back_ms = change.set_back_ms
-        for gate in self.gates.due(self.time_ms):
+        # How long each waits was reckoned by a wall clock that does not jump forward.
+        for gate in self.gates.due(FOREVER_MS - 1 if has_jumped else self.time_ms):
             self._relist(gate)
+        if has_jumped:
+            self.shelf.fetch_timed()
         self.shelf.pass_time(self.time_ms)
 
     def _selected(self, change: c.Selected) -> None:

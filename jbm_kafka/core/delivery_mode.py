@@ -1,12 +1,9 @@
 """How careful a send is with a message."""
 
 from enum import IntEnum
-from typing import Never
-
-from jbm_kafka.core.member_names import NamedMembers, of_no_member
 
 
-class DeliveryMode(IntEnum, metaclass=NamedMembers):
+class DeliveryMode(IntEnum):
     """How long a send waits; the numbers of the first two are those of JMS.
 
     NON_PERSISTENT: it does not; a failure may lose the message.
@@ -20,7 +17,3 @@ class DeliveryMode(IntEnum, metaclass=NamedMembers):
     """The send waits until every in-sync replica has the message (SEND-1)."""
     PERSISTENT_GROUPACK = 3
     """Only every n-th send waits, then for all before it (SEND-3). Received, the message is PERSISTENT."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> Never:
-        raise of_no_member(cls, value)

@@ -9,10 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.frozen import told_frozen
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, InvalidTypeError
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.wrong_values import shown
 
 NAME_LENGTH_MAX = 200
@@ -28,9 +25,6 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9._-]")
 _NOT_ALPHANUMERIC = re.compile(rb"[^A-Za-z0-9]")
 
 
-@explained
-@with_member_texts
-@told_frozen
 @dataclass(frozen=True, slots=True)
 class Destination:
     """A queue or a topic; use `Queue` or `Topic`. Equal when kind and name are equal.
@@ -63,10 +57,7 @@ class Destination:
         return f"{self.kind}:{self.name}"
 
     def _name_fault(self) -> str | None:
-        fault = name_fault(self.name)
-        if fault is None or not isinstance(self.name, str) or (meant := object_of(self.name)) is None:
-            return fault
-        return f"the kind is no part of the name; use {meant}"
+        return name_fault(self.name)
 
     def kafka_topic(self, namespace: str = "") -> str:
         """The Kafka topic of the messages: the destination's own name, in every namespace."""
@@ -84,7 +75,6 @@ class Destination:
         return with_namespace(self.name + CHANGELOG_SUFFIX, namespace)
 
 
-@explained
 class Queue(Destination):
     """Each message goes to one consumer."""
 
@@ -105,7 +95,6 @@ class Topic(Destination):
     """As of every `Destination`."""
 
 
-@explained
 class _Temporary(Destination):
     """Lives with the connection that made it, in the Kafka topic of all temporary ones (decision 33)."""
 
@@ -185,14 +174,6 @@ def name_fault(name: str) -> str | None:
     if name.endswith(CHANGELOG_SUFFIX):
         return f"names that end with '{CHANGELOG_SUFFIX}' are reserved; choose another"
     return None
-
-
-def object_of(text: str) -> str | None:
-    """What to write in Python for a text such as `topic:prices`; None when it is no such one, with a legal name."""
-    kind, _, name = text.partition(":")
-    if kind not in (Queue.kind, Topic.kind) or name_fault(name) is not None:
-        return None
-    return f"{_BY_KIND[kind].__name__}({shown(name)})"
 
 
 def parse_destination(text: str) -> Destination:

@@ -46,7 +46,8 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """The offsets of one block handed over and not settled; only with `persist_delivery_count_before_delivery`."""
+    """The offsets of one block that applications asked for and have not settled; only with
+    `persist_delivery_count_before_delivery`."""
 
     block: int
     bitmap: bytes | None

@@ -43,15 +43,16 @@ def freeze(
     offered_position: int,
     truncated: int = 0,
     tentative: Collection[int] = (),
-    records_attempts: bool = False,
+    attempted: Collection[int] | None = None,
 ) -> Freeze:
     """The entries of a checkpoint. `offered_position` is the mark to record: ahead of hand-over, or, on a clean
     release, below what was handed over, when nothing of it is in hand any more.
 
-    `records_attempts` adds what is in hand, so that a crash forgets no attempt (REDELIVER-7).
+    `attempted`: the offsets that applications have, or are about to get, each of which a crash makes an attempt
+    (REDELIVER-7); then no mark need be ahead. None: they are not recorded.
     """
     assert offered_position >= state.redelivered_below, (offered_position, state.redelivered_below)
-    assert offered_position >= state.delivered_position or not _is_in_hand(state), (
+    assert attempted is not None or offered_position >= state.delivered_position or not _is_in_hand(state), (
         offered_position,
         state.delivered_position,
     )
@@ -61,7 +62,7 @@ def freeze(
     held = state.durable.dirty_held | {offset for offset in tentative if offset in state.durable.written_held}
     settled, blocks_gone = _settled_entries(state, blocks, watermark, tentative)
     remembered, held_gone = _held_entries(state, held, tentative)
-    attempted = _attempted(state, tentative, records_attempts=records_attempts)
+    attempts = _attempted_entries(state, tentative, attempted or ())
     position = Position(
         topic_id=topic_id,
         checkpoint_id=checkpoint_id,
@@ -78,7 +79,7 @@ def freeze(
             position,
             *settled,
             *remembered,
-            *(Attempted(number, bitmap) for number, bitmap in attempted.items()),
+            *(Attempted(number, bitmap) for number, bitmap in attempts.items()),
             *seen_ids,
         ),
         watermark=watermark,
@@ -88,7 +89,7 @@ def freeze(
             offered_position=offered_position,
             blocks_gone=blocks_gone,
             held_gone=held_gone,
-            attempted=attempted,
+            attempted=attempts,
         ),
         failed=FreezeFailed(frozen=frozen),
     )
@@ -98,14 +99,14 @@ def _is_in_hand(state: ChannelState) -> bool:
     return any(hand for session, hand in state.in_hand.items() if session != DEPARTING)
 
 
-def _attempted(state: ChannelState, tentative: Collection[int], *, records_attempts: bool) -> dict[int, bytes | None]:
-    """What changed of the messages in applications' hands, by block; without recording, all entries go."""
+def _attempted_entries(
+    state: ChannelState, tentative: Collection[int], attempted: Collection[int]
+) -> dict[int, bytes | None]:
+    """What changed of the messages that applications have, by block."""
     now: dict[int, list[int]] = {}
-    hands = [hand for session, hand in state.in_hand.items() if session != DEPARTING] if records_attempts else []
-    for hand in hands:
-        for offset in hand:
-            if offset not in tentative:
-                now.setdefault(offset >> BLOCK_BITS, []).append(offset & (BLOCK_SIZE - 1))
+    for offset in attempted:
+        if offset not in tentative:
+            now.setdefault(offset >> BLOCK_BITS, []).append(offset & (BLOCK_SIZE - 1))
     changed: dict[int, bytes | None] = {}
     for number in sorted(now.keys() | state.durable.written_attempted.keys()):
         bitmap = BitMap(now[number]).serialize() if number in now else None

@@ -7,13 +7,13 @@ escapes is a bug.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Never, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, overload
 
 T = TypeVar("T")
 
 
 class Told(Generic[T]):
-    """One of the values that an error of this class tells, for type checkers and `help()`; None where it does not."""
+    """One of the values that an error of this class tells, for type checkers; None where it does not."""
 
     def __init__(self, doc: str) -> None:
         self.__doc__ = doc
@@ -27,10 +27,6 @@ class Told(Generic[T]):
     def __get__(self, error: JMSError, owner: type[JMSError]) -> T | None: ...
     def __get__(self, error: JMSError | None, owner: type[JMSError]) -> object:
         return self if error is None else vars(error).get("values", {}).get(self._name)
-
-    def __set__(self, error: JMSError, value: Never) -> Never:
-        # `help()` lists a descriptor by its text only if there is this.
-        raise AttributeError(f"{self._name} of an error can be read, and not set", name=self._name, obj=error)
 
 
 class JMSError(Exception):
@@ -60,10 +56,7 @@ class JMSError(Exception):
             values: dict[str, object] = self.__dict__.get("values", {})
             if name in values:
                 return values[name]
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; its values are {sorted(values)}")
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self.__dict__.get("values", {})})
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
 
 class IllegalStateError(JMSError):

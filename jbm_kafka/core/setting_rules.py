@@ -7,7 +7,7 @@ from types import MappingProxyType, NoneType
 from jbm_kafka.core.addresses import address_fault
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.durations import duration_fault
-from jbm_kafka.core.markers import SYSTEM_GENERATED, UnitMarker
+from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UnitMarker
 
 PARTITIONS_MAX = 10_000
 """More than any broker here is meant for: a typing error, most likely."""

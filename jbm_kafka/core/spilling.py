@@ -12,8 +12,8 @@ from itertools import islice
 
 from jbm_kafka.core.changes import Shelved, UnitsShelved
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.cold_index import NEVER, Place, place_for
 from jbm_kafka.core.reference import GateKey, Reference
-from jbm_kafka.core.shelf import NEVER, Place, place_for
 from jbm_kafka.core.shelved_units import UnitHead
 from jbm_kafka.core.unit_of_order import Gate, is_foldable
 

@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Never
 
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.core.member_names import NamedMembers, of_no_member
 
 
-class MessageState(Enum, metaclass=NamedMembers):
+class MessageState(Enum):
     """Where a message known to a channel stands; of a browser's message `message.state`.
 
     NEW: held, and no receiver has it.
@@ -29,10 +27,6 @@ class MessageState(Enum, metaclass=NamedMembers):
     """Held, and no receiver has it."""
     DELIVERED = "delivered"
     """Handed over, and at least one receiver still owes its acknowledgement. Not finished: it may come back as NEW."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> Never:
-        raise of_no_member(cls, value)
 
 
 class Outcome(Enum):

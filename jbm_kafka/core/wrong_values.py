@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from difflib import get_close_matches
+
 from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
 
 SHOWN_MAX = 60
@@ -58,6 +61,15 @@ def wrong_value(name: str, value: object, rule: str) -> InvalidSettingError:
 def wrong_type(name: str, value: object, rule: str) -> InvalidTypeError:
     """The same of a value whose type cannot be."""
     return InvalidTypeError(f"{name} is {shown(value)}: {rule}", setting=name, value=value)
+
+
+def did_you_mean(written: str, known: Collection[str]) -> str:
+    """What an error says behind the name of a setting that does not exist; empty where no known one is written alike.
+
+    For settings alone: one that is misspelt and taken in silence would change how messages are sent.
+    """
+    near = get_close_matches(written, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def is_int(value: object) -> bool:

@@ -1,21 +1,16 @@
-"""What of a run is done so far, from the topics as they grow; and how it is shown while it goes on."""
+"""What of a run is done so far, from the topics as they grow, and the lines that tell of it meanwhile."""
 
 import time
 from collections import Counter
 from collections.abc import Iterable
 
 from confluent_kafka import Message
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from jbm_kafka.demo.bookstore import DEAD_LETTERS, Names
 from jbm_kafka.demo.evidence import Entry, Task, entry_of, letters_of
 
-PLAIN_EVERY_S = 2.0
-"""Where the output is no terminal, a line now and then must do."""
+TOLD_EVERY_S = 2.0
 
 
 class Progress:
@@ -72,52 +67,19 @@ class Progress:
 
 
 class Show:
-    """The run on the screen. On a terminal a live table; else a line every two seconds. Events stay above either."""
+    """The run on the screen: its events, and every two seconds how far it is."""
 
     def __init__(self, console: Console, progress: Progress) -> None:
         self._console = console
         self.progress = progress
-        self._fates: dict[str, str] = {}
-        self._sent = 0
         self._started_s = self._told_s = time.monotonic()
-        self._live = Live(console=console, refresh_per_second=8, transient=True) if console.is_terminal else None
-
-    def fate(self, worker: str, fate: str) -> None:
-        """What became of a worker; shown beside its name."""
-        self._fates[worker] = fate
 
     def say(self, text: str) -> None:
-        """An event that shall stay on the screen, with the time since the beginning."""
+        """A line, with the time since the beginning."""
         self._console.print(f"[dim]{time.monotonic() - self._started_s:5.1f} s[/]  {text}", highlight=False)
 
     def refresh(self, *, sent: int) -> None:
-        """Show how far it is."""
-        self._sent = sent
-        if self._live is not None:
-            self._live.update(self._picture())
-        elif time.monotonic() - self._told_s >= PLAIN_EVERY_S:
+        """Tell how far it is, if that was not told lately."""
+        if time.monotonic() - self._told_s >= TOLD_EVERY_S:
             self._told_s = time.monotonic()
             self.say(f"{sent} sent, {self.progress.settled} of {self.progress.expected} finished")
-
-    def _picture(self) -> RenderableType:
-        seen = self.progress
-        table = Table(box=None, padding=(0, 2), header_style="dim")
-        for column, justify in (("worker", "left"), ("done", "right"), ("failed tries", "right"), ("", "left")):
-            table.add_column(column, justify="right" if justify == "right" else "left")
-        for worker, fate in self._fates.items():
-            style = "red" if fate.startswith("killed") else "green"
-            done, failed = seen.by_worker[worker], seen.failures[worker]
-            table.add_row(worker, str(done), str(failed or ""), Text(fate, style))
-        bar = Table.grid(padding=(0, 1))
-        bar.add_row("  finished", ProgressBar(seen.expected, seen.settled, width=40), f"{seen.settled}/{seen.expected}")
-        bar.add_row("  sent", ProgressBar(seen.expected, self._sent, width=40), f"{self._sent}/{seen.expected}")
-        return Group(bar, table)
-
-    def __enter__(self) -> "Show":
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        if self._live is not None:
-            self._live.stop()

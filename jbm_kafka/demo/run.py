@@ -86,8 +86,8 @@ def play(cluster: Cluster, names: Names, day: Sequence[Line], console: Console) 
             Auditor(cluster, names) as auditor,
             Staff(cluster, names, session_timeout_ms=timeout_ms) as staff,
             Follower(cluster, [names.journal, DEAD_LETTERS]) as follower,
-            Show(console, Progress(names, expected=len(day))) as show,
         ):
+            show = Show(console, Progress(names, expected=len(day)))
             return _Day(staff, follower, show, Clerk(connection, names, day), auditor, timeout_ms).pass_by()
     except KafkaException as error:
         raise DemoError(f"Kafka at {cluster.bootstrap}: {error.args[0].str()}") from None
@@ -112,8 +112,6 @@ class _Day:
         started_s = time.monotonic()
         colleagues = [self._staff.hire(desk) for desk in range(1, WORKERS + 1)]
         self._staff.wait_ready(colleagues)
-        for colleague in colleagues:
-            self._show.fate(colleague.name, f"process {colleague.process.pid}")
         self._show.say(f"{WORKERS} workers compete on one queue; orders begin to arrive")
         self._clerk.start()
         self._auditor.begin()
@@ -141,8 +139,6 @@ class _Day:
         victim = self._staff.kill(busiest)
         self._seen.killed(busiest)
         replacement = self._staff.hire(victim.desk)
-        self._show.fate(busiest, "killed (SIGKILL)")
-        self._show.fate(replacement.name, f"process {replacement.process.pid}, replaces {busiest}")
         self._show.say(
             f"[red]{busiest} (process {victim.process.pid}) killed with SIGKILL[/] with orders in hand; "
             f"{replacement.name} replaces it; noticed after {self._session_timeout_ms / 1000:g} s"

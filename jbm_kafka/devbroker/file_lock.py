@@ -57,7 +57,7 @@ def is_locked(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        # Shared, so that two who ask at once do not take each other for the holder.
+        # Shared, so that two processes that ask at once do not take each other for the holder.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

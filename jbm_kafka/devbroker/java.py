@@ -15,10 +15,10 @@ _HOW_TO = "install a Java 17 runtime (Debian: apt-get install openjdk-17-jre-hea
 
 
 def find_java(who: str = "the local broker") -> str:
-    """Path of a `java` new enough: JAVA_HOME's, else the first on PATH. `who` needs it is for the message.
+    """Path of a `java` new enough: JAVA_HOME's, else the first on PATH. `who`: the program that needs it.
 
     Raises:
-        LocalBrokerError: there is none, it does not run, or it is too old.
+        LocalBrokerError: no java is found, it does not run, or it is too old.
     """
     java = _candidate()
     if java is None:

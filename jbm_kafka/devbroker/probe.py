@@ -17,22 +17,8 @@ def anybody_answers(bootstrap: str, timeout_s: float = 5.0) -> bool:
 
 
 def anybody_listens(bootstrap: str, timeout_s: float = 5.0) -> bool:
-    """True when one of several addresses, named with commas between, takes a connection: told in microseconds."""
+    """True when one of several addresses, named with commas between, takes a connection; takes microseconds."""
     return any(_listens(address, timeout_s=timeout_s) for address in bootstrap.split(","))
-
-
-def unknown_hosts(bootstrap: str) -> list[str]:
-    """The hosts, of several addresses named with commas between, that nobody knows by this name."""
-    hosts = [address.strip().rpartition(":")[0].strip("[]") for address in bootstrap.split(",")]
-    return [host for host in dict.fromkeys(hosts) if not _is_known(host)]
-
-
-def _is_known(host: str) -> bool:
-    try:
-        socket.getaddrinfo(host, None)
-    except (OSError, UnicodeError):
-        return False
-    return True
 
 
 def _listens(address: str, *, timeout_s: float) -> bool:
@@ -46,7 +32,7 @@ def _listens(address: str, *, timeout_s: float) -> bool:
 
 def answers(bootstrap: str, timeout_s: float = 2.0) -> bool:
     """True when the broker answers a metadata request within the time."""
-    # A closed port is told in microseconds here; librdkafka would retry until the timeout and log each try.
+    # A closed port is seen in microseconds here; librdkafka would retry until the timeout and log each try.
     if not _listens(bootstrap, timeout_s=timeout_s):
         return False
     try:

@@ -1,7 +1,7 @@
 """The broker's Java process: its command line, its settings file, its log, its end.
 
 The process is a child of nobody here: it outlives the command that started it, and whoever stops it need not be its
-parent. That it lives is told by the lock it inherits (file_lock.py), never by a number in a file.
+parent. The lock that it inherits shows that it lives (file_lock.py), never by a number in a file.
 """
 
 import base64

@@ -26,8 +26,6 @@ from jbm_kafka.ports.refusals import notify_refused, refusal
 from jbm_kafka.ports.unit_barrier import Disposition
 
 log = logging.getLogger(__name__)
-SHORT_MS = 100
-"""A delay that may have been meant in seconds."""
 
 DURABLE_TIMEOUT_S = 60.0
 """How long a blocking acknowledgement or a commit waits for its checkpoint."""
@@ -286,8 +284,6 @@ class MessageSettler:
 
     def nack(self, message: Message, delay_ms: int | None) -> None:
         """`message.nack()`."""
-        if delay_ms is not None and 0 < delay_ms < SHORT_MS:
-            self._strategy.note_short_delay(delay_ms)
         self._strategy.nack_item(self._item, delay_ms)
 
 
@@ -297,18 +293,6 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
     def __init__(self, session: SessionCore) -> None:
         super().__init__(session)
         self._held = UnacknowledgedMessages()
-        self._has_logged_short = False
-
-    def note_short_delay(self, delay_ms: int) -> None:
-        """Once: it is no error, and with seconds in mind all attempts of a message are used up within a moment."""
-        if not self._has_logged_short:
-            self._has_logged_short = True
-            log.warning(
-                "nack(%d) has the message come again after %d ms: delays are milliseconds here, and only time-outs are "
-                "seconds",
-                delay_ms,
-                delay_ms,
-            )
 
     @property
     def is_explicit(self) -> bool:

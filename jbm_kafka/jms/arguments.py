@@ -5,36 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from threading import TIMEOUT_MAX
-from typing import SupportsFloat, final
+from typing import SupportsFloat
 
-from jbm_kafka.core.destination import Destination, Queue, Topic, object_of
+from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.never_run import check_runs
 
 PREFETCH_MAX = 1_000_000
-_OF_LISTENERS = ("on_message", "on_exception", "onMessage", "onException")
-"""The method of a listener's class in Java, and here."""
-
-
-@final
-class NoOtherArgument:
-    """The type of arguments that a call takes in only to refuse them; there is no such value.
-
-    `Never` would say so too, but a type checker's message has the name: "expected NoOtherArgument".
-    """
-
-
-def show_without_others(function: Callable[..., object]) -> None:
-    """From now on `help()` shows the function without the arguments that it only refuses.
-
-    Raises:
-        AttributeError: the function is compiled.
-    """
-    signature = inspect.signature(function)
-    shown = [each for each in signature.parameters.values() if each.annotation != NoOtherArgument.__name__]
-    setattr(function, "__signature__", signature.replace(parameters=shown))  # noqa: B010 - not an attribute to checkers
 
 
 def checked_timeout_s(timeout: object, without: str = "to wait for ever") -> float | None:
@@ -97,11 +76,6 @@ def check_callable(name: str, value: object) -> None:
 def check_listener(name: str, value: object, argument: str) -> None:
     """Raises InvalidTypeError when it cannot be called with one argument, or a call of it would run nothing: at the
     first call nobody would hear it."""
-    if not callable(value):
-        for method in _OF_LISTENERS:
-            if callable(getattr(value, method, None)):
-                rule = f"it is a function, and not an object that has one: give its method, ….{method}"
-                raise wrong_type(name, value, rule)
     check_callable(name, value)
     if callable(value):
         check_runs(name, value, argument)
@@ -150,14 +124,10 @@ def checked_flag(name: str, value: object) -> bool:
 
 
 def check_mode(mode: object) -> None:
-    """Raises InvalidSettingError when it is not an AcknowledgeMode, with the member that is meant, probably."""
-    if isinstance(mode, AcknowledgeMode):
-        return
-    meant = str(mode).upper()
-    meant = {"TRUE": "TRANSACTED", "FALSE": "AUTO"}.get(meant, meant)  # of JMS: whether it is transacted
-    hint = f"; use AcknowledgeMode.{meant}" if meant in AcknowledgeMode.__members__ else ""
-    members = ", ".join(member.name for member in AcknowledgeMode)
-    raise wrong_type("acknowledge_mode", mode, f"it is a member of AcknowledgeMode, which has {members}{hint}")
+    """Raises InvalidTypeError when it is not an AcknowledgeMode."""
+    if not isinstance(mode, AcknowledgeMode):
+        members = ", ".join(member.name for member in AcknowledgeMode)
+        raise wrong_type("acknowledge_mode", mode, f"it is a member of AcknowledgeMode, which has {members}")
 
 
 def as_destination(destination: object, name: str = "destination") -> Destination:
@@ -199,17 +169,12 @@ def as_topic(topic: object, name: str = "topic") -> Topic:
             raise InvalidDestinationError(
                 f"{name} is {topic}: only topics have subscriptions, use Topic(…)", value=topic
             )
-        bare = topic.removeprefix("topic:") if isinstance(topic, str) else ""
-        hint = f"; use Topic({shown(bare)})" if isinstance(topic, str) else ", as in Topic('prices')"
+        hint = f"; use Topic({shown(topic)})" if isinstance(topic, str) else ", as in Topic('prices')"
         raise InvalidDestinationError(f"{name} is {shown(topic)}: it is a Topic, not its name{hint}", value=topic)
     return topic
 
 
 def _instead_of(value: object) -> str:
-    if value == "":
-        return "it is a Queue, as in Queue('orders'), and a name is not empty"
     if isinstance(value, str):
-        meant = object_of(value)
-        what = "Topic" if meant is not None and meant.startswith("Topic") else "Queue"
-        return f"it is a {what}, not its name; use {meant or f'Queue({shown(value)})'}"
+        return f"it is a Queue, not its name; use Queue({shown(value)})"
     return "it is a Queue, as in Queue('orders')"

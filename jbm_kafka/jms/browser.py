@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, get_args
 
-from jbm_kafka.core.call_arguments import check_maker, explained
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
-from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import from_record
-from jbm_kafka.jms.one_process import of_one_process
-from jbm_kafka.jms.selector_names import tell_of_attributes
+from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.jms.session_core import SessionCore
 
 Include = Literal["deliverable", "all"]
@@ -30,10 +27,6 @@ def check_include(include: object) -> None:
         raise wrong_value("include", include, "it is 'deliverable' or 'all'")
 
 
-@explained
-@of_one_process
-@known_attributes()
-@likely_names
 class QueueBrowser:
     """Shows what a queue holds, and takes nothing. Made by `session.create_browser`.
 
@@ -43,18 +36,15 @@ class QueueBrowser:
     End: close; as a context manager it closes itself.
     """
 
+    __reduce__ = refuse_pickle
+
     def __init__(self, session: SessionCore, queue: Queue, *, selector: str | None, include: Include) -> None:
-        check_maker(self, session, SessionCore)
         check_include(include)
-        if selector in INCLUDES:
-            raise wrong_value("selector", selector, f"it is what is shown; give it by name, as include={selector!r}")
         self._session = session
         self._queue = queue
         self._include = include
         self._selector = parse_selector(selector)
-        tell_of_attributes(queue, self._selector)
         self._is_closed = False
-        take_no_other(self)
 
     @property
     def queue(self) -> Queue:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, cast
 from jbm_kafka.codec.bodies import Body, BodyShape
 from jbm_kafka.codec.java_data import FixedType, decode_fixed, decode_utf, encode_fixed, encode_utf, fixed_size
 from jbm_kafka.codec.typed_values import ValueType
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.jms_errors import (
     MessageEOFError,
     MessageFormatError,
@@ -17,7 +16,6 @@ from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.value_conversions import checked_value, value_of
 
 
-@explained
 class BytesMessage(Message):
     """A message whose body is bytes.
 

@@ -43,23 +43,6 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = MappingProxyType(
     }
 )
 """By header: what makes of a value the one that is kept, or raises."""
-_DOCS: Mapping[str, str] = MappingProxyType(
-    {
-        "timestamp": "When it was sent: milliseconds since 1970; 0 of a message that was not.",
-        "correlation_id": "A str for the application's own use: of a reply, the `message_id` of its request; or None.",
-        "reply_to": "The Queue or Topic where a reply is to go; None: nowhere.",
-        "destination": "The Queue or Topic that it was sent to; None of a message that was not sent.",
-        "delivery_mode": "The DeliveryMode that it was sent with, PERSISTENT unless the send says otherwise.",
-        "redelivered": "Whether it may have been handed to an application before.",
-        "type": "A str for the application's own use, which selectors call JMSType; or None.",
-        "expiration": "When it expires: milliseconds since 1970; 0: never.",
-        "delivery_time": "Before when it is not delivered: milliseconds since 1970; 0: at once.",
-        "priority": "0 to 9, 4 unless the send says otherwise; the higher is received first.",
-        "delivery_count": "Which hand-over to an application this is, from 1; of a browser's: how many there were.",
-        "state": "Of a browser's message a MessageState: NEW, or DELIVERED where a session has it; else None.",
-    }
-)
-"""By header: what `help()` shows."""
 
 
 def with_checked_headers(cls: type[T]) -> type[T]:
@@ -76,4 +59,4 @@ def _checked(name: str, check: Callable[[str, object], object]) -> property:
     def set_checked(message: object, value: object) -> None:
         keep(message, check(name, value))
 
-    return property(attrgetter(field), set_checked, doc=_DOCS[name])
+    return property(attrgetter(field), set_checked)

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any
 
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.core.markers import UNSET
+from jbm_kafka.core.sentinels import UNSET
 from jbm_kafka.jms.arguments import check_arguments, check_callable
 from jbm_kafka.jms.exception_listener import ended_by
 from jbm_kafka.jms.never_run import check_runs, refuse_unrun

@@ -9,18 +9,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from jbm_kafka.core.call_arguments import check_maker, explained
-from jbm_kafka.core.frozen import told_result
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
-from jbm_kafka.core.member_texts import with_member_texts
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms.arguments import check_listener, check_mode
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.jms.exception_listener import ExceptionListener
-from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.one_process import of_one_process
+from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.session_ends import close_sessions
 from jbm_kafka.ports.provider import Provider
@@ -32,8 +28,6 @@ LAST_CALLS_S = 10.0
 """How long closing waits for the exception listener."""
 
 
-@with_member_texts
-@told_result
 @dataclass(frozen=True, slots=True)
 class ConnectionMetadata:
     """What is behind a connection."""
@@ -46,10 +40,6 @@ class ConnectionMetadata:
     """As `jbm_kafka.__version__`."""
 
 
-@explained
-@of_one_process
-@known_attributes()
-@likely_names
 class Connection:
     """A process's way to its queues, shared by sessions. Made by `factory.create_connection()`. Thread-safe.
 
@@ -63,8 +53,10 @@ class Connection:
     End: close, is_closed.
     """
 
+    __reduce__ = refuse_pickle
+    __slots__ = ("__weakref__", "_core", "_has_closed", "_is_partly_started", "_lock", "_sessions", "_starting")
+
     def __init__(self, provider: Provider, defaults: ConnectionDefaults) -> None:
-        check_maker(self, defaults, ConnectionDefaults)
         self._core = ConnectionCore(provider, defaults)
         if defaults.client_id is not None:
             try:
@@ -80,7 +72,6 @@ class Connection:
         self._starting = 0
         """The thread in `start`."""
         _connections.add(self)
-        take_no_other(self)
 
     @property
     def exception_listener(self) -> ExceptionListener | None:

@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass
 
 from jbm_kafka.core.jms_errors import IllegalStateError, SendTimeoutError
-from jbm_kafka.core.markers import UnitMarker
+from jbm_kafka.core.sentinels import UnitMarker
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms import sends_at_exit
 from jbm_kafka.jms.completions import Completions

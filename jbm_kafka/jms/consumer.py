@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from threading import TIMEOUT_MAX
 from types import TracebackType
-from typing import Final, Self, SupportsFloat, TypeVar
+from typing import Final, Never, Self, SupportsFloat, TypeVar
 
-from jbm_kafka.core.call_arguments import explained, refuse_others
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
-from jbm_kafka.jms.arguments import NoOtherArgument, check_kind, check_listener, checked_timeout_s, show_without_others
+from jbm_kafka.jms.arguments import check_kind, check_listener, checked_timeout_s
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.inbox import Inbox, MessageListener
-from jbm_kafka.jms.known_attributes import likely_names, refusing, told_what_to_call
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.one_process import of_one_process
+from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.waiting import Waiting
 from jbm_kafka.ports.deliveries import Delivery
@@ -92,9 +89,7 @@ class MessageConsumer:
     # -- receiving -------------------------------------------------------------------------------------------------
 
     # Told `float`, compiled code would refuse all else by itself, and less kindly.
-    def receive(
-        self, timeout: SupportsFloat | None = None, *more: NoOtherArgument, **unknown: NoOtherArgument
-    ) -> Message | None:
+    def receive(self, timeout: SupportsFloat | None = None) -> Message | None:
         """The next message; None when `timeout` seconds passed, or the consumer was closed meanwhile.
 
         None waits for ever. Any other timeout finds what was in the queue when it was called, if need be one second
@@ -108,10 +103,8 @@ class MessageConsumer:
             InvalidSettingError: `timeout` is negative.
             ResourceAllocationError: a TRANSACTED session holds the whole prefetch, so nothing could come before the
                 commit or rollback that only this thread can make. Not when `timeout` is 0.
-            InvalidTypeError: `timeout` is not a number, or there is another argument.
+            InvalidTypeError: `timeout` is not a number.
         """
-        if more or unknown:
-            refuse_others(MessageConsumer.receive, *more, **unknown)
         if isinstance(timeout, float) and 0.0 <= timeout <= _TIMEOUT_MAX_S:
             timeout_s: float | None = timeout  # as most: the call is spared
         else:
@@ -267,6 +260,9 @@ class MessageConsumer:
         self._session.links.close(self._link)
         self._strategy.let_go_closed()
 
+    def __reduce__(self) -> Never:
+        refuse_pickle(self)
+
     def __repr__(self) -> str:
         state, source = "closed" if self.is_closed else "open", self._inbox.source
         named = ""
@@ -284,21 +280,3 @@ class MessageConsumer:
         if error is not None:
             self._strategy.abandon()
         self.close()
-
-
-_SET_LISTENER, _RECEIVE = "set_listener({})", "receive(timeout={})"
-told_what_to_call(
-    {
-        **dict.fromkeys(("listener", "message_listener", "on_message", "callback"), _SET_LISTENER),
-        **dict.fromkeys(("timeout", "receive_timeout"), _RECEIVE),
-        "selector": "create_consumer(…, selector={})",
-        "prefetch": "create_consumer(…, prefetch={})",
-    }
-)(MessageConsumer)
-refusing("is no iterator: receive() gives the next message, and `for` goes through all", "__next__")(MessageConsumer)
-likely_names(MessageConsumer)
-_receive = MessageConsumer.receive
-explained(of_one_process(MessageConsumer))  # as decorators they would make the class an interpreted one
-setattr(MessageConsumer, "receive", _receive)  # noqa: B010 - compiled, it does not show that it refuses others itself
-with suppress(AttributeError):  # compiled, it was made without them: setup.py
-    show_without_others(MessageConsumer.receive)

@@ -8,24 +8,21 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar, overload
 
 from jbm_kafka.codec.typed_values import Value
-from jbm_kafka.core.call_arguments import check_maker, explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jbm_kafka.core.markers import UNSET, Unset
-from jbm_kafka.core.wrong_values import wrong_type
+from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.jms.arguments import as_destination
 from jbm_kafka.jms.browser import Include, QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.exception_listener import ExceptionListener
-from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.object_message import ObjectMessage
-from jbm_kafka.jms.one_process import of_one_process
+from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.send_reports import CompletionListener
@@ -37,9 +34,6 @@ T = TypeVar("T")
 
 class OfProducer(Generic[T]):
     """An attribute of a context's producer that is one of the producer behind it."""
-
-    def __init__(self, doc: str) -> None:
-        self.__doc__ = doc
 
     def __set_name__(self, owner: type[ContextProducer], name: str) -> None:
         self._name = name
@@ -55,33 +49,27 @@ class OfProducer(Generic[T]):
         setattr(made._producer, self._name, value)
 
 
-@explained
-@of_one_process
-@known_attributes()
-@likely_names
 class ContextProducer:
     """A context's producer: each send names its destination first. Made by `context.create_producer`.
 
     Attributes are the defaults of its sends, as of a MessageProducer.
     """
 
-    unit_of_order = OfProducer[UnitOfOrder](
-        "The unit of its messages; None: as the message or the defaults say, NO_UNIT: none at all."
-    )
-    delivery_mode = OfProducer[DeliveryMode]("What confirms a send: Kafka, nobody, or a group of sends together.")
-    priority = OfProducer[int]("0 to 9, the highest first.")
-    time_to_live_ms = OfProducer[int]("ms from the send until the message expires; 0: never.")
-    delivery_delay_ms = OfProducer[int]("ms from the send until the message may be delivered.")
-    spread = OfProducer[bool]("Messages without a unit go to all partitions in turn.")
-    disable_message_id = OfProducer[bool](
-        "Send without an id of ours; receivers then see one made of the record's place."
-    )
-    disable_message_timestamp = OfProducer[bool]("Send without the time of sending.")
+    __reduce__ = refuse_pickle
+
+    __slots__ = ("_producer",)
+
+    unit_of_order = OfProducer[UnitOfOrder]()
+    delivery_mode = OfProducer[DeliveryMode]()
+    priority = OfProducer[int]()
+    time_to_live_ms = OfProducer[int]()
+    delivery_delay_ms = OfProducer[int]()
+    spread = OfProducer[bool]()
+    disable_message_id = OfProducer[bool]()
+    disable_message_timestamp = OfProducer[bool]()
 
     def __init__(self, producer: MessageProducer) -> None:
-        check_maker(self, producer, MessageProducer)
         self._producer = producer
-        take_no_other(self)
 
     @property
     def is_closed(self) -> bool:
@@ -112,22 +100,14 @@ class ContextProducer:
                 and send it again with the same `duplicate_id`.
             MessageTooLargeError, JMSError: it counts as not sent; in PERSISTENT_GROUPACK maybe one before it.
             MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be sent so; nothing was. A wrong
-                type is an InvalidTypeError: of swapped arguments it says so.
+                type is an InvalidTypeError.
             OrderError: the unit's name cannot be one, or its partition cannot be written now; nothing was sent.
             IllegalStateError: the context is closed, in use by another thread or of another process; sending is paused;
                 or `on_completion` is given in TRANSACTED, whose commit tells. Nothing was sent.
         """
-        if not isinstance(destination, Destination):
-            hint = "; the arguments are swapped" if isinstance(message, Destination) else ""
-            if isinstance(destination, str) and not hint:
-                as_destination(destination)
-            rule = "it is a Queue, as in send(Queue('orders'), message): the destination comes first"
-            raise wrong_type("destination", destination, rule + hint)
-        if isinstance(message, Destination):
-            raise wrong_type("message", message, "it is a destination; pass str, bytes, a dict or a Message")
         return self._producer.send(
             message,
-            destination=destination,
+            destination=as_destination(destination),
             delivery_mode=delivery_mode,
             priority=priority,
             time_to_live_ms=time_to_live_ms,
@@ -157,10 +137,6 @@ class ContextProducer:
         return f"<ContextProducer of {self._producer}>"
 
 
-@explained
-@of_one_process
-@known_attributes()
-@likely_names
 class Context:
     """A connection and its one session in one object. Made by `factory.create_context()`; its first consumer starts it.
 
@@ -181,15 +157,17 @@ class Context:
     End: close.
     """
 
+    __reduce__ = refuse_pickle
+
+    __slots__ = ("_connection", "_session")
+
     def __init__(self, connection: Connection, acknowledge_mode: AcknowledgeMode) -> None:
-        check_maker(self, connection, Connection)
         self._connection = connection
         try:
             self._session = connection.create_session(acknowledge_mode)
         except BaseException:
             connection.close()
             raise
-        take_no_other(self)
 
     # -- of its connection -----------------------------------------------------------------------------------------
 

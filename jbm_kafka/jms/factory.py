@@ -11,17 +11,15 @@ from typing import Any, cast
 from jbm_kafka.core.address_pattern import check_pattern
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.bootstrap import checked_bootstrap, without_credentials
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, InvalidTypeError, JMSSecurityError
-from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
+from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.core.wrong_values import checked_int, shown, shown_name, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import PREFETCH_MAX, check_mode, checked_flag
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.connection_core import ConnectionDefaults
 from jbm_kafka.jms.context import Context
-from jbm_kafka.jms.known_attributes import given_at_making, not_entered
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.one_process import check_pickled
 from jbm_kafka.jms.routing import UnitOfOrder
@@ -33,9 +31,6 @@ PROVIDERS = {"kafka": "jbm_kafka.providers.embedded", "memory": "jbm_kafka.provi
 _DAY_MS = 86_400_000
 
 
-@explained
-@not_entered("write `with factory.create_connection() as connection:`, or the same with create_context()")
-@given_at_making
 class ConnectionFactory:
     """Makes connections (create_connection) and contexts (create_context). Thread-safe.
 
@@ -64,13 +59,15 @@ class ConnectionFactory:
         receiver_idle_ms: how long it keeps messages that it has not asked for yet, meanwhile; 3,000.
         checkpoint_interval_ms: how often acknowledgements are made durable; 50.
         block_on_acknowledge: an acknowledgement returns when it is durable.
-        persist_delivery_count_before_delivery: attempts are durable before the application sees a message; False.
+        persist_delivery_count_before_delivery: attempts are durable before the application gets a message; False.
         prefetch: how many messages a consumer may hold unacknowledged.
 
     Raises:
         InvalidSettingError: a setting cannot be; the text names it, its value and what it should be.
         InvalidClientIDError: the client id cannot be one.
     """
+
+    __slots__ = ("_defaults", "_installation", "_provider", "_scheme")
 
     def __init__(
         self,

@@ -55,7 +55,6 @@ class Inbox:
         self.link.notices.on_trouble = session.connection.notify_exception
         self._strategy = strategy
         self._credit = Credit(prefetch)
-        self._is_careful: bool = session.connection.provider.traits.records_attempts
         self.has_logged_full = False
         """Its first wait for an application that holds the whole prefetch was told."""
 
@@ -251,8 +250,6 @@ class Inbox:
     def _ask(self, *, ahead: bool) -> None:
         """Tell the group worker the credit: how many more may come. The caller holds the lock."""
         link, connection = self.link, self.session.connection
-        if ahead and self._is_careful and self._credit.size == 1:
-            return  # a crash counts an attempt of everything assigned: nothing beside a message that may be poison
         if not connection.is_started or link.is_closed:
             return
         if link.siblings:
@@ -288,6 +285,7 @@ class Inbox:
 
 
 def _link_of(session: SessionCore, prefetch: int, selector: Selector | None) -> Link:
+    records_first = session.mode is AcknowledgeMode.PRE and session.connection.defaults.block_on_acknowledge
     terms = LinkTerms(
         link_id=f"{session.session_id}/{session.links.next_number()}",
         session_id=session.session_id,
@@ -296,7 +294,8 @@ def _link_of(session: SessionCore, prefetch: int, selector: Selector | None) -> 
         mode=session.mode.name,
         selector=selector,
         one_per_unit=session.mode is AcknowledgeMode.INDIVIDUAL,
-        records_first=session.mode is AcknowledgeMode.PRE and session.connection.defaults.block_on_acknowledge,
+        records_attempts=session.connection.provider.traits.records_attempts and not records_first,
+        records_first=records_first,
     )
     if session.mode is AcknowledgeMode.PRE:
         return PreAcknowledgedLink(terms, filled=session.filled, lock=session.lock)

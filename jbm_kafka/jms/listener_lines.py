@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jbm_kafka.core.bursts import Burst, Bursts
+from jbm_kafka.core.log_rate_limit import Burst, Bursts
 from jbm_kafka.jms.exception_listener import ended_by
 
 log = logging.getLogger("jbm_kafka.jms.listening")

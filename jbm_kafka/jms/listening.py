@@ -205,6 +205,8 @@ class Listening:
                 inbox.link.demand.is_in_listener = True
                 self._served = inbox
                 return inbox, delivery
+            if inbox.link.buffer.has_asked:
+                break
         filled.sleep_unless(lambda: self._is_stopping or filled.changes != changes, self._sleep_s())
         return None
 
@@ -215,6 +217,9 @@ class Listening:
 
     def _in_turn(self) -> list[Inbox]:
         inboxes = list(self._inboxes)
+        for inbox in inboxes:
+            if inbox.link.buffer.has_asked:  # an attempt of another, recorded beside it, would be nobody's
+                return [inbox]
         if len(inboxes) > 1 and self._served in inboxes:
             begin = inboxes.index(self._served) + 1
             return inboxes[begin:] + inboxes[:begin]

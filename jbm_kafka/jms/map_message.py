@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, cast
 
 from jbm_kafka.codec.bodies import BodyShape
 from jbm_kafka.codec.typed_values import TypedValue, Value, ValueType
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.message import Message
@@ -21,7 +20,6 @@ from jbm_kafka.jms.typed_access import (
 from jbm_kafka.jms.value_conversions import MAP_ENTRY, checked_value, value_of
 
 
-@explained
 class MapMessage(Message):
     """A message whose body is a dict of str to str, bool, int, float, bytes or None.
 

@@ -6,25 +6,20 @@ closed. What its record tells is decoded when it is looked at, and only that (se
 """
 
 import builtins
-import functools
-import inspect
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 from jbm_kafka.codec.bodies import Body, BodyShape
 from jbm_kafka.codec.identity import GROUP_ID
 from jbm_kafka.codec.property_header import Property
-from jbm_kafka.core.call_arguments import explained, refuse_others
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
-from jbm_kafka.core.inherited import with_inherited
 from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.wrong_values import shown, with_article
 from jbm_kafka.jms.arguments import check_kind
 from jbm_kafka.jms.checked_headers import with_checked_headers
-from jbm_kafka.jms.known_attributes import not_deleted, refusing, unknown_attribute
 from jbm_kafka.jms.message_core import MessageCore, look_up_headers
 from jbm_kafka.jms.message_properties import TypedProperties, check_group, check_property_name
 from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, kafka_view
@@ -39,13 +34,7 @@ class Settler(Protocol):
     def nack(self, message: "Message", delay_ms: int | None) -> None: ...
 
 
-@explained
-@not_deleted
-@refusing(
-    "has no items: its body is message.body, a property is message.properties[name]", "__getitem__", "__setitem__"
-)
 @with_checked_headers
-@with_inherited
 class Message(MessageCore, TypedProperties):
     """A message without a body; base of all messages.
 
@@ -118,16 +107,11 @@ class Message(MessageCore, TypedProperties):
         def __getattr__(self, name: str) -> object:
             """Reads a field from the record when it is asked for the first time; what was set does not come here."""
             if name not in READERS:
-                raise self._unknown(name)
+                text = f"{type(self).__name__!r} object has no attribute {name!r}"
+                raise AttributeError(text, name=name, obj=self)
             value = READERS[name](self._record)
             object.__setattr__(self, name, value)
             return value
-
-    def _unknown(self, name: str) -> AttributeError:
-        # Of names that are not for applications Python itself asks, and looks at no text.
-        is_inner = name.startswith("_")
-        text = f"{type(self).__name__} has no attribute {name!r}" if is_inner else unknown_attribute(self, name)
-        return AttributeError(text, name=name, obj=self)
 
     def __getstate__(self) -> object:
         """For copies and pickles. One of a received message is detached: writable, and nobody's to settle."""
@@ -194,7 +178,6 @@ class Message(MessageCore, TypedProperties):
             IllegalStateError: the message was not received; its session is closed; it was given back before, or taken
                 from the session because its partition moved: it comes again.
             JMSError: with `block_on_acknowledge`: no answer came in time, and it may come again.
-            InvalidTypeError: there is an argument.
         """
         self._settled_by().acknowledge(self)
 
@@ -250,31 +233,11 @@ class Message(MessageCore, TypedProperties):
         return f"<{' '.join(str(each) for each in told if each is not None)}>"
 
 
-def _refuse_others() -> None:
-    """It is called for each message: this hardly costs anything, and what `explained` does a fifth of a microsecond.
-
-    Checkers and `help()` are shown what it is told to take.
-    """
-    told = inspect.unwrap(Message.acknowledge)
-
-    @functools.wraps(told)
-    def acknowledge(self: Message, *more: object, **unknown: object) -> None:
-        if more or unknown:
-            refuse_others(told, *more, **unknown)
-        self._settled_by().acknowledge(self)
-
-    setattr(Message, "acknowledge", acknowledge)  # noqa: B010 - by its name: a checker takes it for one that is called
-
-
-_refuse_others()
-
-
 def not_of_kind(body: object, kind: type) -> str:
     """What is told to who asks for a body as something that it is not."""
     return f"the body is {with_article(type(body))}, not {with_article(kind)}"
 
 
-@explained
 class TextMessage(Message):
     """A message whose body is a str, or None."""
 

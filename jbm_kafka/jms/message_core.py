@@ -21,7 +21,7 @@ from jbm_kafka.codec.property_header import Property, PropertyValue
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, PRIORITY_DEFAULT
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.jms_errors import MessageFormatError, OrderError
-from jbm_kafka.core.markers import UNSET, Unset
+from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.message_properties import DELIVERY_COUNT
 from jbm_kafka.jms.received import READERS, KafkaRecord, decoded_properties, place_id

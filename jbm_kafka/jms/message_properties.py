@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, MutableMapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from jbm_kafka.codec.identity import GROUP_ID, UNIT_OF_ORDER
 from jbm_kafka.codec.property_header import (
@@ -20,9 +19,8 @@ from jbm_kafka.codec.property_header import (
     property_of,
     property_text,
 )
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.jms_errors import MessageFormatError
-from jbm_kafka.core.markers import UNSET, Unset
+from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown, shown_name
 
 DELIVERY_COUNT = "JMSXDeliveryCount"
@@ -148,7 +146,6 @@ def _integer_rule(kind: str) -> str:
     return f"it is an int from {-most - 1} to {most}"
 
 
-@explained
 class TypedProperties:
     """The property accessors of a JMS message, by type."""
 
@@ -174,17 +171,6 @@ class TypedProperties:
     def properties(self) -> "Properties":
         """The properties as a mapping."""
         return Properties(self)
-
-    if not TYPE_CHECKING:  # whose checkers call it read-only, as it is
-
-        @properties.setter
-        def properties(self, given: object) -> None:
-            raise AttributeError(
-                f"properties of a {type(self).__name__} cannot be replaced: fill them, message.properties.update(…), "
-                f"or give properties=… to the send",
-                name="properties",
-                obj=self,
-            )
 
     def property_exists(self, name: str) -> bool:
         """Whether the property is set, if only to null."""

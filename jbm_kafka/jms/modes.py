@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
-from typing import Never
 
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.core.member_names import NamedMembers, of_no_member
 
 
-class AcknowledgeMode(Enum, metaclass=NamedMembers):
+class AcknowledgeMode(Enum):
     """What ends a message for a session. Given to `create_session` and `create_context`.
 
     AUTO: the next receive, or a listener that returned.
@@ -49,29 +45,12 @@ class AcknowledgeMode(Enum, metaclass=NamedMembers):
     PRE_ACKNOWLEDGE = PRE
     NO_ACKNOWLEDGE = NO
 
-    @classmethod
-    def _missing_(cls, value: object) -> Never:
-        raise of_no_member(cls, value)
-
-
-_BY_MESSAGE = (AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL)
-_WITHOUT_COMMIT = "; here message.acknowledge() ends what was received, and a send is done when it returns"
-_INSTEAD: Mapping[str, str] = MappingProxyType(
-    {
-        "commit": _WITHOUT_COMMIT,
-        "transaction": _WITHOUT_COMMIT,
-        "rollback": "; here message.nack() or recover() gives back what was received, and a send cannot be taken back",
-    }
-)
-"""What else there is in the modes that acknowledge message by message."""
-
 
 def not_of_mode(call: str, mode: AcknowledgeMode, wanted: AcknowledgeMode, *, of: str = "") -> IllegalStateError:
     """Of a call that a session of this mode does not have; `of`: the modes that do, if `wanted` is but one of them."""
-    instead = _INSTEAD.get(call, "") if mode in _BY_MESSAGE else ""
     made_with = f"create_session({wanted}), or a context with create_context({wanted})"
     return IllegalStateError(
-        f"{call}() is for {of or wanted.name} sessions, this one is {mode.name}; make one with {made_with}{instead}",
+        f"{call}() is for {of or wanted.name} sessions, this one is {mode.name}; make one with {made_with}",
         call=call,
         acknowledge_mode=mode,
         wanted=wanted,

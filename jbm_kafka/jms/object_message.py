@@ -4,11 +4,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jbm_kafka.codec.bodies import BodyShape, ObjectBody
 from jbm_kafka.codec.object_codecs import JSON, check_registered, decode_object, encode_object
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.jms.message import Message
 
 
-@explained
 class ObjectMessage(Message):
     """A message whose body is any value that its codec can carry; JSON unless another one was registered.
 

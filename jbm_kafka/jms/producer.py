@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType, TracebackType
-from typing import Never, Self
+from typing import TYPE_CHECKING, Self
 
-from jbm_kafka.core.call_arguments import check_maker, explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
-from jbm_kafka.core.markers import UNSET, Unset
-from jbm_kafka.core.wrong_values import wrong_type
+from jbm_kafka.core.sentinels import UNSET, Unset
+from jbm_kafka.core.wrong_values import did_you_mean, shown
 from jbm_kafka.jms.arguments import as_destination, checked_flag, checked_timeout_s
 from jbm_kafka.jms.header_values import checked_delivery_mode, checked_priority
-from jbm_kafka.jms.known_attributes import Check, known_attributes, likely_names, take_no_other
 from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.one_process import of_one_process
-from jbm_kafka.jms.routing import Routing, UnitOfOrder, check_unit
+from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.jms.routing import Routing, UnitOfOrder, checked_unit
 from jbm_kafka.jms.send_group import SendGroup
 from jbm_kafka.jms.send_reports import CompletionListener
 from jbm_kafka.jms.sending import Sending
@@ -28,10 +26,9 @@ from jbm_kafka.jms.session_core import SessionCore
 SEND_TIMEOUT_S = 60.0
 
 
-_CHECKS: Mapping[str, Check] = MappingProxyType(
+_SETTINGS: Mapping[str, Callable[[str, object], object]] = MappingProxyType(
     {
-        "unit_of_order": check_unit,
-        "destination": lambda _, value: None if value is None else as_destination(value),
+        "unit_of_order": lambda _, value: checked_unit(value),
         "delivery_mode": lambda _, value: checked_delivery_mode(value),
         "priority": lambda _, value: checked_priority(value),
         "time_to_live_ms": checked_duration_ms,
@@ -41,13 +38,9 @@ _CHECKS: Mapping[str, Check] = MappingProxyType(
         "disable_message_timestamp": checked_flag,
     }
 )
-"""Of its attributes."""
+"""What can be set of a producer, by name: what makes of a value the one that is kept, or raises."""
 
 
-@explained
-@of_one_process
-@known_attributes(_CHECKS)
-@likely_names
 class MessageProducer:
     """Sends. Made by `session.create_producer`. As a context manager it closes itself.
 
@@ -70,7 +63,8 @@ class MessageProducer:
     disable_message_id, disable_message_timestamp: True: its messages get none.
     """
 
-    # Defaults of the class, and not set in `__init__`: so `dir()` and `help()` of the class show them.
+    __reduce__ = refuse_pickle
+
     unit_of_order: UnitOfOrder = None
     """The unit of its messages; None: as the message or the defaults say, NO_UNIT: none at all."""
     delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT
@@ -89,7 +83,6 @@ class MessageProducer:
     """True: its messages do not tell when they were sent."""
 
     def __init__(self, session: SessionCore, destination: Destination | None) -> None:
-        check_maker(self, session, SessionCore)
         self._session = session
         self._destination = destination
         self._has_closed = False
@@ -101,9 +94,21 @@ class MessageProducer:
             place_unit=session.connection.provider.place_unit,
         )
         self._sending = Sending(session, routing)
-        take_no_other(self)
         if not session.is_transacted:
             session.connection.provider.prepare_to_send()
+
+    if not TYPE_CHECKING:  # a type checker would take it for "any name can be set"
+
+        def __setattr__(self, name: str, value: object) -> None:
+            """Refuse a setting that does not exist: misspelt, it would be ignored by every send."""
+            if name in _SETTINGS:
+                value = _SETTINGS[name](name, value)
+                if self.is_closed:
+                    raise IllegalStateError(f"{name} of a closed MessageProducer: it does nothing more; make a new one")
+            elif not name.startswith("_") and not hasattr(type(self), name):
+                known = f"its settings are {', '.join(_SETTINGS)}{did_you_mean(name, _SETTINGS)}"
+                raise AttributeError(f"a MessageProducer has no {shown(name)}; {known}", name=name, obj=self)
+            object.__setattr__(self, name, value)
 
     @property
     def destination(self) -> Destination | None:
@@ -155,11 +160,11 @@ class MessageProducer:
             OrderError: the unit's name cannot be one, or its partition cannot be written now; nothing was sent.
             IllegalStateError: closed, paused, in use by another thread or process, or `on_completion` in a transaction.
         """
-        session = self._refuse_closed() if self._has_closed else self._session
-        was_own = (guard := session.guard).is_own
+        self._refuse_if_closed()
+        was_own = (guard := self._session.guard).is_own
         try:
-            session.begin_call()
-            self._check_may_send(message)
+            self._session.begin_call()
+            self._refuse_if_closed()  # since it was looked at
             sent = self._sending.send(
                 message,
                 (self.destination if destination is None else None) or self._target(destination),
@@ -243,14 +248,10 @@ class MessageProducer:
         """Its sends in PERSISTENT_GROUPACK; None before the first."""
         return self._session.send_groups.by_producer.get(self._sending)
 
-    def _check_may_send(self, message: object) -> None:
-        if isinstance(message, Destination):
-            raise wrong_type("message", message, "the message comes first, as in send(message, destination=…)")
-        if self._has_closed:  # since it was looked at
-            self._refuse_closed()
-
-    def _refuse_closed(self) -> Never:
-        """First of all: a session in use by another is free later, and this is never open again."""
+    def _refuse_if_closed(self) -> None:
+        """Called before the session is looked at: one in use by another is free later, and this never opens again."""
+        if not self._has_closed:
+            return
         self._session.connection.check_process()
         self._session.check_open()
         of = "" if self._destination is None else f" of {self._destination}"

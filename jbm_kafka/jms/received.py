@@ -12,8 +12,6 @@ from jbm_kafka.codec.one_header import header_reply_to, header_text
 from jbm_kafka.codec.property_header import Property
 from jbm_kafka.codec.record_values import record_delivery_mode, record_timestamp_ms
 from jbm_kafka.codec.scan import Header, scan
-from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.frozen import told_result
 from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
 
 
@@ -29,8 +27,6 @@ class KafkaRecord(Protocol):
     def timestamp(self) -> tuple[int, int]: ...
 
 
-@explained
-@told_result
 @dataclass(frozen=True, slots=True)
 class KafkaView:
     """The record under a received message, `message.kafka`.

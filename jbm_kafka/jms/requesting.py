@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, RequestTimeoutError
-from jbm_kafka.core.markers import Unset
+from jbm_kafka.core.sentinels import Unset
 from jbm_kafka.jms.arguments import as_destination, checked_timeout_s
 from jbm_kafka.jms.closing import wait_handling_signals
 from jbm_kafka.jms.header_values import checked_text

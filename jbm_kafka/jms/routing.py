@@ -9,8 +9,8 @@ from jbm_kafka.codec.identity import GROUP_ID, unit_name
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import MessageFormatError, OrderError
-from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED, UNSET, UnitMarker
 from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.core.sentinels import NO_UNIT, SYSTEM_GENERATED, UNSET, UnitMarker
 from jbm_kafka.core.wrong_values import no_utf8, shown
 from jbm_kafka.jms.message import Message
 from jbm_kafka.ports.provider import TopicInfo
@@ -139,10 +139,11 @@ class Routing:
         return known
 
 
-def check_unit(name: str, unit: object) -> None:
-    """Raises OrderError when it cannot be a unit of order, nor stand for one."""
+def checked_unit(unit: object) -> UnitOfOrder:
+    """The unit; OrderError when it cannot be one, nor stand for one."""
     if not (unit is None or isinstance(unit, UnitMarker) or (isinstance(unit, str) and unit)):
         raise wrong_unit(unit)
+    return unit
 
 
 def wrong_unit(unit: object) -> OrderError:

@@ -9,11 +9,10 @@ from types import TracebackType
 from typing import Self
 
 from jbm_kafka.codec.typed_values import Value
-from jbm_kafka.core.call_arguments import check_maker, explained
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
+from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.subscription import Source, checked_subscription_name
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
@@ -23,14 +22,13 @@ from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS, Triggers
 from jbm_kafka.jms.listening import STOP_TIMEOUT_S, Listening
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode, not_of_mode
 from jbm_kafka.jms.object_message import ObjectMessage
-from jbm_kafka.jms.one_process import of_one_process
+from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.requesting import SendOptionsOfRequest, reply_to
 from jbm_kafka.jms.routing import UnitOfOrder
@@ -47,10 +45,6 @@ SENDS_MAX = 1_000_000
 SENDS_TIMEOUT_S = 60.0
 
 
-@explained
-@of_one_process
-@known_attributes()
-@likely_names
 class Session:
     """One thread of work: what it receives and sends, and how that is acknowledged.
 
@@ -70,8 +64,10 @@ class Session:
     End: close.
     """
 
+    __reduce__ = refuse_pickle
+    __slots__ = ("_block", "_closer", "_connection", "_consumers", "_core", "_is_over", "_listening", "_strategy")
+
     def __init__(self, connection: ConnectionCore, mode: AcknowledgeMode) -> None:
-        check_maker(self, connection, ConnectionCore)
         self._core = SessionCore(connection, mode)
         self._strategy: AcknowledgeStrategy = strategy_for(self._core)
         self._listening = Listening(self._core, self._strategy)
@@ -83,7 +79,6 @@ class Session:
         """The thread that carries the closing out."""
         self._is_over = False
         """Closed, and nothing is left to be done."""
-        take_no_other(self)
 
     @property
     def acknowledge_mode(self) -> AcknowledgeMode:

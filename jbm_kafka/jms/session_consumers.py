@@ -15,7 +15,6 @@ from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import checked_prefetch
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.listening import Listening
-from jbm_kafka.jms.selector_names import tell_of_attributes
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.subscribing import begin_use
 
@@ -58,7 +57,6 @@ class SessionConsumers:
             with self._forgotten_if_refused(consumer):
                 consumer._inbox.connect()
             core.wake()
-        tell_of_attributes(consumer.destination, selector)
         if core.connection.is_started:
             with self._forgotten_if_refused(consumer):
                 consumer._waiting.until_ready()

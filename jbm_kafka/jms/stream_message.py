@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from jbm_kafka.codec.bodies import BodyShape
 from jbm_kafka.codec.typed_values import TypedValue, Value, ValueType
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.jms_errors import (
     MessageEOFError,
     MessageFormatError,
@@ -28,7 +27,6 @@ from jbm_kafka.jms.value_conversions import checked_value, value_of
 T = TypeVar("T")
 
 
-@explained
 class StreamMessage(Message):
     """A message whose body is a list of str, bool, int, float, bytes or None.
 

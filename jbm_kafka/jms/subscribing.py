@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from functools import partial
 
@@ -19,8 +18,6 @@ from jbm_kafka.core.subscription import (
 )
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.ports.link import Link
-
-log = logging.getLogger(__name__)
 
 
 def durable(
@@ -54,13 +51,6 @@ def shared(
 
 def private(connection: ConnectionCore, topic: Topic, *, no_local: bool, selector: Selector | None) -> Subscription:
     """One consumer's own, which ends with it."""
-    bare = "" if selector is None else selector.text.strip()
-    if selector is not None and selector.names == {bare}:
-        log.warning(
-            "%s: selector %r chooses the messages whose property %s is true, and no others; the name of a "
-            "subscription goes into create_shared_consumer(topic, %r)",
-            *(topic, bare, bare, bare),
-        )
     name = f"{connection.connection_id}-{secrets.token_hex(4)}"
     return Subscription(
         topic,

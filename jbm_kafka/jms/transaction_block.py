@@ -8,8 +8,7 @@ from types import TracebackType
 from typing import Protocol, TypeVar
 
 from jbm_kafka.core.jms_errors import TransactionInProgressError
-from jbm_kafka.jms.known_attributes import likely_names
-from jbm_kafka.jms.one_process import of_one_process
+from jbm_kafka.jms.one_process import refuse_pickle
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -21,10 +20,10 @@ class Transacted(Protocol):
     def rollback(self) -> None: ...
 
 
-@of_one_process
-@likely_names
 class Transaction(AbstractContextManager[T_co], ContextDecorator):
     """What `session.transaction()` gives: each `with` of it is a block of its own, one after the other."""
+
+    __reduce__ = refuse_pickle
 
     def __init__(self, begin: Callable[[], AbstractContextManager[T_co]]) -> None:
         self._begin = begin

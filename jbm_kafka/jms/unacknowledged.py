@@ -10,6 +10,7 @@ from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.link_owner import LinkOwner
 
 
 class Unacknowledged:
@@ -103,16 +104,18 @@ class UnacknowledgedMessages:
 
 
 def give_back(items: list[Unacknowledged], *, counted: bool, delay_ms: int | None = None) -> None:
-    """Return messages to their channels, link by link; asynchronous.
+    """Return messages to their channels; asynchronous.
 
-    What is being handled as an exception now is why they failed (docs/decisions/0023).
+    Those of one queue or subscription go together, whichever consumer received them: alone, the first of a unit would
+    take the later ones along uncounted. What is being handled as an exception now is why they failed
+    (docs/decisions/0023).
     """
     cause = failure_text(sys.exc_info()[1]) if counted else None
-    by_link: dict[Link, list[Unacknowledged]] = {}
+    by_owner: dict[LinkOwner, list[Unacknowledged]] = {}
     for item in items:
         item.was_returned = True
-        by_link.setdefault(item.link, []).append(item)
-    for link, mine in by_link.items():
-        link.give_back(
+        by_owner.setdefault(item.link.group_worker, []).append(item)
+    for mine in by_owner.values():
+        mine[0].link.give_back(
             [(item.delivery, Modified(item.reference.offset, counted, delay_ms, last_error=cause)) for item in mine]
         )

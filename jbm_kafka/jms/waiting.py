@@ -19,8 +19,6 @@ CATCH_UP_S = 1.0
 CATCH_UP_JOINING_S = 10.0
 """The same for one that found its process outside the queue's group: stock brokers delay a first join by 3 s."""
 LOOK_S = 0.01
-LONG_S = 1_000.0
-"""Who waits longer than this was thinking of milliseconds, most likely, as JMS does."""
 """How often it looks whether the process has joined."""
 
 
@@ -31,7 +29,7 @@ class Waiting:
         self._inbox = inbox
         self._link = inbox.link
         self._filled = inbox.session.filled
-        self._has_logged_stopped = self._has_logged_long = False
+        self._has_logged_stopped = False
 
     def wait(self, timeout: float | None) -> Delivery | None:
         """The next message, or None when the time is up or the consumer was closed.
@@ -59,8 +57,6 @@ class Waiting:
         deadline = None if timeout is None else time.monotonic() + timeout
         if not self._inbox.session.connection.is_started:
             self._log_stopped()
-        if timeout is not None and timeout > LONG_S:
-            self._log_long(timeout)
         self._inbox.connect_late()
         self._inbox.stay_attached()
         is_member = self._link.is_attached and self._link.group_worker.has_joined
@@ -123,17 +119,6 @@ class Waiting:
                 "%s: a receive waits on a connection that is not started, so nothing comes: call its start(), or "
                 "enter it with `with`",
                 self._inbox.destination,
-            )
-
-    def _log_long(self, timeout: float) -> None:
-        """Once: it is no error, and looks like a hang."""
-        if not self._has_logged_long:
-            self._has_logged_long = True
-            log.warning(
-                "%s: a receive waits up to %g s: time-outs are seconds here, not milliseconds as in Java; None waits "
-                "for ever",
-                self._inbox.destination,
-                timeout,
             )
 
     def _catch_up(self, late_s: float) -> Delivery | None:

@@ -56,7 +56,7 @@ class AssignedPartitions:
         self._client.resume(self._places(list(starts)))
 
     def release(self, places: list[TopicPartition]) -> None:
-        """They are this member's no longer, and the client is told that it may go on."""
+        """Give the partitions up, and let the client go on with the rebalance."""
         partitions = [place.partition for place in places]
         self.owned.difference_update(partitions)
         self._forget(partitions)
@@ -92,7 +92,7 @@ class AssignedPartitions:
 
     def note_end(self, partition: int, position: int) -> None:
         """It had nothing more there."""
-        if partition not in self.waiting:
+        if not self._must_rest(partition):
             self.ends[partition] = position
 
     def stop_before_damage(self, partition: int) -> None:

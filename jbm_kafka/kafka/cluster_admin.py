@@ -183,7 +183,7 @@ class ConfluentAdmin:
     def _check_grown(self, error: KafkaException, name: str, partitions: int, deadline: Deadline) -> None:
         """Return when the topic has so many: another process was quicker. Else raises `error`.
 
-        Kafka refuses by one code who asks for what is there and who asks for fewer.
+        Kafka has one error code for a count that is there already and for a smaller one.
         """
         found = self._described([name], deadline).get(name)
         if found is not None and len(found.partitions) < partitions:
@@ -410,8 +410,8 @@ class ConfluentAdmin:
         try:
             return self._questions.ask("describe the cluster", question)
         except NobodyAnswers:
-            if (told := contact.silent_listeners) is not None:
-                raise NobodyAnswers(told, bootstrap=self._bootstrap) from None
+            if (silent := contact.silent_listeners) is not None:
+                raise NobodyAnswers(silent, bootstrap=self._bootstrap) from None
             raise
 
     def close(self) -> None:

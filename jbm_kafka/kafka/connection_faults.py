@@ -1,4 +1,4 @@
-"""Why a client does not get through to its brokers: librdkafka's reasons, kept, and told with what to do.
+"""Why a client does not reach its brokers: librdkafka's reasons, each with its remedy.
 
 librdkafka goes on trying and tells nobody: its reasons go to a log and to an error callback, both of which run inside
 `poll` only, and whoever waits for an answer hears that there was none.
@@ -19,7 +19,7 @@ CLOSED_TIMES = 2
 """A broker that ends may close a connection that was open once; one that wants credentials does it each time."""
 
 IN_KAFKA = "in kafka={…}"
-"""Where a factory or an Admin is told librdkafka's properties; commands say where they are told."""
+"""Where a factory or an Admin takes librdkafka's properties; commands name their own option."""
 
 _ALERT = re.compile(r"SSL alert number (?:40|4[2-6]|48|70|116)\b")
 """The broker's TLS says what it does not like of ours: the certificate, its authority, our version of TLS."""
@@ -64,7 +64,7 @@ class ConnectionFault:
 
 
 class ConnectionFaults:
-    """What one client's `logger` and `error_cb` are told. The caller polls the client, on a thread of its own."""
+    """What one client reports to its `logger` and `error_cb`. The caller polls the client, on a thread of its own."""
 
     def __init__(self) -> None:
         self._log = ClientLog()
@@ -77,7 +77,7 @@ class ConnectionFaults:
     @property
     def settings(self) -> dict[str, Any]:
         """librdkafka's settings that bring the reasons here."""
-        # A broker that wants credentials closes the connection, which is told only when closing is told.
+        # A broker that wants credentials closes the connection, which librdkafka reports only where it reports closing.
         return {"logger": self, "error_cb": self.note_error, "log.connection.close": True}
 
     def log(self, level: int, message: str, *values: object) -> None:
@@ -132,14 +132,14 @@ class ConnectionFaults:
             return None if self._refusal is None else self._refusal.text
         if len(self._last) == 1 and list(self._last) == list(addresses):
             (fault,) = self._last.values()
-            return f"{fault.reason}; {fault.remedy}"  # who asks names the address
+            return f"{fault.reason}; {fault.remedy}"  # the caller names the address
         # A bootstrap address that led to other brokers may have answered all that it was asked.
         brokers = list(addresses) if self._last.keys() <= set(addresses) else list(self._last)
         reasons = {broker: self._last[broker].reason if broker in self._last else _NO_ANSWER for broker in brokers}
-        told = [f"{broker}: {reason}" for broker, reason in reasons.items()]
-        more = f", and {len(told) - SHOWN_MAX} more" if len(told) > SHOWN_MAX else ""
+        lines = [f"{broker}: {reason}" for broker, reason in reasons.items()]
+        more = f", and {len(lines) - SHOWN_MAX} more" if len(lines) > SHOWN_MAX else ""
         remedies = dict.fromkeys(fault.remedy for fault in self._last.values())
-        return f"{', '.join(told[:SHOWN_MAX])}{more}; {'; '.join(remedies)}"
+        return f"{', '.join(lines[:SHOWN_MAX])}{more}; {'; '.join(remedies)}"
 
     def note_answer(self) -> None:
         """A question was answered: what closes a connection from now on is not that we have no credentials."""

@@ -15,7 +15,7 @@ from jbm_kafka.kafka.translated_errors import UNREACHABLE, cause
 _T = TypeVar("_T")
 
 GIVEN_UP_BY_US = 3600.0
-"""The `request_timeout` of what a coordinator is asked, in seconds: the most there is. Who asks waits less."""
+"""The `request_timeout` of what a coordinator is asked, in seconds: the maximum. The caller waits less."""
 
 
 class CoordinatorClient:
@@ -36,7 +36,7 @@ class CoordinatorClient:
         self._client: AdminClient | None = None
 
     def ask(self, request: Callable[[AdminClient, Deadline], _T], deadline: Deadline) -> _T:
-        """What `request` returns, which asks the client with GIVEN_UP_BY_US and waits until the deadline it is told.
+        """What `request` returns, which asks the client with GIVEN_UP_BY_US and waits until the given deadline.
 
         Raises:
             KafkaException: it was not answered.

@@ -1,7 +1,7 @@
 """Lines of librdkafka's that say one thing again and again: the first one, and then a count.
 
 After a broker's restart each transactional producer says ten times a second that it has no coordinator yet, and each
-client of each partition that it has no leader. docs/logging.md lists what is told.
+client of each partition that it has no leader. docs/logging.md lists the lines.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 
-from jbm_kafka.core.bursts import Bursts
+from jbm_kafka.core.log_rate_limit import Bursts
 
 LOG = logging.getLogger("jbm_kafka.kafka")
 
@@ -37,8 +37,8 @@ class CountedLines:
         self._lock = threading.Lock()
         self._bursts: Bursts[str] = Bursts(interval_ms=INTERVAL_MS, each_max=1)
 
-    def is_told(self, text: str) -> bool:
-        """The line is to be told; if not, it is one of those that are counted."""
+    def is_logged(self, text: str) -> bool:
+        """True when the line is to be logged; else it is only counted."""
         kind = text.partition(" ")[0]
         if kind not in _COUNTED and not is_of_fence(text):
             return True

@@ -1,7 +1,7 @@
-"""The first question to a cluster: nobody there, and a refusal, are told as soon as they are known.
+"""The first question to a cluster, which fails as soon as nobody answers or somebody refuses.
 
 A client that finds nobody goes on looking, for brokers come back. Who connects for the first time has most likely a
-wrong address, or has not started the broker yet, and wants to hear that now, and so who speaks TLS to a port without it
+wrong address, or has not started the broker yet, and wants to know that now; the same with TLS to a port without it
 or the other way round; a broker that is slow, but there, has all the time that the question has.
 """
 
@@ -50,7 +50,7 @@ class FirstContact:
 
         Raises:
             AccessRefused: a broker is there and does not let us in, or only with TLS, or only without.
-            KafkaClientError: who is there speaks neither.
+            KafkaClientError: what answers there speaks neither.
             NobodyAnswers: nobody is at any address.
         """
         answer: Future[_T] = Future()
@@ -122,7 +122,7 @@ class AddressWatch:
         self._other: dict[str, str] = {}
         """What somebody there speaks instead of what we do."""
         self.met: set[str] = set()
-        """Where somebody took a connection who may be a broker."""
+        """The addresses that took a connection and may be brokers."""
         self._is_over = threading.Event()
         now_s = time.monotonic()
         self._ends_at_s = now_s + NOBODY_S
@@ -135,7 +135,7 @@ class AddressWatch:
         """Nothing, while somebody may answer the question.
 
         Raises:
-            AccessRefused: who is there speaks another protocol, and nobody else is there.
+            AccessRefused: all that answer there speak another protocol.
             NobodyAnswers: nobody is at any address, or none has a name that is known.
         """
         if self._is_over.is_set():
@@ -148,13 +148,13 @@ class AddressWatch:
             return
         if len(reasons) < len(self._addresses):
             return
-        told = ", ".join(f"{address}: {reasons[address]}" for address in self._addresses)
+        found = ", ".join(f"{address}: {reasons[address]}" for address in self._addresses)
         if other:
-            raise AccessRefused(f"{told}; {self._remedy()}")
+            raise AccessRefused(f"{found}; {self._remedy()}")
         if has_no_name:
             names = dict.fromkeys(reasons[address] for address in self._addresses)
             raise NobodyAnswers(f"{', '.join(names)}: {BOOTSTRAP_REMEDY}", bootstrap=self._bootstrap)
-        text = f"nobody answers at {told}; start the broker, or correct the address"
+        text = f"nobody answers at {found}; start the broker, or correct the address"
         raise NobodyAnswers(text, bootstrap=self._bootstrap)
 
     def _remedy(self) -> str:

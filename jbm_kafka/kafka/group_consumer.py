@@ -132,7 +132,10 @@ class ConfluentGroupConsumer:
         self._partitions.seek(partition, position)
 
     def ends_reached(self) -> Mapping[int, int]:
-        return dict(self._partitions.ends)
+        if not self._kept:
+            return self._partitions.ends
+        kept = {record.partition() for record in self._kept}
+        return {partition: end for partition, end in self._partitions.ends.items() if partition not in kept}
 
     def _drop_kept(self, partitions: Sequence[int]) -> None:
         self._kept = [record for record in self._kept if record.partition() not in partitions]
@@ -170,7 +173,7 @@ class ConfluentGroupConsumer:
 
     def __del__(self) -> None:
         # librdkafka's destructor waits for ever for a rebalance callback, with the interpreter's lock held; close()
-        # serves it. The listener is left alone: whoever dropped us is not there to be told.
+        # serves it. The listener is not called: nobody is there to call.
         if getattr(self, "_consumer", None) is not None and self._is_open:
             LOG.warning("a member of group %s was dropped without close; it leaves the group", self._group)
             self._partitions.owned.clear()
@@ -187,7 +190,7 @@ class ConfluentGroupConsumer:
         if partitions:
             self._guarded(lambda: starts.update(self._listener.on_assigned(partitions)))
         self._partitions.start(partitions, starts)
-        self._joined = True  # last: other threads take it as "the listener has been told"
+        self._joined = True  # last: other threads take it as "the listener was called"
 
     def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
         partitions = [place.partition for place in places if place.partition in self._partitions.owned]

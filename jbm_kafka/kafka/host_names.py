@@ -1,4 +1,4 @@
-"""Names of hosts that have no address: told as such, and apart from hosts where nobody answers."""
+"""Names of hosts that have no address, as distinct from hosts where nobody answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def name_fault(host: str, why: str) -> str:
 
 
 def looked_up(host: str, port: int) -> list[tuple[int, object]] | str:
-    """Family and address of each place of the host, or why there is none."""
+    """Family and address of each interface of the host, or why it has no address."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -33,7 +33,7 @@ def looked_up(host: str, port: int) -> list[tuple[int, object]] | str:
 
 
 def unknown_hosts(hosts: Iterable[str], *, within_s: float) -> dict[str, str]:
-    """Those of the hosts that are known to have no address, with the reason. Who takes longer is none of them."""
+    """The hosts that have no address, with the reason. A look-up that takes longer does not count."""
     faults: dict[str, str] = {}
 
     def look(host: str) -> None:

@@ -32,7 +32,7 @@ class OutageLines:
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
         self._quiet_until_s = float("-inf")
-        self._is_told = False
+        self._is_logged = False
         """The latest line says that no broker answers."""
         self._is_silent = False
         """The latest question had no answer."""
@@ -51,7 +51,7 @@ class OutageLines:
         self._tell(error)
 
     def _tell(self, error: object) -> None:
-        self._quiet_until_s, self._is_told, self._suspicion = self._now_s() + OUTAGE_SILENCE_S, True, None
+        self._quiet_until_s, self._is_logged, self._suspicion = self._now_s() + OUTAGE_SILENCE_S, True, None
         LOG.info("no Kafka broker answers; clients keep trying (%s)", error)
 
     def silent(self) -> None:
@@ -64,11 +64,11 @@ class OutageLines:
     def answered(self) -> None:
         """A question was answered."""
         self._answered_at_s, self._suspicion = self._now_s(), None
-        if not (self._is_told or self._is_silent):
+        if not (self._is_logged or self._is_silent):
             return
-        is_told, self._is_told, self._is_silent = self._is_told, False, False
+        is_logged, self._is_logged, self._is_silent = self._is_logged, False, False
         self._quiet_until_s = self._now_s() + OUTAGE_SILENCE_S
-        if is_told:  # at the level of the loss: who sees that it began is to see that it ended
+        if is_logged:  # at the level of the loss: a reader of the beginning shall read the end
             LOG.info("a Kafka broker answers again")
 
 

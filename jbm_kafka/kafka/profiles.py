@@ -126,7 +126,7 @@ def transactional_settings(transactional_id: str, transaction_timeout_ms: int, m
         "transaction.timeout.ms": transaction_timeout_ms,
         "message.timeout.ms": min(TRANSACTION_MESSAGE_TIMEOUT_MS, transaction_timeout_ms),
         "topic.metadata.propagation.max.ms": min(TRANSACTION_MESSAGE_TIMEOUT_MS, transaction_timeout_ms),
-        # Each step of a commit may be told "not yet" by the coordinator; the default waits 100 ms each time.
+        # The coordinator may answer "not yet" to each step of a commit; the default waits 100 ms each time.
         "retry.backoff.ms": 2,
         "retry.backoff.max.ms": 100,
         "linger.ms": 1,

@@ -1,4 +1,4 @@
-"""Asking the admin client: one deadline per question; passing troubles are asked again, the others told as ours."""
+"""Questions to the admin client: one deadline each; after passing errors they are repeated, others are translated."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Security properties that cannot work together, told before a client is made: librdkafka says less, or nothing."""
+"""Security properties that cannot work together, refused before a client is made: librdkafka says less, or nothing."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -18,7 +18,7 @@ TIMEOUT_S = 5.0
 
 
 def refused_session_timeout(settings: dict[str, Any], bootstrap: str, session_timeout_ms: object) -> SettingRefused:
-    """What is told; `settings` are those of an admin client."""
+    """The limits' text; `settings` are those of an admin client."""
     limits = session_limits(settings)
     reach = "another one" if limits is None else f"{limits[0]} to {limits[1]}"
     return SettingRefused(

@@ -10,7 +10,6 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
-from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.kafka.counted_lines import CountedLines, counted_at, is_of_fence
 from jbm_kafka.kafka.given_numbers import number_fault
@@ -22,7 +21,7 @@ LOG = logging.getLogger("jbm_kafka.kafka")
 LOG.addHandler(logging.NullHandler())
 
 _ADDRESS = "it is the first argument, `url` of a ConnectionFactory"
-_MEMBERSHIP = "it decides who owns a partition and how a loser is fenced"
+_MEMBERSHIP = "it decides the owner of a partition and how a loser is fenced"
 _ATOMICITY = "it decides what becomes visible together"
 _WRITTEN_ONCE = "it decides whether a message may be lost, doubled or overtaken on its way to the brokers"
 _PARTITION = "the unit of order decides which partition a message goes to"
@@ -93,11 +92,11 @@ CONTROLLED: Mapping[str, str] = MappingProxyType(
 
 _NO_NEWS = ("CONFWARN", "FAIL")
 _COVERED = ("TXNERR", "SESSTMOUT", "REQTMOUT", "ADDOFFSETS", "GETPID", "METADATAUPDATE")
-"""Of an ordinary deploy or outage: it tries again, or its caller is told, and a line of ours says what follows."""
+"""Of an ordinary deploy or outage: it tries again or raises, and a line of ours says what follows."""
 
 
 _CONTENDED = ("FATAL", "ADDPARTS", "TXNERR", "GETPID")
-"""Of a producer whose transactional id others take from it: who lost begins anew."""
+"""Of a producer whose transactional id others take from it: the loser begins anew."""
 
 
 class ClientLog:
@@ -106,21 +105,21 @@ class ClientLog:
     def __init__(self, counted: CountedLines | None = None, *, is_contended: bool = False) -> None:
         """`counted` has what is only counted, if anything is.
 
-        `is_contended`: others use the same transactional id, and who comes later fences who was before.
+        `is_contended`: others use the same transactional id, and a later one fences an earlier one.
         """
         self._counted = counted
         self._no_news = (*_NO_NEWS, *_CONTENDED) if is_contended else _NO_NEWS
 
     def log(self, level: int, message: str, *values: object) -> None:
         text = message % values if values else message
-        # Each client is told all settings, also those for its siblings, and says so. And each says of each broker,
+        # Each client gets all settings, also those for its siblings, and says so. And each says of each broker,
         # several times a second, that it cannot connect: `_log_client_error` says that once.
         if text.startswith(self._no_news):
             level = logging.DEBUG
         else:
             is_covered = text.startswith(_COVERED) or is_of_fence(text)
             level = min(level, logging.INFO if is_covered else logging.WARNING)
-        if level > logging.DEBUG and self._counted is not None and not self._counted.is_told(text):
+        if level > logging.DEBUG and self._counted is not None and not self._counted.is_logged(text):
             level = logging.DEBUG
         LOG.log(level, "%s", text)
 
@@ -156,55 +155,7 @@ def common_settings(bootstrap: str, client_settings: Mapping[str, object]) -> di
 _UNKNOWN = "No such configuration property"
 _PROPERTY = re.compile(r'(configuration property) "[^"]*"', re.IGNORECASE)
 _TOLD = re.compile(r"\.(ms|bytes|kbytes|messages|size|count|level|type|enable)$")
-"""Names of properties whose values are told: numbers and switches. Of any other it may be a secret."""
-_USUAL = (
-    "batch.num.messages",
-    "batch.size",
-    "broker.address.family",
-    "client.dns.lookup",
-    "client.id",
-    "client.rack",
-    "compression.level",
-    "compression.type",
-    "debug",
-    "fetch.min.bytes",
-    "fetch.wait.max.ms",
-    "linger.ms",
-    "log_level",
-    "max.poll.interval.ms",
-    "metadata.max.age.ms",
-    "receive.message.max.bytes",
-    "reconnect.backoff.max.ms",
-    "reconnect.backoff.ms",
-    "request.timeout.ms",
-    "sasl.mechanism",
-    "sasl.mechanisms",
-    "sasl.oauthbearer.client.id",
-    "sasl.oauthbearer.client.secret",
-    "sasl.oauthbearer.config",
-    "sasl.oauthbearer.method",
-    "sasl.oauthbearer.token.endpoint.url",
-    "sasl.password",
-    "sasl.username",
-    "security.protocol",
-    "socket.connection.setup.timeout.ms",
-    "socket.keepalive.enable",
-    "socket.timeout.ms",
-    "ssl.ca.location",
-    "ssl.ca.pem",
-    "ssl.certificate.location",
-    "ssl.certificate.pem",
-    "ssl.cipher.suites",
-    "ssl.endpoint.identification.algorithm",
-    "ssl.key.location",
-    "ssl.key.password",
-    "ssl.key.pem",
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "statistics.interval.ms",
-    "topic.metadata.refresh.interval.ms",
-)
-"""What people set: one of them is meant by a name that librdkafka does not know. It has two hundred more."""
+"""Names of properties whose values may be shown: numbers and switches. Any other may be a secret."""
 _COMPRESSIONS = "none, gzip, snappy, lz4 or zstd"
 _VALUES = {"compression.type": _COMPRESSIONS, "compression.codec": _COMPRESSIONS}
 """What librdkafka calls wrong without a word of what would be right; of security settings see security_settings."""
@@ -235,18 +186,19 @@ def check_client_settings(client_settings: Mapping[str, object], session_timeout
     if (fault := _client_fault(client_settings)) is not None:
         if (found := content_fault(fault, client_settings)) is not None:
             raise InvalidSettingError(f"client setting {found[0]!r}: {found[1]}", names=[found[0]])
-        # Some are secrets: no value is told but those that librdkafka calls wrong. A wrong one alone says the same.
+        # Some are secrets: no value is shown but those that librdkafka calls wrong. A wrong one alone says the same.
         wrong = [name for name, value in client_settings.items() if _client_fault({name: value}) == fault][:1]
         text = _text(wrong[0], client_settings[wrong[0]], fault) if wrong else f"client settings: {fault} ({_LISTED})"
-        raise InvalidSettingError(text, names=wrong, **_told(wrong, client_settings))
+        raise InvalidSettingError(text, names=wrong, **_shown_values(wrong, client_settings))
     if (found := number_fault(client_settings, session_timeout_ms)) is not None:
         name, rule = found
-        told = _told([name], client_settings)
-        raise InvalidSettingError(f"client setting {name!r} is {shown(told['value'])}: {rule}", names=[name], **told)
+        values = _shown_values([name], client_settings)
+        text = f"client setting {name!r} is {shown(values['value'])}: {rule}"
+        raise InvalidSettingError(text, names=[name], **values)
 
 
-def _told(names: Sequence[str], client_settings: Mapping[str, object]) -> dict[str, object]:
-    """The value of the setting that is wrong, for who catches the error; nothing where it may be a secret."""
+def _shown_values(names: Sequence[str], client_settings: Mapping[str, object]) -> dict[str, object]:
+    """The value of the wrong setting, as an attribute of the error; nothing where it may be a secret."""
     return {"value": client_settings[names[0]]} if names and _TOLD.search(names[0]) else {}
 
 
@@ -254,12 +206,7 @@ def _text(name: str, value: object, fault: str) -> str:
     """What is said of one setting: librdkafka's words, by the name that was written, for some have two."""
     fault = _PROPERTY.sub(lambda found: f'{found[1]} "{name}"', fault)
     named = f"client setting {name!r}"
-    if fault.startswith(_UNKNOWN):
-        likely = likely_name(name, [*_USUAL, *CONTROLLED])
-        if likely is not None:
-            refused = f", and cannot be set: {CONTROLLED[likely]}" if likely in CONTROLLED else ""
-            fault += f"; {likely!r} is meant, probably{refused}"
-    elif _TOLD.search(name):
+    if _TOLD.search(name) and not fault.startswith(_UNKNOWN):
         named = f"{named} is {shown(value)}"
     listed = f"it is {_VALUES[name]}" if name in _VALUES else _LISTED
     return f"{named}: {fault} ({listed})"

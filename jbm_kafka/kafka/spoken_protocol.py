@@ -1,4 +1,4 @@
-"""What a port speaks, TLS or Kafka's plain protocol, told by its answer to the first bytes of either.
+"""What a port speaks, TLS or Kafka's plain protocol, seen by its answer to the first bytes of either.
 
 librdkafka goes on trying where only the other one is spoken, and can tell it from a broker that is just starting no
 better than by waiting.
@@ -30,7 +30,7 @@ def speaks_tls(connection: socket.socket, host: str) -> bool:
 def _hello(host: str) -> bytes:
     context = ssl.create_default_context()
     context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # nothing is told to whoever answers
+    context.verify_mode = ssl.CERT_NONE  # nothing secret is sent
     written = ssl.MemoryBIO()
     with suppress(ssl.SSLWantReadError):
         context.wrap_bio(ssl.MemoryBIO(), written, server_hostname=host).do_handshake()

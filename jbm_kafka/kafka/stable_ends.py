@@ -28,7 +28,7 @@ class StableEnds:
         """The last stable offset of each; KafkaException "timed out" as soon as the deadline is over.
 
         librdkafka keeps to a time limit while its connection stands. While it finds out what a broker speaks that has
-        stopped answering, it was seen to return after 11 s, whatever it was told.
+        stopped answering, it was seen to return after 11 s, whatever its timeout.
         """
         if not partitions:
             return {}

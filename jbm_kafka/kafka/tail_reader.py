@@ -63,7 +63,7 @@ class ConfluentTailReader:
             try:
                 found = self._consumer.list_topics(topic, timeout=_TOPIC_ANSWER_S).topics.get(topic)
             except KafkaException:
-                return None  # told by `poll`, if it lasts
+                return None  # `poll` raises it, if it lasts
             error = None if found is None else found.error
             if error is None or error.code() not in UNKNOWN_TOPIC:
                 return None

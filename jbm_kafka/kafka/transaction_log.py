@@ -31,7 +31,7 @@ class Recorded(NamedTuple):
     timeout_ms: int
     state: int
     partitions: Mapping[str, frozenset[int]]
-    """By topic: where the transaction writes; empty when there is none."""
+    """By topic: where the transaction writes; empty without a transaction."""
     began_at_ms: int
 
 

@@ -220,7 +220,7 @@ class ConfluentTransactionalProducer:
             self._in_transaction = False
             text = f"transactional id {self._id} at {self._bootstrap}: abort: records got no answer: for a new producer"
             raise OutcomeUnknown(text)
-        # While the coordinator is still being told of the first partition, it refuses to abort what it does not know,
+        # While the coordinator does not know of the first partition yet, it refuses to abort what it does not know,
         # and librdkafka takes that for fatal. A record that arrived is past that point; what cannot arrive is purged.
         hear_all(self._producer, min(timeout_s, _SETTLE_S))
         self._steps(self._producer.abort_transaction, timeout_s, "abort", self._unknown)
@@ -242,7 +242,7 @@ class ConfluentTransactionalProducer:
         hear_some(self._producer, 0)
 
     def _without_member(self, group: str) -> object:
-        """What a group's offsets are written with by somebody who is not its member."""
+        """The metadata with which a process that is not a member writes a group's offsets."""
         metadata = self._memberless.get(group)
         if metadata is None:
             # Only a consumer makes it; without brokers to connect to, for nobody is asked.
@@ -253,7 +253,7 @@ class ConfluentTransactionalProducer:
 
     def _connect(self, known_topic: str) -> None:
         """While it has no connection librdkafka leaves out the search for the coordinator, for half a second."""
-        with suppress(KafkaException):  # then the search fails too, and is told
+        with suppress(KafkaException):  # then the search fails too, and raises it
             # The first answer may come over the connection to the bootstrap address, which ends when it turns out to be
             # that of a broker; the second one over the broker's own.
             for _ in range(2):
@@ -319,7 +319,7 @@ class ConfluentTransactionalProducer:
         return trouble(error, f"transactional id {self._id}: {step}", self._bootstrap)
 
     def _why_it_failed(self, refusal: KafkaError) -> KafkaError:
-        """A refused step says only that the state is wrong; who asks to begin is told what it was that failed."""
+        """A refused step says only that the state is wrong; the next `begin` raises what failed."""
         if refusal.fatal() or refusal.code() != KafkaError._STATE:
             return refusal
         try:

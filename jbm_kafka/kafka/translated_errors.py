@@ -1,4 +1,4 @@
-"""librdkafka's errors, told as the errors of our ports: one line each, with what it was about."""
+"""librdkafka's errors as the errors of our ports: one line each, with what it was about."""
 
 from confluent_kafka import KafkaError, KafkaException
 

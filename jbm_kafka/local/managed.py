@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from jbm_kafka.contract import MessageStore, PersistenceManager, TransactionManager
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.local.state import LocalChannelState
 from jbm_kafka.local.topic_state import TopicState
 
 State = TypeVar("State", LocalChannelState, TopicState)
 
 
-@explained
 class ManagedByState(Generic[State]):
     """The contract's Managed over a channel's state."""
 

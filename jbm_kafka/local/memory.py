@@ -5,10 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from jbm_kafka.core.call_arguments import explained
 
-
-@explained
 class MemoryPersistenceManager:
     """Records that outlive the objects that wrote them, but not the process."""
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from jbm_kafka.contract import CoreMessage, PersistenceManager, TransactionManager
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.jms_errors import CorruptRecordError, IllegalStateError, UnknownMessageError
 from jbm_kafka.local.channel_messages import StoredReference, as_stored, reference_to
 from jbm_kafka.local.memory import MemoryPersistenceManager
@@ -34,7 +33,6 @@ class _Kept:
     """What to record of it, until it is recorded."""
 
 
-@explained
 class MemoryMessageStore:
     """Messages as the objects they are. The reliable ones come back from `persistence_manager` after a restart.
 

@@ -20,7 +20,6 @@ from jbm_kafka.contract import (
 )
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import DEPARTING, Reference
@@ -39,7 +38,6 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-@explained
 class QueueChannel(ManagedByState[LocalChannelState]):
     """Stores every message until one receiver has acknowledged it. Thread-safe.
 

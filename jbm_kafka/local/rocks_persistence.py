@@ -13,7 +13,6 @@ from typing import Self
 
 from rocksdict import DBCompressionType, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
 
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.jms_errors import IllegalStateError, ResourceAllocationError
 
 _NAME_LENGTH = struct.Struct(">H")
@@ -23,7 +22,6 @@ WAL_BYTES_MAX = 16 << 20
 """Bounds the time to open after a kill."""
 
 
-@explained
 class RocksPersistenceManager:
     """Keeps the records of channels and stores in a folder, for one process at a time. Any thread.
 

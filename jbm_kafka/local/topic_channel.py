@@ -19,7 +19,6 @@ from jbm_kafka.contract import (
     Routable,
     TransactionManager,
 )
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError, UnknownMessageError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.states import Move, transition
@@ -35,7 +34,6 @@ from jbm_kafka.local.topic_state import TopicState
 logger = logging.getLogger(__name__)
 
 
-@explained
 class TopicChannel(ManagedByState[TopicState]):
     """Offers every message to all receivers of that moment, and keeps it until each of them acknowledged. Thread-safe.
 

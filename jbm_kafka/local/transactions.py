@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from jbm_kafka.contract import TransactionManager, TransactionResource
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     TransactionInDoubtError,
@@ -102,7 +101,6 @@ def outside_transactions() -> Iterator[None]:
         _open.reset(token)
 
 
-@explained
 class LocalTransactionManager:
     """Begins and ends the transactions of one process."""
 

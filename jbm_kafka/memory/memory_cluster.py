@@ -17,7 +17,7 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 @runtime_checkable
 class WatchedClock(Clock, Protocol):
-    """A clock that moves only when told to, and says when it did."""
+    """A clock that moves only when its owner moves it, and says when it did."""
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Call `watcher` after every move."""
@@ -95,7 +95,7 @@ class MemoryCluster:
         self._offset_numbers: dict[tuple[str, str, int], int] = {}
         """When the committed offset of a place was written."""
         self.waited_for_marks = 0
-        """How often a producer was told "concurrent transactions"."""
+        """How often a producer got the answer "concurrent transactions"."""
         if isinstance(clock, WatchedClock):
             clock.watch(self.tick)
 

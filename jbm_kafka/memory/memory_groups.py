@@ -2,7 +2,7 @@
 
 As measured on brokers: every change of membership makes a new generation, and again when a member has given up what it
 had to; members learn the new one in the background, so metadata read now always carries it and metadata frozen before
-is refused. The group checks member and generation of an offset commit, never who owns the partition.
+is refused. The group checks member and generation of an offset commit, never the partition's owner.
 """
 
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Member:
     assigned: set[int] = field(default_factory=set)
     """The group's word: nobody else gets them."""
     owned: set[int] = field(default_factory=set)
-    """Assigned, and the listener was told."""
+    """Assigned, and the listener was called."""
     revoking: set[int] = field(default_factory=set)
     """Owned, but to be given up."""
     silent_since_ms: int | None = None

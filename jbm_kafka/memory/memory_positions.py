@@ -20,7 +20,7 @@ class MemoryPositions:
         """Partitions that have been started, with the next position to read."""
         self._paused: set[int] = set()
         self._stopped: set[int] = set()
-        """Of these an error was told; they wait for a seek."""
+        """These have raised an error, and wait for a seek."""
         self.ends: dict[int, int] = {}
         """Where a partition had nothing more, when it was last found so."""
         self._turn = 0

@@ -51,7 +51,7 @@ class MemoryTransactionalProducer:
                 raise TransactionAborted(self._text("produce: Operation not valid in the current state"))
             state = self._cluster.transactional(self._id)
             if state.epoch != self._epoch:
-                return  # told at the next step: a client produces into its own queue
+                return  # the next step raises it: a client produces into its own queue
             transaction = self._opened(state)
             if (record.topic, record.partition) in self._cluster.faults.leaderless:
                 self._failed[token] = f"{record.topic}[{record.partition}]: Message timed out"

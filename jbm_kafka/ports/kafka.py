@@ -267,7 +267,7 @@ class GroupConsumer(Protocol):
         """
 
     def ends_reached(self) -> Mapping[int, int]:
-        """Positions at which a partition held nothing more that is stable, as `consume` found them last."""
+        """Positions where a partition had nothing more that is stable, when `consume` had returned all before."""
 
     def breaks(self) -> int: ...  # connections lost so far: topics may have changed since
     def timed_out(self) -> bool: ...  # since it had partitions last it heard nothing of its group for too long

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from jbm_kafka.core.reference import DEFAULT_PRIORITY
 from jbm_kafka.core.selectors.selector import Selector
@@ -39,6 +40,8 @@ class LinkTerms:
     one_per_unit: bool = False
     records_first: bool = False
     """What it gets is acknowledged, and comes only when that is durable."""
+    records_attempts: bool = False
+    """Its application gets a message only when that is recorded (REDELIVER-7)."""
 
 
 class Demand:
@@ -236,9 +239,33 @@ class Link:
     # -- the session's side --------------------------------------------------------------------------------------
 
     def pop(self) -> Delivery | None:
-        """The next message of the buffer, or None. The caller holds the lock."""
+        """The next message of the buffer, or None. The caller holds the lock.
+
+        Where attempts are recorded, one that is there is asked for first, and stays until that is durable.
+        """
         self.demand.receives += 1
-        return self.buffer.pop(self.settlement.barrier)
+        if not self.terms.records_attempts:
+            return self.buffer.pop(self.settlement.barrier)
+        buffer = self.buffer
+        delivery = buffer.next_to_record(self.settlement.barrier)
+        if delivery is None:
+            return None
+        if delivery is not buffer.asked:
+            # In this order: where Ctrl-C comes in between, it asks again. The answer waits for the lock.
+            self.group_worker.record_attempt(delivery, Completion(partial(self._attempt_recorded, delivery)))
+            buffer.asked, buffer.is_recorded = delivery, False
+        return buffer.pop_recorded()
+
+    def _attempt_recorded(self, delivery: Delivery, error: Exception | None) -> None:
+        with self.lock:
+            if error is None and self.buffer.asked is delivery:
+                self.buffer.is_recorded = True
+            self.filled.notify_all()
+
+    @property
+    def may_pop(self) -> bool:
+        """A `pop` gives a message, or asks for one; it waits for no record."""
+        return bool(self.buffer) and not self.buffer.awaits_record
 
     def request(self, count: int) -> None:
         """Ask the group worker for so many more. The caller holds the lock."""
@@ -255,7 +282,7 @@ class Link:
     def is_asking(self) -> bool:
         """The group worker owes it an answer."""
         demand = self.demand
-        return demand.credit > 0 or demand.is_asking_alone or self.buffer.awaits_more
+        return demand.credit > 0 or demand.is_asking_alone or self.buffer.awaits_more or self.buffer.awaits_record
 
     def runs_low(self, few: int) -> bool:
         """No more than `few` are left, counting what of the last portion is still to come: time to ask for another.
@@ -414,9 +441,12 @@ class Link:
     def is_answered(self) -> bool:
         """What it asked for was handed over as far as it was there, and nothing is on its way in or back."""
         with self.lock:
+            buffer = self.buffer
+            must_record = self.terms.records_attempts and bool(buffer) and not (buffer.has_asked and buffer.is_recorded)
             return not (
                 self.demand.is_asking_alone
-                or self.buffer.awaits_more
+                or buffer.awaits_more
+                or must_record
                 or self.settlement.barrier.is_unread_going_back(self._group_worker)
             )
 

@@ -6,7 +6,7 @@ The session's lock guards it: whoever calls holds it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from jbm_kafka.core.ranking import by_priority
 from jbm_kafka.core.reference import Reference
@@ -23,6 +23,10 @@ class LinkBuffer:
         """Granted, but not to be seen before that is durable; the group worker's."""
         self.taken: Delivery | None = None
         """What the last `pop` gave: where Ctrl-C comes before whoever called it has it, this still does."""
+        self.asked: Delivery | None = None
+        """What the application gets next, where that must be recorded first; it stays here until it is."""
+        self.is_recorded = False
+        """It is durable that the application gets `asked`."""
         self.is_kept_back = False
         """What stays here whatever happens is not handed over before `Link.let_out`; the group worker's."""
         self._is_ranked = False
@@ -35,6 +39,16 @@ class LinkBuffer:
     def awaits_more(self) -> bool:
         """Something was granted that has not arrived."""
         return any(self.coming)
+
+    @property
+    def has_asked(self) -> bool:
+        """`asked` is here."""
+        return self.asked is not None and self.asked in self.ready
+
+    @property
+    def awaits_record(self) -> bool:
+        """`asked` is here, and not recorded yet."""
+        return self.asked is not None and not self.is_recorded and self.has_asked
 
     def pop(self, barrier: UnitBarrier) -> Delivery | None:
         """The next message that the barrier lets through, or None."""
@@ -51,6 +65,21 @@ class LinkBuffer:
                 del ready[index]
                 return delivery
         return None
+
+    def next_to_record(self, barrier: UnitBarrier) -> Delivery | None:
+        """What `pop` would give, where it must be recorded first: `asked`, as long as it is here."""
+        rows: Iterable[Delivery] = [self.asked] if self.asked is not None and self.has_asked else self.ready
+        is_down = not barrier.units or barrier.is_down()
+        return next((each for each in rows if is_down or each.unit_place not in barrier.units), None)
+
+    def pop_recorded(self) -> Delivery | None:
+        """`asked`, when it is recorded; else None, and it stays."""
+        delivery = self.asked
+        if delivery is None or not self.is_recorded:
+            return None
+        self.taken = delivery
+        self.ready.remove(delivery)
+        return delivery
 
     def add(self, deliveries: Sequence[Delivery], *, is_ranked: bool) -> None:
         """More is ready. `is_ranked`: with other priorities than the default, and so maybe before what is here."""

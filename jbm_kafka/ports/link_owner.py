@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery
 
 
 class LinkOwner(Protocol):
@@ -35,6 +36,9 @@ class LinkOwner(Protocol):
 
     def take_back(self, link_id: str) -> None:
         """Take back what a link has unread, uncounted."""
+
+    def record_attempt(self, delivery: Delivery, done: Completion) -> None:
+        """Complete when it is durable that the application gets this message; never when it goes back before."""
 
     def watch(self, link_id: str, ends: Mapping[int, int], done: Completion) -> None:
         """Complete when every partition was read up to its position and the link has got what it asked for."""

@@ -13,7 +13,7 @@ from jbm_kafka.ports.link_owner import LinkOwner
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Disposition:
-    """What a session says about messages in its hand, beyond plain acknowledgements. All of one link; an identity."""
+    """What a session says about messages in its hand, beyond plain acknowledgements. Of one queue; an identity."""
 
     returned: Sequence[tuple[PartitionLease, Modified]] = ()
     has_unread: bool = False

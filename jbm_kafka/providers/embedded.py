@@ -13,8 +13,8 @@ from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.providers.shared_sidecars import RunningSidecar, SharedSidecars
 from jbm_kafka.providers.sidecar_provider import SidecarProvider
+from jbm_kafka.sidecar.runtime import Stores
 from jbm_kafka.sidecar.sidecar import Sidecar
-from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.store.folder import StateFolder
 
 

@@ -33,8 +33,8 @@ from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.providers.shared_sidecars import RunningSidecar, SharedSidecars
 from jbm_kafka.providers.sidecar_provider import SidecarProvider
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
+from jbm_kafka.sidecar.runtime import Stores
 from jbm_kafka.sidecar.sidecar import Sidecar
-from jbm_kafka.sidecar.stores import Stores
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 CHECKPOINT_INTERVAL_MS = 2
@@ -174,7 +174,7 @@ class World:
         By themselves they look every second; a test would wait for that, and there is nobody else to wait for.
         """
         ends_at_s = time.monotonic() + timeout_s
-        while False in [each.sidecar.destinations.hear() for each in self.sidecars.all()]:  # each is told
+        while False in [each.sidecar.destinations.hear() for each in self.sidecars.all()]:
             if time.monotonic() >= ends_at_s:
                 return False
             time.sleep(HEAR_S)
@@ -212,7 +212,7 @@ class World:
 
 _worlds: dict[str, World] = {}
 _over_names: set[str] = set()
-"""Of those that were ended by their owner, until he makes them anew: who has kept the name would begin another one."""
+"""Names of worlds that their owner ended, until he makes them anew: an old user of the name would begin another one."""
 _lock = threading.Lock()
 
 
@@ -221,7 +221,7 @@ def use_world(name: str, *, clock: Clock | None = None) -> World:
 
     Raises:
         InvalidSettingError: the name cannot be one, or a clock is given, and the world is there with another.
-        IllegalStateError: no clock is given, and the world of this name was ended by who had made it.
+        IllegalStateError: no clock is given, and the world of this name was ended by its owner.
     """
     _check_name(name)
     with _lock:

@@ -21,7 +21,7 @@ class PlainSends:
     """
 
     def __init__(self, make: Callable[[int], Sender]) -> None:
-        """`make` is told for how long, in ms, records may wait for others to go with."""
+        """`make` gets for how long, in ms, records may wait for others to go with."""
         self._make = make
         self._senders: dict[bool, Sender] = {}
         """By whether their sends are waited for."""
@@ -29,7 +29,7 @@ class PlainSends:
         self._lock = threading.Lock()
 
     def prepare(self) -> None:
-        """Have a sender for who waits. A new client of Kafka's needs a while to be given its producer id."""
+        """Have a sender for sends that are waited for. A new client needs a while to get its producer id."""
         with self._lock:
             if not self._senders and not self._is_closed:
                 self._senders[True] = self._make(0)

@@ -88,7 +88,7 @@ class SharedSidecars:
 
 
 def _refuse_other_client_settings(wanted: Installation, running: Installation) -> None:
-    """Nobody gets a connection made with another's credentials. Values are not told: some are secrets."""
+    """Nobody gets a connection made with another's credentials. Values are not shown: some are secrets."""
     mine, theirs = wanted.client_settings, running.client_settings
     names = sorted(name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name))
     if names:

@@ -7,6 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from jbm_kafka.browsing.browse import browse
+from jbm_kafka.browsing.ids_in_log import ids_in_log
+from jbm_kafka.browsing.unacknowledged_query import Hands
 from jbm_kafka.codec.identity import unit_name
 from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.address_settings import ResolvedSettings
@@ -42,13 +45,11 @@ from jbm_kafka.ports.provider import Seen, Temporary, TopicInfo, Traits
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.providers.plain_sends import PlainSends
 from jbm_kafka.providers.shared_sidecars import RunningSidecar
-from jbm_kafka.sidecar.browse import browse
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.hands import Hands
-from jbm_kafka.sidecar.ids_in_log import ids_in_log
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.topics import gone
+from jbm_kafka.sidecar.checkpoints.unwritable import what_is_missing
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker, transfer_of
-from jbm_kafka.sidecar.topics import gone
-from jbm_kafka.sidecar.unwritable import what_is_missing
+from jbm_kafka.sidecar.lane.own_partitions import own_partitions
 
 connections = logging.getLogger("jbm_kafka.connections")
 
@@ -193,7 +194,7 @@ class SidecarProvider:
         self.sidecar.submit(transfer_of(work))
 
     def browse(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
-        """What a queue holds; see sidecar/browse.py. A queue that does not exist is not made for it.
+        """What a queue holds; see browsing/browse.py. A queue that does not exist is not made for it.
 
         Raises:
             InvalidDestinationError: there is no such queue.
@@ -204,11 +205,12 @@ class SidecarProvider:
 
     def _seen(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
         namespace = self._installation.config.namespace
+        ours = own_partitions(self.sidecar.sources.group_worker_of(queue))
         found = browse(
             self._kafka,
             ChannelGroup.of_queue(queue, namespace=namespace),
             now_ms=self.clock.now_ms(),
-            hands=Hands(self._kafka, namespace=namespace, ours=self.sidecar.sources.group_worker_of(queue)),
+            hands=Hands(self._kafka, namespace=namespace, ours=ours),
             include_all=include == "all",
             selector=selector,
         )

@@ -14,15 +14,15 @@ from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.holder import Holder
+from jbm_kafka.registry.live_settings import LiveSettings
+from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.registry import Registry
+from jbm_kafka.registry.topics import Topics
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
-from jbm_kafka.sidecar.live_settings import LiveSettings
-from jbm_kafka.sidecar.registry import Registry
-from jbm_kafka.sidecar.surroundings import Surroundings
-from jbm_kafka.sidecar.targets import Targets
-from jbm_kafka.sidecar.temporaries import Temporaries, TemporariesParts
-from jbm_kafka.sidecar.topic_watch import TopicWatch
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.sidecar.runtime import Runtime
+from jbm_kafka.sidecar.temporary.temporaries import Temporaries, TemporariesParts
+from jbm_kafka.sidecar.topics.address_topics import Targets
+from jbm_kafka.sidecar.topics.topic_watch import TopicWatch
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class Destinations:
 
     def __init__(
         self,
-        given: Surroundings,
+        given: Runtime,
         registry: Registry,
         holder: Holder,
         group_workers: GroupWorkers,

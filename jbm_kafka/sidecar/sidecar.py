@@ -15,29 +15,26 @@ from jbm_kafka.ports import Clock, Kafka, KafkaClientError
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.sidecar.channel_opener import ChannelOpener
-from jbm_kafka.sidecar.checkpoint_parts import Transfer
-from jbm_kafka.sidecar.checkpointer import Checkpointer
-from jbm_kafka.sidecar.claims import Claims
-from jbm_kafka.sidecar.collector import give_messages_time_to_die
-from jbm_kafka.sidecar.command_watch import CommandWatch
+from jbm_kafka.ports.steps import ThreadWorkers, Workers
+from jbm_kafka.registry.command_server import CommandWatch
+from jbm_kafka.registry.pauses import Pauses, Pausing
+from jbm_kafka.registry.registry import Registry
+from jbm_kafka.registry.topics import Topics
+from jbm_kafka.sidecar.channel.channel_opener import ChannelOpener
+from jbm_kafka.sidecar.channel.slewed_clock import SlewedClock
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Transfer
+from jbm_kafka.sidecar.checkpoints.checkpointer import Checkpointer
+from jbm_kafka.sidecar.checkpoints.hanging_transactions import HangingTransactions
+from jbm_kafka.sidecar.checkpoints.producer_pool import ProducerPool
+from jbm_kafka.sidecar.checkpoints.transaction import TransactionWriter
 from jbm_kafka.sidecar.destinations import Destinations
-from jbm_kafka.sidecar.flow import Flow
-from jbm_kafka.sidecar.hanging_transactions import HangingTransactions
 from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.lane.shutdown import Leaving, is_answered
-from jbm_kafka.sidecar.lifetime import Lifetime
-from jbm_kafka.sidecar.pauses import Pauses, Pausing
-from jbm_kafka.sidecar.producer_pool import ProducerPool
-from jbm_kafka.sidecar.registry import Registry
-from jbm_kafka.sidecar.slewed_clock import SlewedClock
+from jbm_kafka.sidecar.registry_claims import Claims
+from jbm_kafka.sidecar.runtime import Lifetime, Runtime, Stores, give_messages_time_to_die
 from jbm_kafka.sidecar.sources import Sources
-from jbm_kafka.sidecar.steps import ThreadWorkers, Workers
-from jbm_kafka.sidecar.stores import Stores
-from jbm_kafka.sidecar.surroundings import Surroundings
-from jbm_kafka.sidecar.topics import Topics
-from jbm_kafka.sidecar.transaction import TransactionWriter
+from jbm_kafka.sidecar.stages.flow import Flow
 
 Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
 CLIENTS_EXPECTED = 4
@@ -57,7 +54,7 @@ class Sidecar:
         workers: Workers | None = None,
         chance: Callable[[], float] | None = None,
     ) -> None:
-        given = self._given = Surroundings(
+        given = self._given = Runtime(
             kafka=kafka,
             admin=kafka.admin(),
             clock=SlewedClock(clock),
@@ -186,7 +183,7 @@ class Sidecar:
         leaving.let_clients_go([self.destinations.topics.close, self._given.admin.close])
 
 
-def _new_registry(given: Surroundings) -> Registry:
+def _new_registry(given: Runtime) -> Registry:
     topic = with_namespace("jbm.registry", given.config.namespace)
     registry = Registry(
         given.kafka, given.admin, topic, clock=given.clock, pause=given.workers.pause, chance=given.chance
@@ -195,7 +192,7 @@ def _new_registry(given: Surroundings) -> Registry:
     return registry
 
 
-def _new_checkpointer(given: Surroundings, stores: Stores, topics: Topics) -> Checkpointer:
+def _new_checkpointer(given: Runtime, stores: Stores, topics: Topics) -> Checkpointer:
     pool = ProducerPool(
         kafka=given.kafka,
         clock=given.clock,

@@ -9,18 +9,19 @@ from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.ports import KafkaAdmin, KafkaClientError
+from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.claims import Claims
-from jbm_kafka.sidecar.command_watch import CommandWatch
-from jbm_kafka.sidecar.connection_lines import EndLines
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.command_server import CommandWatch
 from jbm_kafka.sidecar.destinations import Destinations
 from jbm_kafka.sidecar.idleness import wait_idle
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker, GroupWorkerParts
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.lane.shutdown import STOP_TIMEOUT_S, Leaving
-from jbm_kafka.sidecar.lifetime import Lifetime
+from jbm_kafka.sidecar.log_lines.connection_lines import EndLines
+from jbm_kafka.sidecar.registry_claims import Claims
+from jbm_kafka.sidecar.runtime import Lifetime
 
 
 class Sources:
@@ -148,12 +149,15 @@ class Sources:
             IllegalStateError, InvalidDestinationError, JMSError: it cannot be had; the text says why.
         """
         self._lifetime.check()
-        info = self._destinations.ensure(subscription.topic)
+        self._destinations.ensure(subscription.topic)
         self._lifetime.begin()
         if subscription.topic.is_temporary:
             self._destinations.temporaries.subscribe(subscription)
-        else:
-            self._claims.subscriptions.subscribe(subscription, info)
+            return
+        with raised_as_jms_errors(str(subscription)):
+            # It begins in every partition that there is, also in those that others have added meanwhile.
+            info = self._destinations.topics.refresh(subscription.topic)
+        self._claims.subscriptions.subscribe(subscription, info)
 
     def end_use(self, subscription: Subscription) -> None:
         """One consumer less, and nothing of it is unacknowledged."""

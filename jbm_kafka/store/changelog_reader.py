@@ -18,7 +18,7 @@ from jbm_kafka.ports import Journal, KafkaAdmin, KafkaRecord, LogReader, Unknown
 log = logging.getLogger(__name__)
 
 MADE_ANEW = "the topic was made anew"
-"""Why local state does not count: who recovers it tells so, too."""
+"""Why local state does not count; recovery logs it."""
 
 OFFSETS_PER_READ = 50_000
 """Per partition; bounds the records in memory at one time. It doubles while compaction has left little in it."""
@@ -58,7 +58,7 @@ class ChangelogContents:
     changes: dict[bytes, bytes | None] = field(default_factory=dict)
     """What the journal lacks."""
     changelog_id: str = ""
-    """The Kafka id of the topic it was read from; empty: there is none."""
+    """The Kafka id of the topic it was read from; empty: the topic is missing."""
 
     def take(self, key: bytes, value: bytes | None, offset: int) -> None:
         """One record of the changelog, in offset order."""
@@ -196,8 +196,8 @@ def _fold(
             contents[partition].take(key, record.value(), offset)
         elif key is None or key.count(b"|") != 2:
             log.warning(
-                "%s[%d] at offset %d: a record with the key %r is no entry of a changelog and is ignored; find out who "
-                "writes to this topic, only jbm-kafka may",
+                "%s[%d] at offset %d: a record with the key %r is no entry of a changelog and is ignored; find out "
+                "what writes to this topic, only jbm-kafka may",
                 scope.changelog_topic,
                 partition,
                 offset,

@@ -1,4 +1,4 @@
-"""The state folder: who owns it, a lock, and one RocksDB.
+"""The state folder: its owner, a lock, and one RocksDB.
 
     <folder>/jbm-state.json   id of the folder, and the installation (cluster, namespace) it belongs to
     <folder>/lock             held while a process uses the folder; the process id is in it, for people

@@ -28,7 +28,7 @@ class FolderId:
 
 
 def read_or_create_id(path: Path, *, cluster_id: str, namespace: str) -> FolderId:
-    """The folder's id, made when there is none. Call it under the folder's lock.
+    """The folder's id, made when it has none. Call it under the folder's lock.
 
     Raises:
         IllegalStateError: the folder is another installation's, a newer version's, or its id cannot be read.

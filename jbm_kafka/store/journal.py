@@ -79,7 +79,7 @@ class RocksJournal:
         return {bytes(key)[start:]: value for key, value in rows}  # type: ignore[arg-type]
 
     def entries(self, channel: str) -> Mapping[bytes, bytes]:
-        """As the port says, however old it is: who writes it has owned the channel since."""
+        """As the port says, however old it is: its writer has owned the channel since."""
         if channel in self._stuck:
             return {}
         try:
@@ -89,7 +89,7 @@ class RocksJournal:
             return {}
 
     def write(self, batches: Mapping[str, tuple[int, Mapping[bytes, bytes | None]]]) -> None:
-        """All channels' changes in one atomic batch. A failure is told in the log and costs time only."""
+        """All channels' changes in one atomic batch. A failure is logged and costs time only."""
         batch = WriteBatch(raw_mode=True)
         stamped_at_ms = self._clock.now_ms()
         for channel, (position, changes) in batches.items():
@@ -126,7 +126,7 @@ class RocksJournal:
     def _try_discard(self, channel: str) -> None:
         try:
             self.discard(channel)
-        except Exception:  # told by the caller already; without the discard nothing may be added to what stands
+        except Exception:  # the caller logs it already; without the discard nothing may be added to what stands
             self._stuck.add(channel)
 
     def close(self) -> None:

@@ -63,7 +63,7 @@ class RecoveredChannel:
     changelog_position: int
     """Everything below was taken into account."""
     changelog_id: str
-    """The Kafka id of the topic of the changelog; empty: there is none."""
+    """The Kafka id of the topic of the changelog; empty: the topic is missing."""
     start_position: int
     """Where to fetch from: the position's watermark."""
     reason: StartReason
@@ -131,7 +131,7 @@ def recover_channels(
 ) -> Mapping[int, RecoveredChannel]:
     """The state of the given partitions, all of them read side by side.
 
-    `is_look`: nobody is to receive by it, and who does tells of a reset.
+    `is_look`: nobody will receive by it; only a recovery for receivers logs a reset.
 
     `pause` waits the given seconds: before an offset of an earlier checkpoint is believed, it is asked for again.
 
@@ -172,7 +172,7 @@ def recover_channels(
     }
     made_anew = [each for each in recovered.values() if each.reason is StartReason.TOPIC_RECREATED]
     level = logging.INFO if is_look else logging.WARNING
-    _log_made_anew(scope, made_anew, level if delivered_below is None else logging.DEBUG)  # else it was told already
+    _log_made_anew(scope, made_anew, level if delivered_below is None else logging.DEBUG)  # else it was logged already
     _log_no_changelog(scope, [p for p in partitions if not is_look and _comes_again(recovered[p], found[p], ends[p])])
     _log_resets(scope, recovered, is_look=is_look)
     _log_deleted(scope, {p: _deleted(recovered[p], found[p]) for p in partitions}, recovered)
@@ -295,7 +295,7 @@ def _newer(scope: ChangelogScope, partition: int, found: _Found) -> str:
 def _log_decision(scope: ChangelogScope, partition: int, found: _Found, facts: Facts, start: Start, cause: str) -> None:
     """One line, as loud as it matters."""
     is_quiet = start.reason in _QUIET and not found.is_disputed
-    is_cut = start.reason is StartReason.LOG_BOUNDS and _skipped(facts, start) is not None  # told of all in one line
+    is_cut = start.reason is StartReason.LOG_BOUNDS and _skipped(facts, start) is not None  # one line for all
     if start.reason in _TOLD_ELSEWHERE or is_quiet or is_cut:
         log.debug("%s %s[%d] %s", scope.group, scope.topic, partition, cause)
     else:
@@ -320,7 +320,7 @@ def _kind_of(key: bytes) -> bytes:
 
 
 def _log_no_changelog(scope: ChangelogScope, partitions: Sequence[int]) -> None:
-    """One line, however many partitions: it is deleted as a whole. Not for who looks: a worker may be at making it."""
+    """One line, however many partitions: it is deleted as a whole. Not for a look: a worker may be making it anew."""
     if partitions:
         log.warning(
             "%s: the changelog %s of group %s was deleted, or lost: what the group acknowledged behind its oldest held "
@@ -339,30 +339,30 @@ def _log_resets(scope: ChangelogScope, channels: Mapping[int, RecoveredChannel],
         for partition, each in channels.items()
         if each.reason is StartReason.OPERATOR_RESET and not each.closed_because
     }
-    told = {partition: each for partition, each in reset.items() if each is not None}
-    if told:
-        text = ". ".join(part for part in (effects_of(told), undo_of(told)) if part)
+    found = {partition: each for partition, each in reset.items() if each is not None}
+    if found:
+        text = ". ".join(part for part in (effects_of(found), undo_of(found)) if part)
         level = logging.INFO if is_look else logging.WARNING
         log.log(level, "%s: somebody reset the offsets of group %s: %s", scope.topic, scope.group, text)
-    if len(reset) > len(told):
-        where = named([partition for partition in reset if partition not in told])
+    if len(reset) > len(found):
+        where = named([partition for partition in reset if partition not in found])
         log.info("%s: somebody reset offsets of group %s, which changes nothing (%s)", scope.topic, scope.group, where)
     _log_older(scope, [each for each in channels.values() if each.reason is StartReason.OLDER_CHECKPOINT])
 
 
 def _log_older(scope: ChangelogScope, channels: Sequence[RecoveredChannel]) -> None:
     """One line, however many partitions: a cluster that is restored loses offsets of all; the numbers of the first."""
-    told = [each for each in channels if not each.closed_because]
-    if told:
+    older = [each for each in channels if not each.closed_because]
+    if older:
         log.warning(
             "%s: offsets of group %s are older than its changelog, and taken for a reset: what was delivered from them "
             "on is delivered again (%s; %d %s). Ask who restored offsets, or whether the cluster lost data; to begin "
             "elsewhere stop the group and reset its offsets with Kafka's tools",
             scope.topic,
             scope.group,
-            named([each.partition for each in told]),
-            told[0].partition,
-            told[0].cause,
+            named([each.partition for each in older]),
+            older[0].partition,
+            older[0].cause,
         )
 
 
@@ -393,7 +393,7 @@ def _log_made_anew(scope: ChangelogScope, channels: Sequence[RecoveredChannel], 
 
 
 def _deleted(channel: RecoveredChannel, found: _Found) -> int:
-    """How many offsets the log lost before they were settled; what a closed channel lost is told when it opens."""
+    """How many offsets the log lost before they were settled; what a closed channel lost is logged when it opens."""
     is_cut = channel.reason is StartReason.LOG_BOUNDS and not channel.closed_because
     return unsettled_within(found.decoded.others.values(), channel.skipped) if is_cut and channel.skipped else 0
 

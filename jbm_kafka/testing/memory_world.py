@@ -7,21 +7,15 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.wrong_values import wrong_type
-from jbm_kafka.jms.arguments import NoOtherArgument
 from jbm_kafka.jms.factory import ConnectionFactory
-from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 from jbm_kafka.providers.in_memory import use_world
 from jbm_kafka.testing.stopped_clock import StoppedClock
 
 IDLE_TIMEOUT_S = 20.0
 
 
-@explained
-@known_attributes()
-@likely_names
 class MemoryWorld:
     """A Kafka in memory for a test: what stands behind one `memory://NAME`, from when this is made until `close`.
 
@@ -50,7 +44,6 @@ class MemoryWorld:
         self._url = f"memory://{name}"
         self._clock = StoppedClock(time.time_ns() // 1_000_000, wait_idle=self.wait_idle)
         self._world = use_world(name, clock=self._clock)
-        take_no_other(self)
 
     @property
     def url(self) -> str:
@@ -62,15 +55,12 @@ class MemoryWorld:
         """The time of the world. It stands at the time of the beginning; `advance(ms)` lets delays pass."""
         return self._clock
 
-    def factory(self, *more: NoOtherArgument, **settings: Any) -> ConnectionFactory:
+    def factory(self, **settings: Any) -> ConnectionFactory:
         """A connection factory for `url`, with settings as of `ConnectionFactory`.
 
         Raises:
             IllegalStateError: the world is closed.
-            InvalidTypeError: there is an argument by position: the url is the world's own.
         """
-        if more:
-            raise wrong_type("url", more[0], "it is the world's own; give settings by name, as in factory(prefetch=5)")
         self._world.check_there()
         return ConnectionFactory(self.url, **settings)
 

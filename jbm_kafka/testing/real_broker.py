@@ -36,7 +36,7 @@ def run_broker(folder: Path, wanted: str | None = None) -> Iterator[str]:
     """A broker while the block runs; its `host:port`. A local one keeps its data in `folder`.
 
     Raises:
-        BrokerUnavailable: there is none to be had.
+        BrokerUnavailable: no broker can be had.
     """
     match wanted or wanted_broker():
         case "testcontainers":

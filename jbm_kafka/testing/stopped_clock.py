@@ -6,17 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.wrong_values import checked_int
-from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 
 ADVANCE_MAX_MS = 1_000 * 366 * 86_400_000
 """A thousand years: what comes much later than that no timestamp of Kafka can tell."""
 
 
-@explained
-@known_attributes()
-@likely_names
 class StoppedClock:
     """The clock of a `MemoryWorld`, made by it: it stands still until `advance(ms)` lets that time pass.
 
@@ -29,7 +24,6 @@ class StoppedClock:
         self._now_ms = now_ms
         self._wait_idle = wait_idle
         self._moving = threading.Lock()
-        take_no_other(self)
 
     def now_ms(self) -> int:
         """Milliseconds since 1970."""

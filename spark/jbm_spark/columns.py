@@ -17,8 +17,6 @@ except ModuleNotFoundError as error:
 
 from jbm_kafka.codec.headers import OWN_HEADERS
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT
-from jbm_kafka.core.call_arguments import explained_function
-from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
 
@@ -31,9 +29,6 @@ _INSTANT_MS_MAX = 253_402_214_400_000
 
 _SPARK_TYPES: dict[str, str] = {"byte": "tinyint", "short": "smallint", "int": "int", "long": "bigint",
                                 "float": "float", "double": "double"}  # fmt: skip
-_OTHER_TYPES = {"integer": "int", "bigint": "long", "smallint": "short", "tinyint": "byte", "str": "string",
-                "text": "string", "bool": "boolean", "number": "double", "decimal": "double"}  # fmt: skip
-"""What Spark and Python call them."""
 _WHOLE_NUMBER = r"^[+-]?[0-9]+$"
 _COUNT = r"^[0-9]{1,19}$"
 _DECIMAL_NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$|^NaN$|^[+-]?Infinity$"
@@ -66,7 +61,6 @@ def message_columns(records: DataFrame) -> DataFrame:
     )
 
 
-@explained_function
 def property_column(name: str, type: PropertyType = "string") -> Column:  # noqa: A002  (the word of the API)
     """The property as a column of that type; null when it is absent, null, or cannot be read so.
 
@@ -80,10 +74,7 @@ def property_column(name: str, type: PropertyType = "string") -> Column:  # noqa
         raise wrong_type("name", name, "it is the name of a property, a str")
     known = get_args(PropertyType)
     if type not in known:
-        written = str(getattr(type, "__name__", type))
-        meant = _OTHER_TYPES.get(written.lower()) or likely_name(written, known)
-        hint = "" if meant is None else f"; {meant!r} is meant, probably"
-        raise wrong_value("type", type, f"it is one of {', '.join(known)}{hint}")
+        raise wrong_value("type", type, f"it is one of {', '.join(known)}")
     text = F.try_element_at(F.col("properties"), F.lit(name))
     return text if type == "string" else _parsed(text, type)
 

@@ -6,7 +6,7 @@ from importlib import metadata
 from jbm_spark.errors import PySparkMissingError
 
 _NEEDED = re.compile(r"(pyspark)\s*\(?(==[^;)\s]+)")
-"""As in `pyspark==4.1.1; extra == "spark"`."""
+"""As in `pyspark==4.2.0; extra == "spark"`."""
 WITH_PACKAGE = "pip install 'jbm-kafka[spark]'"
 """All that is known where the package was not installed."""
 

@@ -3,7 +3,6 @@
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
@@ -24,7 +23,6 @@ from pyspark.sql.types import (
 
 from jbm_kafka.codec.identity import GROUP_ID
 from jbm_kafka.core.jms_errors import MessageFormatError
-from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.jms.message_properties import check_property_name
 from jbm_spark.errors import ColumnsIgnoredWarning, FrameRefusedError
 
@@ -45,8 +43,6 @@ PROPERTY_TYPES: Mapping[type[DataType], str] = {
 }  # fmt: skip
 """Spark's type -> the property's."""
 
-_BEGUN_MIN = 3
-"""Letters of a name that make it the beginning of another."""
 _OURS = ("jbm_spark", "jbm_kafka")
 
 _KAFKA_FIELDS = {"topic": StringType, "partition": IntegerType, "offset": LongType, "key": BinaryType}
@@ -74,10 +70,9 @@ def checked_columns(frame: DataFrame, order_by: Sequence[str] = ()) -> frozenset
             raise FrameRefusedError(f"column {name} is {held.simpleString()}: {fault}")
     ignored = sorted(fields.keys() - {*WRITTEN, *NOT_WRITTEN, *order_by})
     if ignored:
-        named = ", ".join(_with_meant_name(name, fields.keys()) for name in ignored)
         warnings.warn(
-            f"not written, for no message has such a column: {named}; what receivers shall see goes into the body or "
-            "into `properties`",
+            f"not written, for no message has such a column: {', '.join(ignored)}; what receivers shall see goes into "
+            f"the body or into `properties`. Columns of a message are {', '.join(WRITTEN)}",
             ColumnsIgnoredWarning,
             stacklevel=_level_of_caller(),
         )
@@ -92,14 +87,6 @@ def _check_once(names: Sequence[str], order_by: Sequence[str]) -> None:
             raise FrameRefusedError(
                 f"the frame has {len(alike)} columns {', '.join(alike)}: rename or drop all of them but one"
             )
-
-
-def _with_meant_name(name: str, present: AbstractSet[str]) -> str:
-    """The name, with the column that is meant; not one that the frame has besides."""
-    lower = name.lower()
-    begun = [each for each in WRITTEN if len(lower) >= _BEGUN_MIN and each.startswith(lower)]
-    meant = begun[0] if begun else likely_name(lower, WRITTEN)
-    return name if meant is None or meant in present else f"{name} ({meant!r} is meant, probably)"
 
 
 def _level_of_caller() -> int:

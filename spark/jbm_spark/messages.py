@@ -1,13 +1,11 @@
 """A queue's or topic's messages as a DataFrame, straight from its Kafka topic; and a DataFrame's rows as messages."""
 
 import os
-import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import suppress
-from types import ModuleType
-from typing import Any, Never
+from typing import Any
 
 from jbm_spark.extra import pyspark_missing
 
@@ -22,9 +20,7 @@ except ModuleNotFoundError as error:
 from py4j.protocol import Py4JError
 
 from jbm_kafka.core.bootstrap import checked_bootstrap
-from jbm_kafka.core.call_arguments import explained_function
 from jbm_kafka.core.destination import Destination, Queue
-from jbm_kafka.core.jms_errors import InvalidTypeError
 from jbm_kafka.jms.factory import check_namespace
 from jbm_spark.call_checks import check_frame, check_query, check_session, checked_timeout_s
 from jbm_spark.causes import cause_line
@@ -47,7 +43,6 @@ from jbm_spark.streaming_query import QueryPlan, awaited
 from jbm_spark.topic_check import can_look, check_topics, end_offsets
 
 
-@explained_function
 def messages(
     spark: SparkSession,
     destination: str | Destination,
@@ -92,7 +87,6 @@ def messages(
     return _loaded(spark.read, chosen)
 
 
-@explained_function
 def message_stream(
     spark: SparkSession,
     destination: str | Destination,
@@ -125,7 +119,6 @@ def message_stream(
     return _loaded(spark.readStream, chosen)
 
 
-@explained_function
 def write_messages(
     frame: DataFrame,
     destination: str | Destination,
@@ -164,7 +157,6 @@ def write_messages(
     sink.write(frame, job=_checked_job(job) if job is not None else uuid.uuid4().hex)
 
 
-@explained_function
 def write_stream(
     frame: DataFrame,
     destination: str | Destination,
@@ -208,7 +200,6 @@ def write_stream(
     return plan.start(wanted)
 
 
-@explained_function
 def wait_until_done(query: StreamingQuery, *, timeout: float | None = None) -> bool:
     """Wait until the query ends, at most `timeout` seconds: whether it has. Ctrl-C stops it, and is raised on.
 
@@ -231,16 +222,6 @@ def wait_until_done(query: StreamingQuery, *, timeout: float | None = None) -> b
     if isinstance(error, (PySparkException, Py4JError, OSError)):
         raise QueryError(f"the query ended: {cause_line(error)}{log_hint(log_path())}") from None
     return end.result()
-
-
-class _Called(ModuleType):
-    """This module, for who wrote `from jbm_spark import messages`: it has the name of what it is best known for."""
-
-    def __call__(self, *_: object, **__: object) -> Never:
-        raise InvalidTypeError("jbm_spark.messages is a module: write from jbm_spark.messages import messages")
-
-
-sys.modules[__name__].__class__ = _Called
 
 
 def _named(destination: str | Destination) -> Destination:

@@ -25,7 +25,6 @@ except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
 from py4j.protocol import Py4JError
 
-from jbm_kafka.core.call_arguments import explained_function
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.devbroker.broker_error import LocalBrokerError
 from jbm_kafka.devbroker.java import find_java
@@ -42,7 +41,6 @@ _MEMORY = "spark.driver.memory"
 _HARMLESS = "WARNING: Using incubator modules"
 
 
-@explained_function
 def build_session(
     app_name: str,
     *,
@@ -89,7 +87,6 @@ def build_session(
     return _start(configuration, log)
 
 
-@explained_function
 def needed_settings() -> dict[str, bool | float | int | str | None]:
     """What a session of one's own must be built with: `SparkSession.builder.config(map=needed_settings())`.
 

@@ -17,7 +17,6 @@ from jbm_spark.checkpoint_record import check_folder, claim
 from jbm_spark.errors import QueryError
 from jbm_spark.sink import Sink
 from jbm_spark.stream_sources import kafka_sources, refuse_a_circle, topics_read
-from jbm_spark.unfinished_batch import finish_batch
 
 _STARTS_S = 60.0
 
@@ -39,7 +38,7 @@ class QueryPlan:
                         topic=topic, bootstrap=sink.bootstrap, kafka=sink.kafka)  # fmt: skip
 
     def start(self, trigger: Mapping[str, Any]) -> StreamingQuery:
-        """The query, running; a batch that a crash interrupted is finished before.
+        """The query, running; it begins with the batch that a crash interrupted.
 
         Raises:
             CheckpointError: another query has the checkpoint, or it is of another source or target; the folder is of
@@ -50,7 +49,6 @@ class QueryPlan:
         folder = local_folder(self.checkpoint, plain_is_local=plain_is_local(spark))
         if folder is None:
             check_file_system(spark, self.checkpoint)
-            finish_batch(spark, self.checkpoint, lambda trigger: self._start(trigger, self.checkpoint))
             return self._start(trigger, self.checkpoint)
         check_folder(folder)
         lock = CheckpointLock(folder)
@@ -60,7 +58,6 @@ class QueryPlan:
         try:
             target = self.sink.destination.kafka_topic(self.sink.namespace)
             claim(folder, sources=topics_read(self.frame), target=target)
-            finish_batch(spark, place, lambda trigger: self._start(trigger, place))
             query = self._start(trigger, place)
         except BaseException:
             lock.close()

@@ -7,8 +7,8 @@ from jbm_kafka.core.jms_errors import InvalidDestinationError, OrderError
 from jbm_kafka.jms.routing import other_count
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.registry import Registry
-from jbm_kafka.sidecar.topics import NOT_MADE, Topics
+from jbm_kafka.registry.registry import Registry
+from jbm_kafka.registry.topics import NOT_MADE, Topics
 from jbm_spark.topic_check import TIMEOUT_S, told
 
 

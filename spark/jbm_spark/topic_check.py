@@ -7,7 +7,7 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import JMSSecurityError
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import AccessRefused, KafkaClientError
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.registry.topics import Topics
 from jbm_spark.errors import TopicError
 
 TIMEOUT_S = 30.0

@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin, Wait
-from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, InvalidSettingError
 from jbm_kafka.providers import in_memory
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.support import bodies, receive, send
@@ -67,9 +67,7 @@ def test_dead_letters_are_sent_again_in_memory() -> None:
                 receive(consumer).nack()
             world.wait_idle()
         assert admin.queues_with_dead_letters() == [Queue("DLQ")]
-        with pytest.raises(
-            InvalidSettingError, match=r"reason is 'attempts': messages leave for .*; did you mean 'max-"
-        ):
+        with pytest.raises(InvalidSettingError, match=r"reason is 'attempts': messages leave for 'max-"):
             admin.retry_dead_letters("DLQ", reason="attempts")  # type: ignore[arg-type]
         report = admin.retry_dead_letters("DLQ")
         assert [(letter.reason, letter.attempts) for letter in report.letters] == [("max-delivery-attempts", 1)]
@@ -121,3 +119,73 @@ def test_what_waits_is_judged_by_the_clock_of_its_world() -> None:
 def test_settings_of_a_kafka_client_are_refused_here_too() -> None:
     with pytest.raises(InvalidSettingError, match="memory://w has none"):
         Admin("memory://w", kafka={"linger.ms": 5})
+
+
+def test_a_look_that_was_iterated_before_showed_an_empty_queue() -> None:
+    with MemoryWorld() as world, Admin(world.url) as admin, world.factory().create_context() as jms:
+        producer = jms.create_producer()
+        for text in ("a", "b"):
+            producer.send(ORDERS, text, unit_of_order="ann")
+        look = admin.browse(ORDERS)
+        for _ in range(2):
+            assert (bodies(look), look.not_shown) == (["a"], {Wait.UNIT: 1})
+        producer.send(ORDERS, "c", unit_of_order="joe")
+        begun = iter(look)
+        assert next(begun).body == "a"
+        assert bodies(look) == ["a", "c"]
+        assert bodies(begun) == ["c"], "each goes on by itself"
+
+
+def test_dead_letters_that_were_iterated_before_were_gone() -> None:
+    with MemoryWorld() as world, Admin(world.url) as admin, world.factory().create_context() as jms:
+        jms.create_producer().send(ORDERS, "2 books")
+        admin.send_to_dead_letter(ORDERS, everything=True)
+        letters = admin.dead_letters()
+        assert [[message.body for _, message in letters] for _ in range(2)] == [["2 books"], ["2 books"]]
+        admin.remove("DLQ", everything=True)
+        assert list(letters) == []
+
+
+def test_a_retry_that_finds_nothing_says_so() -> None:
+    with MemoryWorld() as world, Admin(world.url) as admin, world.factory().create_context() as jms:
+        jms.create_producer().send(ORDERS, "2 books")
+        admin.send_to_dead_letter(ORDERS, everything=True)
+        for dry_run in (True, False):
+            report = admin.retry_dead_letters(origin="ordres", dry_run=dry_run)
+            told = "nothing in queue:DLQ is of origin='queue:ordres'; Admin.dead_letters() tells what there is"
+            assert (report.letters, report.warnings) == ([], [told])
+        (told,) = admin.retry_dead_letters("orders").warnings
+        assert told.startswith("nothing is in queue:orders; ")
+        assert admin.retry_dead_letters(origin="orders").sent == 1
+        assert not admin.retry_dead_letters().warnings, "nothing is there, and nothing was named"
+
+
+def test_an_address_that_was_given_and_not_used_was_not_told_of() -> None:
+    """Who receives goes by his own settings, and a dry run did not say where to."""
+    with MemoryWorld() as world, Admin(world.url) as admin, world.factory().create_context() as jms:
+        for name in ("orders", "elsewhere"):
+            admin.create_queue(name)
+        producer = jms.create_producer()
+        producer.send(ORDERS, "a")
+        dry = admin.expire(ORDERS, everything=True, expiry_address="elsewhere", dry_run=True)
+        assert dry.address == "elsewhere"
+        with jms.create_consumer(ORDERS):
+            report = admin.expire(ORDERS, everything=True, expiry_address="elsewhere")
+        assert (len(report.messages), report.address) == (1, "ExpiryQueue")
+        told = "expiry_address='elsewhere' was not used, they went to ExpiryQueue: processes receive from queue:orders"
+        assert [each.startswith(told) for each in report.warnings] == [True]
+
+
+def test_where_messages_go_may_be_a_topic() -> None:
+    with MemoryWorld() as world, Admin(world.url) as admin, world.factory().create_context():
+        admin.create_queue(ORDERS)
+        admin.create_topic("news")
+        assert not admin.expire(ORDERS, everything=True, expiry_address=Topic("news")).messages
+        assert not admin.send_to_dead_letter(ORDERS, everything=True, dead_letter_address=Queue("DLQ")).messages
+
+
+def test_a_closed_admin_was_entered() -> None:
+    admin = Admin("memory://closed")
+    admin.close()
+    with pytest.raises(IllegalStateError, match="the admin is closed; make a new one"), admin:
+        pass

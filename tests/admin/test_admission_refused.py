@@ -17,8 +17,8 @@ from jbm_kafka.core.unit_places import Path, UnitPlaces
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.provider import Seen
-from jbm_kafka.sidecar.places import LEASE_S
-from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.registry.registry import Registry
+from jbm_kafka.registry.unit_paths import LEASE_S
 from tests.support.manual_clock import ManualClock
 from tests.support.store_parts import MadeRecord
 

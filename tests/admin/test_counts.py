@@ -10,7 +10,7 @@ from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import CommittedOffset, Outgoing
 from jbm_kafka.ports.provider import Seen
-from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.registry.channel_group import ChannelGroup
 from tests.support.manual_clock import ManualClock
 from tests.support.records import Record
 

@@ -13,7 +13,7 @@ from jbm_kafka.admin.explained_resets import told
 from jbm_kafka.core.entries import OffsetRange
 from jbm_kafka.core.start_position import Reset
 from jbm_kafka.ports import CommittedOffset, GroupFenced
-from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.registry.channel_group import ChannelGroup
 from tests.jms.support import eventually, receive, receive_all, send
 
 GROUP = ChannelGroup.of_queue(Queue("orders"), namespace="")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-
 from jbm_kafka.admin.letters import DeadLetter, oldest_first
 from jbm_kafka.admin.retry_plan import passed_over
 from jbm_kafka.codec.dead_letter import Origin
@@ -30,9 +27,3 @@ def test_another_subscription_s_letter_that_stays_is_no_reason_to_warn() -> None
     assert list(passed_over(DLQ, [sent], [stays])) == []
     (warning,) = passed_over(DLQ, [letter(1, 2_000, subscription="audit")], [stays])
     assert "earlier letters stay in DLQ" in warning
-
-
-def test_help_tells_of_every_field_of_a_letter() -> None:
-    """Python shows what stands under a field to nobody."""
-    told = set(re.findall(r"\w+", inspect.getdoc(DeadLetter) or ""))
-    assert {name for name in dir(DeadLetter) if not name.startswith("_")} - told == set()

@@ -4,7 +4,7 @@ from jbm_kafka.admin.chosen_messages import ChosenMessage
 from jbm_kafka.admin.message_portions import PORTION, PORTION_BYTES, PORTION_UNCOPIED, Portions, portions_of
 from jbm_kafka.codec.command_records import Answer
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.taking_out import Verb
+from jbm_kafka.core.operator_removal import Verb
 
 PARKED = Queue("parked")
 

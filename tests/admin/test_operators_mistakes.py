@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic, errors, register_object_codec
+from jbm_kafka import AddressSettings, Queue, Topic, errors
 from jbm_kafka.admin import Admin
 
 MISSING = "there is no Kafka topic"
@@ -16,9 +16,6 @@ BOTH = "everything=True means all messages, and unit, message_id or selector onl
 MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]] = [
     ("a queue that is not there", lambda admin: admin.counts("nosuch"), errors.InvalidDestinationError,
      "queue:nosuch: there is no Kafka topic 'nosuch'; Admin.destinations() tells which there are"),
-    ("a misspelt queue", lambda admin: admin.explain("order"), errors.InvalidDestinationError,
-     "queue:order: there is no Kafka topic 'order'; did you mean 'orders'? Admin.destinations() tells "
-     "which there are"),
     ("a topic to count", lambda admin: admin.counts(Topic("news")), errors.InvalidDestinationError,
      WHICH),
     ("a topic to browse", lambda admin: admin.browse(Topic("news")), errors.InvalidDestinationError, WHICH),
@@ -70,8 +67,6 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      errors.InvalidSettingError, "order is 'size': it is 'log' or 'sent' or 'priority'"),
     ("remove by a wrong selector", lambda admin: admin.remove("orders", selector="a =="),
      errors.InvalidSelectorError, "selector 'a ==', column 4: found '=', expected one = only"),
-    ("remove by a misspelt name", lambda admin: admin.remove("orders", message_ids="ID:1"),  # type: ignore[call-arg]
-     errors.InvalidTypeError, "remove() has no argument 'message_ids'; 'message_id' is meant, probably"),
     ("remove none", lambda admin: admin.remove("orders", everything=True, count=0), errors.InvalidSettingError,
      "count is 0: it is an int of messages of at least 1"),
     ("release what?", lambda admin: admin.release("orders"), errors.InvalidSettingError, "say which units are meant"),
@@ -136,11 +131,6 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      errors.InvalidTypeError, "name is 5: a subscription's name is a str of 1 to 200 characters"),
     ("browse a subscription that is not there", lambda admin: list(admin.browse("news", subscription="x")),
      errors.InvalidDestinationError, "there is no subscription 'x'"),
-    ("partitions by position", lambda admin: admin.admit_partitions("orders", 32),  # type: ignore[call-arg]
-     errors.InvalidTypeError, "give the others by name, as in partitions=…"),
-    ("a codec by position", lambda _: register_object_codec("a", 1, 2),  # type: ignore[call-arg,arg-type]
-     errors.InvalidTypeError, "register_object_codec() takes 1 argument by position (name), 3 were given; give the "
-     "others by name, as in encode=…"),
 ]  # fmt: skip
 
 
@@ -187,12 +177,6 @@ def test_an_operator_who_wrote_no_was_taken_to_mean_yes(admin: Admin, name: str,
     assert str(caught.value) == f"{flag} is 'no': it is True or False"
 
 
-@pytest.mark.parametrize("name", ["queues", "topics", "list_queues", "listTopics"])
-def test_what_lists_queues_was_taken_for_what_lists_those_with_dead_letters(admin: Admin, name: str) -> None:
-    with pytest.raises(AttributeError, match=f"^an Admin has no attribute '{name}'; 'destinations' is meant, probably"):
-        getattr(admin, name)
-
-
 def test_an_admin_shows_where_it_is_and_whether_it_is_open() -> None:
     admin = Admin("memory://shown-admin")
     assert repr(admin) == "<Admin memory://shown-admin open>"
@@ -200,13 +184,3 @@ def test_an_admin_shows_where_it_is_and_whether_it_is_open() -> None:
     assert repr(admin) == "<Admin memory://shown-admin closed>"
     with pytest.raises(errors.IllegalStateError, match="the admin is closed; make a new one"):
         admin.counts("orders")
-
-
-def test_a_listener_that_takes_no_message_is_told_how_to_write_it() -> None:
-    with ConnectionFactory("memory://listener").create_context(AcknowledgeMode.AUTO) as jms:
-        consumer = jms.create_consumer(Queue("orders"))
-        with pytest.raises(errors.InvalidTypeError) as caught:
-            consumer.set_listener(lambda: None)  # type: ignore[misc,arg-type]
-    assert str(caught.value).endswith(
-        "it cannot be called as listener(message) (too many positional arguments); write: def listener(message): …"
-    )

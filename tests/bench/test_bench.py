@@ -69,6 +69,7 @@ def test_a_warm_up_is_told_and_does_not_count() -> None:
     assert [TINY.turn_name(row["repeat"]) for row in rows] == ["warm-up", "1/1"]
 
 
+@pytest.mark.thorough
 def test_latencies_leave_out_the_warm_up(bootstrap: str) -> None:
     result = SHAPES["latency"](Cluster(bootstrap), replace(TINY, warm_ups=0, latency_rates=(1_000,)), lambda _: None)
     assert [len(row["latencies_ms"]) for row in counted_rows(result.raw)] == [1_000 * TINY.latency_s] * 2
@@ -120,6 +121,7 @@ def test_a_client_that_fails_ends_the_run_with_its_name(capfd: pytest.CaptureFix
     assert "no_such" in capfd.readouterr().err
 
 
+@pytest.mark.thorough
 def test_the_command_writes_json_and_check_fails_on_a_missed_target(
     bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

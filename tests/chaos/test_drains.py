@@ -46,6 +46,7 @@ def assert_untroubled(*puppets: Puppet) -> None:
     assert [puppet.ask("troubles") for puppet in puppets] == [[] for _ in puppets]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("work_s", "session_timeout_ms"),
     [

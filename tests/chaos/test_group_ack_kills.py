@@ -10,6 +10,8 @@ from tests.jms.support import Aside, bodies, eventually
 from tests.support.chaos_topics import read_committed
 from tests.support.topics import create_topic
 
+pytestmark = pytest.mark.thorough
+
 THRESHOLD = 5
 QUEUE = Queue("orders")
 StartBroker = Callable[[], LocalBroker]
@@ -31,7 +33,6 @@ def broker(dedicated_broker: StartBroker) -> LocalBroker:
     return started
 
 
-@pytest.mark.thorough
 @pytest.mark.timeout(300)  # a send is given up after half a minute
 def test_after_a_kill_the_list_is_exactly_what_was_not_confirmed(broker: LocalBroker) -> None:
     """SEND-3, SEND-4: sent again it completes the unit, in order; nothing else is on it, and nothing is missing."""

@@ -37,6 +37,7 @@ def test_kills_lose_nothing_and_break_no_order(bootstrap: str, queue_name: str, 
     run.assert_right(what_is_wrong(run.evidence(crew.kills)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.slow)])
 def test_with_blocking_acknowledgement_only_what_was_in_hand_comes_again(
     bootstrap: str, queue_name: str, tmp_path: Path, seed: int
@@ -50,6 +51,7 @@ def test_with_blocking_acknowledgement_only_what_was_in_hand_comes_again(
     run.assert_right(what_is_wrong(run.evidence(crew.kills), is_blocking=True))
 
 
+@pytest.mark.thorough
 def test_each_poison_message_dies_once_however_often_its_worker_does(
     bootstrap: str, queue_name: str, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.errors import SendTimeoutError
 from jbm_kafka.providers.sidecar_provider import SEND_TIMEOUT_S
-from jbm_kafka.sidecar.places import LEASE_S
+from jbm_kafka.registry.unit_paths import LEASE_S
 from tests.support.chaos_topics import read_committed
 
 ORDERS = Queue("orders")

@@ -47,6 +47,7 @@ def work_and_pause(
     run.assert_right([*what_is_wrong(evidence, has_kills=False), *handed_out_again(evidence)])
 
 
+@pytest.mark.thorough
 def test_workers_that_pause_take_nothing_from_each_other(bootstrap: str, queue_name: str, tmp_path: Path) -> None:
     """UNIT-2, REDELIVER-1: none is refused an acknowledgement, no message is handed out twice, none is a dead letter.
 
@@ -55,7 +56,7 @@ def test_workers_that_pause_take_nothing_from_each_other(bootstrap: str, queue_n
     work_and_pause(bootstrap, queue_name, tmp_path / "crew", work_ms=(300, 700), pause_ms=900, idle_ms=300)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_workers_that_pause_take_nothing_from_each_other_on_a_stock_broker(kafka_name: str, tmp_path: Path) -> None:
     """UNIT-2, REDELIVER-1: the same where a group's first rebalance waits three seconds."""
     with local_broker(tmp_path / "stock", STOCK) as broker:

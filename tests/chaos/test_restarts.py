@@ -3,10 +3,14 @@
 import time
 from collections.abc import Callable
 
+import pytest
+
 from tests.chaos.conftest import MakePuppet
 from tests.support.chaos_puppet import Puppet
 from tests.support.chaos_topics import channel_events, read_committed, send_texts
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.thorough
 
 TAKEOVER_S = 60.0
 LATE_MS = 5_000

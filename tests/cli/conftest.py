@@ -1,4 +1,4 @@
-"""Commands run in this process, on the tests' broker."""
+"""Commands run in this process, on a world in memory that a test has for itself."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from jbm_kafka.cli.main import main
-from tests.support.topics import delete_topics_beginning_with
+from jbm_kafka.memory.memory_kafka import MemoryKafka
+from jbm_kafka.ports import Outgoing
+from jbm_kafka.providers.in_memory import World, use_world
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +38,42 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         code = main(list(arguments))
         printed = capsys.readouterr()
         assert "Traceback" not in printed.out + printed.err
+        assert "a bug:" not in printed.err
         return Said(code, printed.out, printed.err)
 
     return command
 
 
 @pytest.fixture
-def kafka(run: Run, bootstrap: str) -> Run:
-    """Runs one command on the tests' broker."""
-    return lambda *arguments: run(*arguments, "--bootstrap", bootstrap)
+def world(kafka_name: str) -> Iterator[World]:
+    """A Kafka in memory, in place of a broker; it is gone with the test."""
+    world = use_world(kafka_name)
+    yield world
+    world.let_go()
 
 
 @pytest.fixture
-def queue(bootstrap: str, kafka_name: str, kafka: Run) -> Iterator[str]:
-    """A queue of this test, of two partitions."""
-    assert kafka("create", kafka_name, "--partitions", "2").code == 0
-    yield kafka_name
-    delete_topics_beginning_with(bootstrap, kafka_name)
+def url(world: World) -> str:
+    return f"memory://{world.name}"
+
+
+@pytest.fixture
+def cli(run: Run, url: str) -> Run:
+    """Runs one command there."""
+    return lambda *arguments: run(*arguments, "--bootstrap", url)
+
+
+@pytest.fixture
+def queue(kafka_name: str, cli: Run) -> str:
+    """A queue there, of two partitions."""
+    assert cli("create", kafka_name, "--partitions", "2").code == 0
+    return kafka_name
+
+
+def write(world: World, *records: Outgoing) -> None:
+    """What another program writes there, as Kafka's own client would."""
+    sender = MemoryKafka(world.cluster).sender()
+    for record in records:
+        sender.send(record, None)
+    assert sender.flush(20)
+    sender.close(20)

@@ -77,14 +77,14 @@ def test_the_command_that_ends_both_pauses_stood_with_the_first_alone(capsys: py
     ]
 
 
-def test_nothing_is_held_was_told_of_a_queue_that_holds_what_is_younger(kafka: Run, queue: str) -> None:
+def test_nothing_is_held_was_told_of_a_queue_that_holds_what_is_younger(cli: Run, queue: str) -> None:
     """And what keeps the first of many was told of each of them."""
     for text in "1234":
-        kafka("send", queue, "--text", text)
-    said = kafka("explain", queue, "--older-than", "1000")
+        cli("send", queue, "--text", text)
+    said = cli("explain", queue, "--older-than", "1000")
     assert "nothing that is held was sent more than 1000 s ago" in said.out.splitlines()
     assert "nothing is held" not in said.out
-    said = kafka("explain", queue)
+    said = cli("explain", queue)
     assert (said.out.count("nobody receives"), said.out.count("start a receiver")) == (1, 1)
 
 

@@ -21,14 +21,14 @@ def steps_of(heading: str) -> Iterator[list[str]]:
 
 
 def test_a_unit_that_is_to_go_on_at_once_comes_in_its_order_and_with_its_first_attempt(
-    kafka: Run, queue: str, bootstrap: str
+    cli: Run, queue: str, url: str
 ) -> None:
     """Of UNIT-1, UNIT-14, REDELIVER-9: its head waits for an hour, and the others behind it."""
     steps = list(steps_of("A unit that is to go on at once"))
     assert [step[0] for step in steps] == ["pause", "give-up", "dead-letters", "resume"]
     rules = {queue: AddressSettings(redelivery_delay_ms=FAR_MS)}
     unit = [f"joe {number}" for number in range(4)]
-    with ConnectionFactory(bootstrap, address_settings=rules).create_connection() as connection:
+    with ConnectionFactory(url, address_settings=rules).create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
         producer, worker = session.create_producer(Queue(queue)), session.create_consumer(Queue(queue))
         for body in unit:
@@ -41,7 +41,7 @@ def test_a_unit_that_is_to_go_on_at_once_comes_in_its_order_and_with_its_first_a
         assert other.body == "ann", "the unit waits"
         other.acknowledge()
         for step in steps:
-            said = kafka(*(queue if each == "orders" else each for each in step))
+            said = cli(*(queue if each == "orders" else each for each in step))
             assert said.code == 0, said
         came = []
         for _ in unit:
@@ -49,4 +49,4 @@ def test_a_unit_that_is_to_go_on_at_once_comes_in_its_order_and_with_its_first_a
             came.append((message.body, message.delivery_count))
             message.acknowledge()
         assert came == [(body, 1) for body in unit]
-    assert kafka("dead-letters", "list", "--origin", queue, "--json").out == ""
+    assert cli("dead-letters", "list", "--origin", queue, "--json").out == ""

@@ -12,9 +12,9 @@ Settings = Callable[..., Said]
 
 
 @pytest.fixture
-def settings(kafka: Run, kafka_name: str) -> Settings:
+def settings(cli: Run, kafka_name: str) -> Settings:
     """Runs one of the commands, in a namespace of this test's own."""
-    return lambda *arguments: kafka("settings", *arguments, "--namespace", kafka_name)
+    return lambda *arguments: cli("settings", *arguments, "--namespace", kafka_name)
 
 
 def test_settings_are_recorded_listed_and_taken_back(settings: Settings) -> None:
@@ -73,12 +73,12 @@ def test_an_address_that_is_not_there_is_told_once_and_recorded(
 
 
 def test_an_address_of_the_other_kind_is_wrong_usage_and_not_recorded(
-    settings: Settings, kafka: Run, queue: str, kafka_name: str
+    settings: Settings, cli: Run, queue: str, kafka_name: str
 ) -> None:
     """Nothing was said, and each program that started on the queue afterwards ended with an error."""
     topic = f"{queue}.t"
-    assert kafka("create", topic, "--topic", "--namespace", kafka_name).code == 0
-    assert kafka("create", f"{queue}.q", "--partitions", "1", "--namespace", kafka_name).code == 0
+    assert cli("create", topic, "--topic", "--namespace", kafka_name).code == 0
+    assert cli("create", f"{queue}.q", "--partitions", "1", "--namespace", kafka_name).code == 0
     for setting in ("dead_letter_address", "expiry_address"):
         said = settings("set", "dl1", f"{setting}={topic}")
         assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
@@ -90,15 +90,15 @@ def test_an_address_of_the_other_kind_is_wrong_usage_and_not_recorded(
     assert settings("set", "dl1", f"dead_letter_address=topic:{topic}", f"expiry_address={queue}.q").code == 0
 
 
-def test_a_pattern_that_nothing_matches_is_told_and_recorded(kafka: Run, queue: str) -> None:
+def test_a_pattern_that_nothing_matches_is_told_and_recorded(cli: Run, queue: str) -> None:
     """A misspelt one was recorded without a word."""
     for pattern, is_told in ((f"{queue}x", True), (f"{queue}.*", True), (queue, False), (f"{queue}.#", False)):
         try:
-            said = kafka("settings", "set", pattern, "max_delivery_attempts=3")
+            said = cli("settings", "set", pattern, "max_delivery_attempts=3")
             assert (said.code, said.out) == (0, f"{pattern}: max_delivery_attempts=3\n")
             assert said.err == (f"{pattern}: {FOR_NONE_YET}\n" if is_told else "")
         finally:
-            kafka("settings", "unset", pattern)
+            cli("settings", "unset", pattern)
 
 
 def test_a_queue_that_is_to_be_its_own_address_is_warned_of(
@@ -131,38 +131,3 @@ def test_a_wrong_setting_is_wrong_usage_wherever_it_is_found_out(settings: Setti
     ):
         said = settings(*arguments)
         assert (said.code, said.out, said.err.count("\n")) == (2, "", 1), arguments
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("set", "orders"), "Missing argument 'NAME=VALUE...'"),
-        (("set", "or ders", "partitions=2"), "'or ders' names no destination"),
-        (("set", "a", "attempts=2"), "'max_delivery_attempts' is meant, probably"),
-        (("set", "a", "max_delivery_attempts"), "'max_delivery_attempts': write max_delivery_attempts=VALUE\n"),
-        (("set", "a", "expiry_address"), "'expiry_address': write expiry_address=VALUE, or expiry_address= for none\n"),
-        (("set", "a", "routing=x"), "routing is 'x': it is 'hash'\n"),
-        (
-            ("set", "a", "max_delivery_attempts=two"),
-            "max_delivery_attempts is 'two': it is a whole number, or -1 for no limit\n",
-        ),
-        (
-            ("set", "a", "max_delivery_attempts="),
-            "max_delivery_attempts is '': it is a whole number, or -1 for no limit\n",
-        ),
-        (
-            ("set", "a", "redelivery_delay_ms=x"),
-            "redelivery_delay_ms is 'x': it is a whole number of milliseconds, as in",
-        ),
-        (("set", "a", "partitions=two"), "partitions is 'two': it is a whole number\n"),
-        (("set", "a", "redelivery_delay_multiplier=0.5"), "redelivery_delay_multiplier is 0.5: it is at least 1"),
-        (("set", "a", "partitions=2", "partitions=3"), "partitions is given twice"),
-        (("set", "a", "routing=path-service"), "units keep their partition without it"),
-        (("unset", "a", "partitions=2"), "the name alone, without a value"),
-        (("list", "a#"), "whole words"),
-    ],
-)
-def test_wrong_usage_says_what_to_write(run: Run, arguments: tuple[str, ...], said: str) -> None:
-    found = run("settings", *arguments)
-    assert (found.code, found.out) == (2, "")
-    assert said in found.err

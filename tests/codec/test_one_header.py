@@ -11,7 +11,7 @@ from jbm_kafka.codec.one_header import (
     header_text,
 )
 from jbm_kafka.codec.scan import Header
-from jbm_kafka.core.markers import UNSET
+from jbm_kafka.core.sentinels import UNSET
 from tests.support.any_headers import property_names, records_headers
 
 

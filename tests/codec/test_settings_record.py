@@ -14,7 +14,7 @@ from jbm_kafka.codec.settings_record import (
 )
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, NewerRecordError
-from jbm_kafka.core.markers import SYSTEM_GENERATED
+from jbm_kafka.core.sentinels import SYSTEM_GENERATED
 
 EVERYTHING = AddressSettings(
     max_delivery_attempts=-1,

@@ -60,7 +60,13 @@ class Channel:
         row = DEPARTS_BY[MessageFate.DEAD_LETTERED] if session == DEPARTING else ACKNOWLEDGED
         self.state.apply(c.Acknowledged(session=session, offsets=offsets, durable=durable, transition=row))
 
-    def give_back(self, session: str, *rows: Modified | int, unread: Collection[int] | None = None) -> Return:
+    def give_back(
+        self,
+        session: str,
+        *rows: Modified | int,
+        keep: Collection[int] = (),
+        unread: Collection[int] | None = None,
+    ) -> Return:
         """A bare offset goes back counted, with the delay of the settings."""
         decision = decide_return(
             self.state,
@@ -69,6 +75,7 @@ class Channel:
             settings=self.settings,
             now_ms=self.now_ms,
             chance=0.5,
+            keep=keep,
             unread=unread,
         )
         for change in decision.changes:

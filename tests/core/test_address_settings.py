@@ -22,7 +22,7 @@ from jbm_kafka.core.address_settings import (
 )
 from jbm_kafka.core.addresses import kind_remedy
 from jbm_kafka.core.destination import Queue, TemporaryTopic, Topic
-from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, Unset
+from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UNSET, Unset
 from jbm_kafka.core.setting_rules import RULES, TYPES
 from jbm_kafka.errors import InvalidSettingError, InvalidTypeError
 
@@ -307,11 +307,10 @@ def test_a_value_of_the_right_type_is_a_value_error_alone() -> None:
 
 
 def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(
-        InvalidSettingError,
-        match=r"'max_attempts' is not an address setting; 'max_delivery_attempts' is meant, probably; known",
-    ):
-        AddressSettings.from_mapping({"max_attempts": 3})
+    known = r"known are max_delivery_attempts, .*, routing"
+    for name, near in (("max_attempts", r"; did you mean 'max_delivery_attempts'\?"), ("x", "")):
+        with pytest.raises(InvalidSettingError, match=f"^{name!r} is not an address setting; {known}{near}$"):
+            AddressSettings.from_mapping({name: 3})
 
 
 def test_settings_that_are_no_mapping_are_refused() -> None:

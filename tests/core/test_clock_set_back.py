@@ -7,6 +7,7 @@ from jbm_kafka.core.settlement import Modified
 from tests.core.channel_parts import START_MS, Channel, message
 
 SET_BACK_MS = 600
+HOUR_MS = 3_600_000
 
 
 def channel_set_back() -> Channel:
@@ -52,6 +53,20 @@ def test_a_delay_listed_before_the_clock_went_back_is_looked_at_again() -> None:
     assert not channel.got("s")
     pass_to(channel, START_MS + 200, 0)
     assert channel.got("s") == [0]
+
+
+def test_a_delay_looked_at_while_the_clock_was_set_back_for_seconds_ends_in_its_time() -> None:
+    """SEND-6: not half an hour late, once the clock is right again."""
+    channel = Channel(message(0, b"joe", delivery=START_MS + 10_000), message(1, b"joe"))
+    pass_to(channel, START_MS + 1, HOUR_MS)
+    channel.fetch(message(2, delivery=START_MS + 20_000))
+    assert not channel.got("s")
+    pass_to(channel, START_MS + 9_000, 0)
+    assert not channel.got("s")
+    pass_to(channel, START_MS + 10_000, 0)
+    assert channel.got("s") == [0, 1]
+    pass_to(channel, START_MS + 20_000, 0)
+    assert channel.got("s") == [2]
 
 
 def test_a_redelivery_delay_does_not_notice_a_clock_set_back() -> None:

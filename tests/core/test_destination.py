@@ -67,22 +67,6 @@ def test_of_a_destination_for_a_name_only_its_type_was_told(kind: type[Queue | T
         kind(given)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", [Queue, Topic])
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("topic:x", "the kind is no part of the name; use Topic('x')"),
-        ("queue:orders", "the kind is no part of the name; use Queue('orders')"),
-        ("queue:", "':' at position 6 is not allowed"),
-        ("queue:a b", "':' at position 6 is not allowed"),
-    ],
-)
-def test_of_a_kind_before_the_name_the_colon_was_told_alone(kind: type[Queue | Topic], name: str, told: str) -> None:
-    with pytest.raises(InvalidDestinationError) as caught:
-        kind(name)
-    assert told in str(caught.value)
-
-
 def test_a_name_that_is_no_string_is_refused() -> None:
     with pytest.raises(InvalidDestinationError, match="a name is a str, not int"):
         Queue(5)  # type: ignore[arg-type]

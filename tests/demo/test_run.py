@@ -62,6 +62,7 @@ def test_it_passes_twice_in_a_row_and_finds_what_is_then_broken_by_hand(start_de
     assert re.search(r"the figures are wrong: sent, each once: (\d+), not \d+; left in the queue: 1, not 0\n$", said)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "number",
     [
@@ -86,6 +87,7 @@ def test_an_interrupted_demo_leaves_no_worker_behind(start_demo: Start, number: 
         assert said.rstrip().endswith("jbm-kafka: interrupted")
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(600)  # a demo and a start of Kafka on a machine that many share
 @pytest.mark.parametrize(
     "number",

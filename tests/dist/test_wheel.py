@@ -15,6 +15,8 @@ from jbm_kafka.devbroker import LocalBroker
 from tests.dist.conftest import Built, Environment
 from tests.house.sources import ROOT
 
+pytestmark = pytest.mark.thorough
+
 IN_MEMORY = """
 from jbm_kafka import ConnectionFactory, Queue
 

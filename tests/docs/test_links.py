@@ -1,4 +1,4 @@
-"""Every link from one page to another leads somewhere."""
+"""Every link from one page to another leads somewhere, and the map leads to every page."""
 
 import re
 from pathlib import Path
@@ -24,6 +24,12 @@ def test_every_link_leads_to_a_page_and_a_heading_of_it() -> None:
             elif link["anchor"] and link["anchor"] not in anchors(Path(target).read_text()):
                 broken.append(f"{page.relative_to(ROOT)}: {link['file']} has no heading #{link['anchor']}")
     assert not broken, "\n".join(broken)
+
+
+def test_the_map_has_every_page() -> None:
+    docs = ROOT / "docs"
+    mapped = {link["file"] for link in _LINK.finditer((docs / "README.md").read_text())}
+    assert {page.name for page in docs.glob("*.md")} - mapped == {"README.md"}
 
 
 def test_a_heading_becomes_the_anchor_that_a_browser_looks_for() -> None:

@@ -41,12 +41,11 @@ PAGES = [
 ]
 """Run here. A page that shows Python stands in one of the two lists."""
 
-LONG = {
-    *("docs/acknowledging.md", "docs/administration.md", "docs/coming-from-jms-or-rabbitmq.md", "docs/dead-letters.md"),
-    *("docs/graceful-shutdown.md", "docs/operating.md", "docs/other-producers.md", "docs/selectors.md"),
-    *("docs/settings.md", "docs/spark.md", "docs/subscriptions.md"),
+IN_SHORT = {
+    *("README.md", "docs/api.md", "docs/messages.md", "docs/request-reply.md", "docs/retries-and-dead-letters.md"),
+    *("docs/testing.md", "docs/tutorial.md"),
 }
-"""Of them those that take long: in `make test-thorough`."""
+"""Of them those that `make test` runs."""
 
 ELSEWHERE = {
     "docs/security.md": "tests/security/test_page.py",
@@ -70,7 +69,7 @@ def empty_broker(pages_broker: LocalBroker) -> Iterator[str]:
 
 @pytest.mark.timeout(1500)  # Spark starts four times on its page
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.thorough) if name in LONG else name for name in PAGES]
+    "name", [name if name in IN_SHORT else pytest.param(name, marks=pytest.mark.thorough) for name in PAGES]
 )
 def test_the_python_of_the_page_runs(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     page = read_page((ROOT / name).read_text())

@@ -20,7 +20,7 @@ from jbm_kafka import (
     register_object_codec,
 )
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.markers import Unset
+from jbm_kafka.core.sentinels import Unset
 from tests.house.sources import ROOT
 
 MAKING = ""

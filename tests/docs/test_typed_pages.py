@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.docs.page import File, Program, pages_with_python, read_page
 from tests.house.sources import ROOT
 
@@ -17,6 +19,7 @@ def mypy(folder: Path, cache: Path) -> str:
     return told.stdout + told.stderr if told.returncode else ""
 
 
+@pytest.mark.thorough
 def test_what_the_pages_show_is_clean_under_mypy_strict(tmp_path: Path) -> None:
     """Programs lie in one folder, by page; those of a page that shows files by name lie beside these. Lines are those
     of the page."""

@@ -11,37 +11,23 @@ from collections.abc import Collection, Iterable, Mapping
 from tests.house import circles, proofs, rules
 from tests.house.sources import PRODUCT, TESTS, python_files, relative
 
-ATTRIBUTES_MAX = 12
-
 MODULE_CIRCLES: list[str] = []
 """Modules that import each other in circles: each line one circle of one folder."""
 
 FOLDER_CIRCLES: list[str] = []
 """Folders that import each other in circles: each line one circle."""
 
-LARGE_CLASSES = ""
-"""Classes with more attributes than a class should have, inherited ones counted: their names, with spaces between."""
-
-SETTINGS = {
-    "AddressSettings": "an attribute for each setting of an address",
-    "BytesMessage": "the headers of a message, and where reading it has come to",
-    "Message": "the headers of JMS, one field each, and what is read-only",
-    "MessageCore": "the headers of JMS, one field each",
-    "MapMessage": "the accessors of JMS, two for each type",
-    "ObjectMessage": "those of a message; none of its own",
-    "Plan": "an attribute for each option of `bench`",
-    "ResolvedSettings": "an attribute for each setting of an address",
-    "SidecarConfig": "an attribute for each setting of a connection",
-    "StreamMessage": "the accessors of JMS, two for each type",
-    "TextMessage": "those of a message; none of its own",
-}
-"""Classes that may have as many attributes as there is to say, with the reason."""
-
 REPEATED_BASENAMES = {
     "errors.py": "`jbm_kafka.errors` and `jbm_spark.errors`: where users of each package look",
     "session.py": "`jbm_spark.session` is public; `jms/session.py` is where JMS's sessions are",
 }
 """File names that may stand in several folders, with the reason."""
+
+REPEATED_CLASSES = (
+    "Answer Asked ChannelState Comparison Departures Held Holder KafkaRecord Kind Leaving Look Outcome Receiver "
+    "Sending Sources Told Topic Transaction Wait Worker"
+)
+"""Names of public classes of jbm_kafka that stand in several modules, with spaces between."""
 
 
 def complaints() -> list[str]:
@@ -54,8 +40,8 @@ def complaints() -> list[str]:
     return [
         *circles.complaints("modules", circles.circles(with_tests), [_circle(line) for line in MODULE_CIRCLES]),
         *circles.complaints("folders", circles.circles(folders), [frozenset(line.split()) for line in FOLDER_CIRCLES]),
-        *_large_classes(texts.values()),
         *_repeated_basenames(texts),
+        *_repeated_classes(texts),
     ]
 
 
@@ -65,24 +51,16 @@ def exceeding(what: Mapping[str, str], known: Collection[str]) -> list[str]:
     return new + [f"{name}: keeps the rule now; take it off the list" for name in sorted(set(known) - what.keys())]
 
 
-def _large_classes(texts: Iterable[str]) -> list[str]:
-    found: dict[str, set[str]] = {}
-    texts = list(texts)
-    for _ in range(3):  # a class, its base and the base of that stand in any order
-        for text in texts:
-            found.update(rules.attributes(text, found))
-    large = {
-        name: f"{len(names)} attributes; at most {ATTRIBUTES_MAX}, so find the second class in it"
-        for name, names in found.items()
-        if len(names) > ATTRIBUTES_MAX and name not in SETTINGS
-    }
-    return exceeding(large, LARGE_CLASSES.split())
-
-
 def _repeated_basenames(names: Iterable[str]) -> list[str]:
     repeated = rules.repeated_basenames(names)
     told = {name: f"stands in {', '.join(places)}; name each after its own idea" for name, places in repeated.items()}
     return exceeding(told, REPEATED_BASENAMES)
+
+
+def _repeated_classes(texts: Mapping[str, str]) -> list[str]:
+    repeated = rules.repeated_classes({name: text for name, text in texts.items() if name.startswith("jbm_kafka/")})
+    told = {name: f"a class of {', '.join(places)}; one name, one meaning" for name, places in repeated.items()}
+    return exceeding(told, REPEATED_CLASSES.split())
 
 
 def _circle(line: str) -> frozenset[str]:

@@ -8,28 +8,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-FUNCTION_LINES_MAX = 60
-
 PROMISE_ID = r"[A-Z][A-Z0-9]*-\d+"
 """`ORDER-1`, `UNIT-12`."""
 
 _IDS_FIRST = re.compile(rf"\s*(?P<part>Of )?(?P<ids>{PROMISE_ID}(?:(?:,| and) {PROMISE_ID})*)\b")
-
-
-def long_file(name: str, text: str, *, lines_max: int) -> list[str]:
-    """A file too long to be read at once."""
-    lines = text.count("\n")
-    return [f"{name}: {lines} lines; at most {lines_max}, so find the second idea in it"] if lines > lines_max else []
-
-
-def long_functions(name: str, text: str) -> list[str]:
-    """Functions that do more than one thing, as far as length tells."""
-    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    return [
-        f"{name}:{node.lineno}: {node.name} has {lines} lines; at most {FUNCTION_LINES_MAX}"
-        for node in functions
-        if (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES_MAX
-    ]
 
 
 def sleeps(name: str, text: str) -> list[str]:
@@ -142,19 +124,6 @@ def _imports(node: ast.ImportFrom, name: str) -> bool:
     return any(alias.name == name for alias in node.names)
 
 
-def attributes(text: str, inherited: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """The classes of a text with the attributes of their objects: annotated in the body, assigned to `self`, inherited.
-
-    `inherited` holds the same of classes elsewhere, by name. Constants of a class and the members of an enum count not.
-    """
-    found: dict[str, set[str]] = {}
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ClassDef):
-            bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
-            found[node.name] = _own_attributes(node).union(*(found.get(b, inherited.get(b, set())) for b in bases))
-    return found
-
-
 def repeated_basenames(names: Iterable[str]) -> dict[str, list[str]]:
     """File names that stand in more than one folder, with where; those that Python itself gives a meaning excepted."""
     by_name: dict[str, list[str]] = {}
@@ -163,10 +132,11 @@ def repeated_basenames(names: Iterable[str]) -> dict[str, list[str]]:
     return {name: places for name, places in by_name.items() if len(places) > 1 and not name.startswith("__")}
 
 
-def _own_attributes(node: ast.ClassDef) -> set[str]:
-    fields = [each for each in node.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)]
-    own = {each.target.id for each in fields if "ClassVar" not in ast.unparse(each.annotation)}  # type: ignore[union-attr]
-    for each in ast.walk(node):
-        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and _is_name(each.value, "self"):
-            own.add(each.attr)
-    return own
+def repeated_classes(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Public classes, not within others, whose name is defined in more than one module, with where."""
+    by_name: dict[str, list[str]] = {}
+    for module, text in texts.items():
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                by_name.setdefault(node.name, []).append(module)
+    return {name: places for name, places in by_name.items() if len(places) > 1}

@@ -40,9 +40,3 @@ def test_every_public_name_is_documented() -> None:
     texts = {"NO_UNIT", "SYSTEM_GENERATED", "CompletionListener", "ExceptionListener", "MessageListener", "UnitOfOrder"}
     assert [name for name in sorted(set(jbm_kafka.__all__) - texts) if not getattr(jbm_kafka, name).__doc__] == []
     assert [name for name in errors.__all__ if not getattr(errors, name).__doc__] == []
-
-
-def test_every_link_of_the_pages_leads_somewhere() -> None:
-    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text()):
-            assert "://" in target or (path.parent / target).exists(), f"{path.name}: {target}"

@@ -8,7 +8,7 @@ from jbm_kafka.codec.unit_place_records import moving_key, path_key
 from jbm_kafka.codec.unit_place_records import without_unit as key_without_unit
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import Outgoing
-from jbm_kafka.sidecar.unwritable import without_leader, without_unit
+from jbm_kafka.sidecar.checkpoints.unwritable import without_leader, without_unit
 from tests.house.sources import ROOT
 
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
@@ -16,8 +16,8 @@ UNITS = {"unit", "units", "unit_of_order", "unit_name", "group_key", "gate_key"}
 KEYS = {"key", "keys"}
 KEYS_WITHOUT_UNIT = {
     "jbm_kafka/kafka/counted_lines.py": "the key of a burst: a kind of line",
-    "jbm_kafka/sidecar/connection_lines.py": "the key of a burst: a group",
-    "jbm_kafka/sidecar/partition_lines.py": "the key of a burst: a group",
+    "jbm_kafka/sidecar/log_lines/connection_lines.py": "the key of a burst: a group",
+    "jbm_kafka/sidecar/log_lines/partition_lines.py": "the key of a burst: a group",
     "jbm_kafka/store/changelog_reader.py": "a changelog's keys have group, kind and offset",
     "jbm_kafka/store/recovery.py": "a changelog's keys have group, kind and offset",
 }

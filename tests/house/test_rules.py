@@ -5,20 +5,6 @@ import pytest
 from tests.house import circles, ratchet, rules
 
 
-def test_a_file_over_the_limit_is_named_with_its_length() -> None:
-    assert rules.long_file("a.py", "x\n" * 300, lines_max=300) == []
-    assert rules.long_file("a.py", "x\n" * 301, lines_max=300) == [
-        "a.py: 301 lines; at most 300, so find the second idea in it"
-    ]
-
-
-def test_a_function_over_the_limit_is_named_with_its_line() -> None:
-    body = "    x = 1\n"
-    assert rules.long_functions("a.py", "def fits():\n" + body * 59) == []
-    text = "class A:\n    async def grew(self):\n" + "        x = 1\n" * 60
-    assert rules.long_functions("a.py", text) == ["a.py:2: grew has 61 lines; at most 60"]
-
-
 @pytest.mark.parametrize(
     "text",
     ["import time\ntime.sleep(1)", "import asyncio\nawait asyncio.sleep(1)", "from time import sleep", "f(time.sleep)"],
@@ -84,23 +70,17 @@ def test_a_promise_is_proven_or_open_and_never_both() -> None:
     ]
 
 
-def test_attributes_are_those_of_the_body_of_self_and_of_the_bases() -> None:
-    text = """
-class Base:
-    limit: ClassVar[int] = 3
-    FACTOR = 2
-    a: int
-class Derived(Base, Elsewhere):
-    def __init__(self):
-        self.b, self.c = 1, 2
-        other.d = 3
-"""
-    assert rules.attributes(text, {"Elsewhere": {"e"}}) == {"Base": {"a"}, "Derived": {"a", "b", "c", "e"}}
-
-
 def test_a_basename_in_two_folders_is_named_with_its_places() -> None:
     names = ["p/a.py", "p/q/a.py", "p/b.py", "p/__init__.py", "p/q/__init__.py"]
     assert rules.repeated_basenames(names) == {"a.py": ["p/a.py", "p/q/a.py"]}
+
+
+def test_a_public_class_name_in_two_modules_is_named_with_its_places() -> None:
+    texts = {
+        "p/a.py": "class A:\n    class Part: ...\nclass _Own: ...",
+        "p/b.py": "class A: ...\nclass _Own: ...\nclass Part: ...",
+    }
+    assert rules.repeated_classes(texts) == {"A": ["p/a.py", "p/b.py"]}
 
 
 def test_a_circle_is_found_whether_it_is_imported_for_types_or_late() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.second_try import TRIED_MAX, failed_last, second_try
+from tests.house.second_try import SAVED_MAX, TRIED_MAX, second_try
 
-ONCE = """
+DISTURBED = """
 from pathlib import Path
 
 
@@ -22,33 +22,41 @@ WRONG = "\n\ndef test_is_wrong():\n    assert False\n"
 FINE = "\n\ndef test_is_fine():\n    pass\n"
 
 
-def run(folder: Path, text: str, *how: str) -> int:
-    """The exit code in the end of a run of these tests."""
+def run(folder: Path, *texts: str) -> int:
+    """The exit code in the end of a run of these files of tests."""
     (folder / "pytest.ini").write_text("[pytest]\n")
-    (folder / "test_these.py").write_text(text)
-    code = subprocess.run([sys.executable, "-m", "pytest", *how], cwd=folder, check=False).returncode
-    return second_try(code, failed_last(folder), folder)
+    for number, text in enumerate(texts):
+        (folder / f"test_file{number}.py").write_text(text)
+    return second_try(subprocess.run([sys.executable, "-m", "pytest"], cwd=folder, check=False).returncode, folder)
 
 
 def test_what_passes_by_itself_is_told_and_does_not_fail_the_run(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(tmp_path, ONCE + FINE, "-n", "2") == 0
+    assert run(tmp_path, DISTURBED + FINE) == 0
     said = capfd.readouterr().out
     assert "1 failed, 1 passed" in said
-    assert "passed by themselves, and failed before; see above why:\n    test_these.py::test_is_disturbed_once" in said
+    assert "saved 1; above is why they failed:\n    test_file0.py::test_is_disturbed_once" in said
 
 
-def test_what_fails_again_fails_the_run(tmp_path: Path) -> None:
-    assert run(tmp_path, ONCE + WRONG + FINE) == 1
+def test_what_fails_again_fails_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, DISTURBED + WRONG + FINE) == 1
+    assert "saved 1; above" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(("disturbed", "code"), [(SAVED_MAX, 0), (SAVED_MAX + 1, 1)])
+def test_a_run_of_which_too_many_are_saved_fails(tmp_path: Path, disturbed: int, code: int) -> None:
+    assert run(tmp_path, *[DISTURBED] * disturbed) == code
 
 
 def test_many_failures_are_not_tried_again(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    many = "\n\n".join(f"def test_{number}():\n    assert False\n" for number in range(TRIED_MAX + 1))
-    assert run(tmp_path, many) == 1
+    assert run(tmp_path, *[WRONG] * (TRIED_MAX + 1)) == 1
     assert "by themselves" not in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("code", [0, 2, 3, 5])
 def test_a_run_that_did_not_end_stays_as_it_was(tmp_path: Path, code: int) -> None:
-    assert second_try(code, ["test_these.py::test_is_disturbed_once"], tmp_path) == code
+    noted = tmp_path / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    noted.parent.mkdir(parents=True)
+    noted.write_text('{"test_file0.py::test_is_disturbed_once": true}')
+    assert second_try(code, tmp_path) == code

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from tests.house import rules
 from tests.house.sources import PRODUCT, ROOT, TESTS, python_files, relative, text_files
 
-LINES_MAX = 500
-
 # Files that may sleep, each with its reason: tools that act out a fault or work that takes time.
 SLEEP_ALLOWED: dict[str, str] = {}
 
@@ -17,22 +15,6 @@ FORBIDDEN = {
     r"\b(index|registry|registry-1)\.docker\.io|\bghcr\.io|\bquay\.io": "the host of a registry",
     r"\b(deb|security)\.debian\.org|\bpypi\.org|\bpythonhosted\.|\brepo1?\.maven|\bnpmjs\.": "the host of a registry",
 }
-
-
-def test_no_file_is_too_long() -> None:
-    _nothing(
-        complaint
-        for path in python_files(*PRODUCT, *TESTS)
-        for complaint in rules.long_file(relative(path), path.read_text(), lines_max=LINES_MAX)
-    )
-
-
-def test_no_function_is_too_long() -> None:
-    _nothing(
-        complaint
-        for path in python_files(*PRODUCT, *TESTS)
-        for complaint in rules.long_functions(relative(path), path.read_text())
-    )
 
 
 def test_no_test_sleeps() -> None:

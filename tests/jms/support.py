@@ -18,6 +18,7 @@ SETTINGS = {
     "#": AddressSettings(partitions=2),
     "#.one": AddressSettings(partitions=1),
     "#.twice": AddressSettings(max_delivery_attempts=2),
+    "#.thrice": AddressSettings(max_delivery_attempts=3),
     "#.delayed": AddressSettings(redelivery_delay_ms=DELAY_MS),
     "#.growing": AddressSettings(
         redelivery_delay_ms=50, redelivery_delay_multiplier=10.0, max_redelivery_delay_ms=800, max_delivery_attempts=-1

@@ -29,6 +29,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.kafka_only
 def test_a_closed_connection_leaves_no_thread_even_without_the_collector(bootstrap: str, orders: Queue) -> None:
     """They were left to Python's collector, which looks at old objects seldom: ten connections, a hundred threads."""

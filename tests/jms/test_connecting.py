@@ -100,6 +100,7 @@ def test_a_broker_that_calls_itself_by_an_unknown_name_is_told_when_connecting()
     assert "set its advertised.listeners to what clients can reach" in told
 
 
+@pytest.mark.thorough
 def test_a_broker_that_is_silent_does_not_hide_why_the_others_are_not_there(silent: str) -> None:
     """Only the last failure was told, of whichever address it was."""
     closed = f"127.0.0.1:{free_port()}"
@@ -109,6 +110,7 @@ def test_a_broker_that_is_silent_does_not_hide_why_the_others_are_not_there(sile
     assert f"{NO_NAME}: the name " in told
 
 
+@pytest.mark.thorough
 def test_a_port_that_is_no_kafka_is_told_as_such_with_what_to_check(silent: str) -> None:
     """It said "Local: Broker transport failure (TRANSPORT)", and not what to do."""
     told = str(refusal(silent))
@@ -118,6 +120,7 @@ def test_a_port_that_is_no_kafka_is_told_as_such_with_what_to_check(silent: str)
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
 def test_a_broker_that_is_there_and_slow_has_its_10_seconds(silent: str, protocol: str) -> None:
     began = time.monotonic()
@@ -125,6 +128,7 @@ def test_a_broker_that_is_there_and_slow_has_its_10_seconds(silent: str, protoco
     assert time.monotonic() - began > 9
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
 def test_tls_to_a_plain_port_says_so_soon(broker: SaslBroker, protocol: str) -> None:
     kafka: dict[str, object] = {"security.protocol": protocol}
@@ -135,6 +139,7 @@ def test_tls_to_a_plain_port_says_so_soon(broker: SaslBroker, protocol: str) -> 
     assert "the port does not speak TLS (SSL); name the broker's TLS port, or set security.protocol to" in str(told)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("port", ["sasl", "tls"])
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_PLAINTEXT"])
 def test_no_tls_to_a_tls_port_says_so_soon(secured: SecuredBroker, port: str, protocol: str) -> None:
@@ -148,6 +153,7 @@ def test_no_tls_to_a_tls_port_says_so_soon(secured: SecuredBroker, port: str, pr
     )
 
 
+@pytest.mark.thorough
 def test_one_address_that_speaks_otherwise_does_not_speak_for_the_others(secured: SecuredBroker) -> None:
     kafka = secured.as_user(ALICE)
     with ConnectionFactory(f"{secured.open},{secured.sasl}", kafka=kafka).create_connection():
@@ -186,6 +192,7 @@ def test_the_right_password_connects(broker: SaslBroker) -> None:
         pass
 
 
+@pytest.mark.thorough
 def test_an_admin_is_told_as_soon_as_a_connection(broker: SaslBroker) -> None:
     def asking(bootstrap: str, kafka: dict[str, object] | None = None) -> str:
         with pytest.raises(JMSError) as told, Admin(bootstrap, kafka=kafka) as admin:

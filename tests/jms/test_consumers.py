@@ -5,6 +5,9 @@ import re
 import signal
 import threading
 import time
+from decimal import Decimal
+from fractions import Fraction
+from typing import SupportsFloat
 
 import pytest
 
@@ -58,6 +61,17 @@ def test_receive_without_a_timeout_waits_until_something_comes(
 def test_a_negative_timeout_is_refused(session: Session, orders: Queue) -> None:
     with pytest.raises(ValueError, match="seconds"):
         session.create_consumer(orders).receive(-1)
+
+
+@pytest.mark.parametrize("timeout", [Decimal("0.01"), Fraction(1, 100)], ids=repr)
+def test_a_timeout_may_be_a_number_of_another_class(session: Session, orders: Queue, timeout: SupportsFloat) -> None:
+    consumer = session.create_consumer(orders)
+    assert consumer.receive(timeout) is None
+    assert consumer.receive_body(str, timeout) is None
+    send(session, orders, "a")
+    message = consumer.receive(Decimal("1e400"))
+    assert message is not None
+    assert message.body == "a"
 
 
 def test_iteration_receives_until_the_consumer_is_closed(session: Session, orders: Queue) -> None:

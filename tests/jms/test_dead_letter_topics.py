@@ -57,6 +57,7 @@ def test_letters_that_fit_leave_although_their_batch_would_not(
     assert sorted(str(letter.body) for letter in copies(connection, letters, orders)) == sorted(texts)
 
 
+@pytest.mark.thorough
 def test_a_dead_letter_topic_deleted_meanwhile_is_found_again(
     request: pytest.FixtureRequest,
     bootstrap: str,

@@ -118,18 +118,3 @@ def test_closing_the_session_recovers(connection: Connection, session: Session, 
         receive(individual.create_consumer(orders))
     again = receive_all(session.create_consumer(orders), 2)
     assert [(m.body, m.delivery_count) for m in again] == [("a", 2), ("b", 1)]
-
-
-def test_a_delay_that_was_meant_in_seconds_used_up_all_attempts_within_a_moment(
-    connection: Connection, orders: Queue, caplog: pytest.LogCaptureFixture
-) -> None:
-    session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
-    consumer = session.create_consumer(orders)
-    send(session, orders, "a", "b")
-    for _ in range(2):
-        receive(consumer).nack(30)
-    receive(consumer).nack(100)
-    told = [record.getMessage() for record in caplog.records if "nack" in record.getMessage()]
-    assert told == [
-        "nack(30) has the message come again after 30 ms: delays are milliseconds here, and only time-outs are seconds"
-    ]

@@ -74,6 +74,7 @@ def answers() -> list[tuple[Any, bytes]]:
     return [(json.loads(seen), bytes.fromhex(written)) for seen, written in parts]
 
 
+@pytest.mark.thorough
 def test_java_sees_in_every_body_what_was_sent(answers: list[tuple[Any, bytes]]) -> None:
     """Of MSG-1, of LOG-1."""
     assert [seen for seen, _ in answers] == [expected for _, expected in MADE]

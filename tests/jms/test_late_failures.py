@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka import AcknowledgeMode, Message, Queue, errors
+from jbm_kafka.browsing.ids_in_log import SPAN, ids_in_log
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.named_messages import with_ids
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Outgoing, Unreachable
-from jbm_kafka.sidecar.ids_in_log import SPAN, ids_in_log
 from tests.jms.conftest import Connect
 from tests.jms.support import SOON_S, Aside, eventually, group_worker_behind, receive, send, standing_still
 from tests.support.manual_clock import ManualClock

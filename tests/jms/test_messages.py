@@ -140,7 +140,7 @@ def test_what_an_application_sets_before_it_looks_is_not_overwritten() -> None:
 
 
 def test_a_name_that_is_no_attribute_is_refused() -> None:
-    with pytest.raises(AttributeError, match="BytesMessage has no attribute 'reply'"):
+    with pytest.raises(AttributeError, match="'BytesMessage' object has no attribute 'reply'"):
         _ = received(Record()).reply  # type: ignore[attr-defined]
     with pytest.raises(AttributeError):
         TextMessage().reply = Queue("a")  # type: ignore[attr-defined]
@@ -312,7 +312,9 @@ def test_a_message_that_was_not_received_has_nothing_to_settle() -> None:
             verdict()
 
 
-def test_messages_compare_by_priority_the_higher_first() -> None:
+def test_messages_compare_by_priority_the_higher_first_and_with_nothing_else() -> None:
+    with pytest.raises(TypeError, match="not supported between instances of 'TextMessage' and 'int'"):
+        TextMessage("a") < 5  # type: ignore[operator]  # noqa: B015
     low, high = TextMessage("low"), TextMessage("high")
     low.priority, high.priority = 1, 8
     assert [message.body for message in sorted([low, high])] == ["high", "low"]

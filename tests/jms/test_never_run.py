@@ -1,4 +1,4 @@
-"""Listeners and callbacks whose call runs nothing: `async def` and generators. Each lost what it was called with."""
+"""Listeners and callbacks that cannot be called, or whose call runs nothing: each lost what it was called with."""
 
 import functools
 import logging
@@ -97,6 +97,55 @@ def test_a_lambda_that_calls_an_async_function_acknowledged_what_nobody_worked_o
     (raised,) = [record.exc_info for record in caplog.records if record.exc_info]
     assert isinstance(raised[1], InvalidTypeError)
     assert "nobody runs it" in str(raised[1])
+
+
+def nothing() -> None:
+    """Takes no argument."""
+
+
+def both(message: Message, session: object) -> None:
+    """Takes too many."""
+
+
+def test_a_listener_that_takes_no_message_was_heard_of_at_the_first_message_only(connection: Connection) -> None:
+    consumer = connection.create_session().create_consumer(ORDERS)
+    for wrong in (nothing, both):
+        with pytest.raises(InvalidTypeError, match=r"as listener\(message\).*write: def listener\(message\)"):
+            consumer.set_listener(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match=r"def exception_listener\(error\)"):
+        connection.exception_listener = nothing  # type: ignore[assignment]
+    seen: list[Message] = []
+    rights: list[Callable[[Message], object] | None] = [print, seen.append, None]
+    for right in rights:
+        consumer.set_listener(right)
+
+
+def test_a_completion_callback_that_cannot_be_called_was_a_traceback_in_the_log_at_each_send(
+    connection: Connection,
+) -> None:
+    outcomes: list[Exception | None] = []
+
+    def told(message: Message, error: Exception | None) -> None:
+        outcomes.append(error)
+
+    @functools.wraps(nothing)
+    def decorated(*arguments: object) -> None:
+        outcomes.append(None)
+
+    producer = connection.create_session().create_producer(ORDERS)
+    for wrong in (nothing, lambda message: None):
+        with pytest.raises(InvalidTypeError, match=r"def on_completion\(message, error\)"):
+            producer.send("x", on_completion=wrong)  # type: ignore[arg-type]
+    rights: list[Callable[[Message, Exception | None], object]] = [
+        told,
+        decorated,
+        functools.partial(told),
+        functools.partial(lambda more, message, error: told(message, error), 1),
+    ]
+    for right in rights:
+        producer.send("x", on_completion=right)
+    producer.flush()
+    assert outcomes == [None] * len(rights)
 
 
 def test_a_listener_may_return_what_it_likes_else(connection: Connection) -> None:

@@ -3,14 +3,16 @@
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, Producer, TopicPartition
 
-from jbm_kafka import AcknowledgeMode, Queue
+from jbm_kafka import AcknowledgeMode, Connection, Queue
 from tests.jms.conftest import make_factory
 from tests.jms.support import NOTHING_S, bodies, eventually, receive_all, send
-from tests.support.chaos_topics import committed_offsets, group_of
+from tests.support.chaos_topics import committed_offsets, end_offsets, group_of
 from tests.support.topics import ADMIN_TIMEOUT_S, admin_client
 
+UNITS = 8
+"""Some in each partition."""
 _HAS_MEMBERS = (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID)
 
 
@@ -34,6 +36,56 @@ def test_the_committed_offset_is_the_lowest_unsettled_message_and_a_reset_is_hon
         assert [(m.body, m.delivery_count, m.redelivered) for m in again] == [(body, 1, False) for body in expected]
 
 
+def test_the_lag_is_0_where_all_is_settled_whatever_was_aborted_and_stays_so_after_a_restart(
+    bootstrap: str, orders: Queue, tmp_path: Path
+) -> None:
+    """Of LOG-2: it stayed at 1 or more behind what a consumer is never given; what comes behind that comes once."""
+    name, factory = orders.name, make_factory(bootstrap, state_dir=str(tmp_path / "state"))
+
+    def has_no_lag() -> bool:
+        return committed_offsets(bootstrap, name) == end_offsets(bootstrap, name)
+
+    def exchange(connection: Connection, number: int) -> None:
+        """Messages of a transaction in each partition, all of which are received."""
+        sender = connection.create_session(AcknowledgeMode.TRANSACTED)
+        receiver = connection.create_session(AcknowledgeMode.AUTO)
+        consumer = receiver.create_consumer(orders)
+        sent = [f"{number} of {unit}" for unit in range(UNITS)]
+        for unit, body in enumerate(sent):
+            send(sender, orders, body, unit=str(unit))
+        sender.commit()
+        assert sorted(map(str, bodies(receive_all(consumer, UNITS)))) == sent
+        assert consumer.receive(NOTHING_S) is None
+        eventually(has_no_lag, "the group has a lag")
+        receiver.close()
+
+    with factory.create_connection() as connection:
+        exchange(connection, 1)
+        abort_in_each_partition(bootstrap, name)
+        exchange(connection, 2)
+    abort_in_each_partition(bootstrap, name)
+    with factory.create_connection() as connection:
+        consumer = connection.create_session(AcknowledgeMode.AUTO).create_consumer(orders)
+        assert consumer.receive(NOTHING_S) is None
+        eventually(has_no_lag, "the group has a lag after a restart")
+    with factory.create_connection() as connection:
+        assert has_no_lag()
+        exchange(connection, 3)
+    assert len(end_offsets(bootstrap, name)) == 2
+
+
+def abort_in_each_partition(bootstrap: str, name: str) -> None:
+    """As any transactional producer of Kafka does it."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"aborts-{name}"})
+    producer.init_transactions()
+    producer.begin_transaction()
+    for partition in end_offsets(bootstrap, name):
+        producer.produce(name, b"aborted", partition=partition)
+    producer.flush()
+    producer.abort_transaction()
+
+
+@pytest.mark.thorough
 def test_a_reset_does_not_let_a_repeated_send_through(bootstrap: str, orders: Queue) -> None:
     """Of SEND-8 and LOG-2: forward past what is left, what was received before is not received twice."""
     queue = Queue(f"{orders.name}.one")

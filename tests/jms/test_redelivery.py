@@ -32,6 +32,32 @@ def individual(connection: Connection) -> Session:
     return connection.create_session(AcknowledgeMode.INDIVIDUAL)
 
 
+@pytest.mark.parametrize(
+    ("mode", "give_up"),
+    [
+        (AcknowledgeMode.TRANSACTED, Session.rollback),
+        (AcknowledgeMode.CLIENT, Session.recover),
+        (AcknowledgeMode.CLIENT, Session.close),
+    ],
+)
+def test_what_two_consumers_of_a_session_received_of_one_unit_is_counted_each_time(
+    connection: Connection, orders: Queue, mode: AcknowledgeMode, give_up: Callable[[Session], None]
+) -> None:
+    """REDELIVER-1, REDELIVER-3: the later message too, which the other consumer received."""
+    queue = Queue(f"{orders.name}.thrice")
+    with connection.create_session() as sender:
+        send(sender, queue, "m1", "m2", unit="u")
+    for count in (1, 2, 3):
+        session = connection.create_session(mode)
+        got = [receive(session.create_consumer(queue)), receive(session.create_consumer(queue))]
+        assert [(message.body, message.delivery_count) for message in got] == [("m1", count), ("m2", count)]
+        give_up(session)
+        session.close()
+    with connection.create_session() as session:
+        assert session.create_consumer(queue).receive(NOTHING_S) is None
+    assert bodies(copies(connection, DEAD_LETTERS, of=queue)) == ["m1", "m2"]
+
+
 def test_after_the_last_attempt_the_message_is_a_dead_letter_once(
     connection: Connection, individual: Session, orders: Queue
 ) -> None:

@@ -408,7 +408,7 @@ def test_a_producer_without_a_destination_needs_one_for_each_send(session: Sessi
         producer.send("a")
     with pytest.raises(errors.IllegalStateError, match="without a destination"):
         session.create_producer(orders).send("a", destination=Queue("other"))
-    with pytest.raises(TypeError, match="the message comes first"):
+    with pytest.raises(errors.MessageFormatError, match="message is Queue"):
         producer.send(orders, destination=orders)  # type: ignore[arg-type]
     producer.close()
     with pytest.raises(errors.IllegalStateError, match="closed"):
@@ -436,12 +436,41 @@ def test_a_wrong_option_is_refused_by_name_and_nothing_is_sent(
     assert left(connection, orders) == []
 
 
-def test_a_producer_refuses_an_attribute_it_does_not_have(
-    connection: Connection, session: Session, orders: Queue
-) -> None:
+def test_a_setting_that_does_not_exist_is_refused_and_the_others_stay(session: Session, orders: Queue) -> None:
+    """Misspelt, it would be ignored by every send."""
     producer = session.create_producer(orders)
-    with pytest.raises(AttributeError, match="'time_to_live_ms' is meant, probably"):
+    with pytest.raises(AttributeError, match=r"no 'time_to_live'; .*; did you mean 'time_to_live_ms'\?$"):
         producer.time_to_live = 5  # type: ignore[attr-defined]
-    for owner in (session, connection):
-        with pytest.raises(AttributeError, match="has no attribute 'autocommit'"):
-            owner.autocommit = True  # type: ignore[union-attr]
+    with pytest.raises(AttributeError, match=r"no 'xyz'; its settings are [a-z_, ]*$"):
+        producer.xyz = 5  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="destination"):
+        producer.destination = Queue("other")  # type: ignore[misc]
+    producer.priority = 9
+    assert (producer.priority, session.create_producer(orders).priority) == (9, 4)
+    producer.delivery_mode = 1  # type: ignore[assignment]
+    assert producer.delivery_mode is DeliveryMode.NON_PERSISTENT
+    producer.close()
+    with pytest.raises(errors.IllegalStateError, match="priority of a closed MessageProducer"):
+        producer.priority = 3
+
+
+def test_a_setting_that_a_context_its_producer_or_its_factory_does_not_have_is_refused() -> None:
+    factory = ConnectionFactory("memory://misspelt")
+    with factory.create_context() as context:
+        for owner in (factory, context, context.create_producer(), context._connection, context._session):
+            with pytest.raises(AttributeError, match="has no attribute 'priorty'"):
+                owner.priorty = 9  # type: ignore[union-attr]
+        producer = context.create_producer()
+        producer.priority = 9
+        assert producer.send(Queue("orders"), "a").priority == 9
+
+
+def test_a_closed_producer_was_said_to_be_in_use_by_the_listener_of_its_session(
+    connection: Connection, orders: Queue
+) -> None:
+    session = connection.create_session()
+    session.create_consumer(orders).set_listener(lambda message: None)
+    producer = session.create_producer(orders)
+    producer.close()
+    with pytest.raises(errors.IllegalStateError, match=rf"^the producer of {orders} is closed; make a new one$"):
+        producer.send("2 books")

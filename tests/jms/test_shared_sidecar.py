@@ -76,6 +76,7 @@ def test_a_second_factory_is_refused_a_queue_without_a_word_on_the_first_ones_au
         assert alone.create_session().create_producer(missing).send("a").message_id
 
 
+@pytest.mark.thorough
 @pytest.mark.kafka_only
 def test_a_cluster_that_does_not_answer_holds_up_no_connection_to_another(bootstrap: str, kafka_name: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -160,6 +160,45 @@ def test_a_transaction_block_that_was_entered_again_told_of_an_attribute_args(
     assert left(connection, orders) == ["a", "b", "c"]
 
 
+def test_a_transaction_inside_a_transaction_committed_half_of_the_outer_one(
+    connection: Connection, transacted: Session, orders: Queue
+) -> None:
+    """Of ACK-7."""
+
+    def nested() -> None:
+        with transacted.transaction():
+            send(transacted, orders, "first")
+            with transacted.transaction():
+                send(transacted, orders, "second")
+
+    with pytest.raises(errors.TransactionInProgressError, match="leave the inner one out"):
+        nested()
+    with transacted.transaction():  # and another one may follow
+        send(transacted, orders, "third")
+    assert left(connection, orders) == ["third"]
+
+
+def test_a_commit_inside_a_transaction_block_stayed_when_the_block_rolled_back(
+    connection: Connection, transacted: Session, orders: Queue
+) -> None:
+    """Of ACK-7."""
+
+    def half() -> None:
+        with transacted.transaction():
+            send(transacted, orders, "half")
+            transacted.commit()
+
+    with pytest.raises(errors.TransactionInProgressError, match="the end of the block commits"):
+        half()
+    with transacted.transaction():
+        send(transacted, orders, "dropped")
+        transacted.rollback()  # who drops it all may, and go on
+        send(transacted, orders, "whole")
+    send(transacted, orders, "alone")
+    transacted.commit()
+    assert sorted(map(str, left(connection, orders))) == ["alone", "whole"]
+
+
 def test_closing_rolls_back(connection: Connection, session: Session, orders: Queue) -> None:
     """Of UNIT-7: receives come again, uncommitted sends vanish."""
     send(session, orders, "a")

@@ -117,6 +117,7 @@ def test_an_entry_that_is_missing_reads_as_a_null_does() -> None:
         ("char", "\U0001f600", "one character"),
         ("float", "1", "it is a number"),
         ("double", 10**400, "too large for a double"),
+        ("float", 1e39, "too large for a float; use a double"),
         ("string", b"x", "it is a str, or None"),
         ("bytes", "x", "it is bytes, or None"),
         ("object", [1], "send nested ones in an ObjectMessage"),

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from jbm_kafka import Queue
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.jms.waiting import CATCH_UP_S
@@ -15,6 +17,7 @@ MEMBER_MS = 30_000
 """A member all the while."""
 
 
+@pytest.mark.thorough
 def test_a_receive_is_at_most_a_second_late_while_the_broker_stands_still(
     dedicated_broker: Callable[[], LocalBroker], kafka_name: str
 ) -> None:

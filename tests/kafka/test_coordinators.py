@@ -28,6 +28,7 @@ def join(consumer: Consumer) -> None:
         assert time.monotonic() < deadline
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(120)
 def test_groups_were_never_answered_again_after_a_broker_restart(dedicated_broker: Callable[[], LocalBroker]) -> None:
     """Of CONN-3: who asked before the restart is answered after it, and so is who changes something."""

@@ -22,6 +22,7 @@ print(dict(ConfluentKafka(sys.argv[1]).admin().committed("jbm.queue.orders", "or
 """
 
 
+@pytest.mark.thorough
 def test_a_group_is_asked_for_where_no_group_ever_was(tmp_path: Path) -> None:
     """The brokers make their topic of groups then; librdkafka's own question for it ends the process by a signal."""
     with local_broker(tmp_path) as broker:
@@ -47,6 +48,7 @@ def test_a_broker_that_knows_of_none_is_asked_again(names_itself: list[bool]) ->
         assert ConfluentKafka(bootstrap).admin().cluster_id() == "a cluster"
 
 
+@pytest.mark.thorough
 def test_no_question_and_no_record_makes_a_topic(tmp_path: Path) -> None:
     """Kafka's brokers make every topic that a client names and does not forbid to make."""
     with local_broker(tmp_path, {"auto.create.topics.enable": "true"}) as broker:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping
 
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.sidecar.registry_log import RegistryLog
+from jbm_kafka.registry.registry_log import RegistryLog
 from tests.conftest import MakeTopic
 
 KEY = b"counter"

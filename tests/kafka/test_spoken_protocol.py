@@ -40,6 +40,7 @@ def server() -> Iterator[Callable[[Answer], str]]:
         yield serve
 
 
+@pytest.mark.thorough
 def test_each_listener_of_a_broker_is_known_for_what_it_is(secured: SecuredBroker) -> None:
     assert asked(secured.open) == (True, False)
     assert asked(secured.sasl) == (False, True)

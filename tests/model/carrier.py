@@ -7,11 +7,11 @@ from functools import partial
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.cold_index import Place
 from jbm_kafka.core.entries import Attempted, Duplicates, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offer import Offer, decide_offer
-from jbm_kafka.core.reference import GateKey, Reference
-from jbm_kafka.core.shelf import Place
+from jbm_kafka.core.reference import DEPARTING, GateKey, Reference
 from jbm_kafka.core.shelved_units import ShelvedUnits, UnitHead
 from jbm_kafka.core.spilling import Spillable, shelved
 from jbm_kafka.core.unit_of_order import Gate
@@ -233,13 +233,15 @@ class Carrier:
 
     def begin_checkpoint(self, number: int, *, offered: int, tentative: Collection[int]) -> Freeze:
         assert self.frozen is None
+        hands = [hand for session, hand in self.state.in_hand.items() if session != DEPARTING]
+        in_hand = [offset for hand in hands for offset in hand]
         self.frozen = freeze(
             self.state,
             topic_id="t",
             checkpoint_id=f"jbm.model:{number}",
             offered_position=offered,
             tentative=tentative,
-            records_attempts=self.records_attempts,
+            attempted=in_hand if self.records_attempts else None,
         )
         apply_by_the_table(self.state, self.frozen.frozen)
         return self.frozen

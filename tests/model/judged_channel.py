@@ -12,10 +12,10 @@ from jbm_kafka.core.departure import DEPARTS_BY
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.offer import Offer
 from jbm_kafka.core.on_hold import decide_released
+from jbm_kafka.core.operator_removal import decide_put_back, may_wait_again
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.settlement import Modified, decide_return, unknown_offsets
 from jbm_kafka.core.states import ACKNOWLEDGED, Transition
-from jbm_kafka.core.taking_out import decide_put_back, may_wait_again
 from tests.model import invariants as inv
 from tests.model.carrier import Carrier
 from tests.model.histories import INDIVIDUALS, SESSIONS, some

@@ -11,6 +11,8 @@ from jbm_kafka.cli.main import main
 from tests.cli.conftest import Run, run
 from tests.support.secured import ALICE, PASSWORD, SecuredBroker
 
+pytestmark = pytest.mark.thorough
+
 __all__ = ["run"]
 
 NAMESPACE = "shop"

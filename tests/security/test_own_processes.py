@@ -65,12 +65,14 @@ def test_the_bookstore_is_played_and_proved_in_a_namespace(environment: dict[str
     delete_topics_beginning_with(secured.open, "bookstore.")
 
 
-@pytest.mark.parametrize("name", ["latency", pytest.param("send", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["latency", "send"])
 def test_a_benchmark_measures_there(cluster: Cluster, name: str) -> None:
     result = SHAPES[name](cluster, TINY, lambda _: None)
     assert all(row.median > 0 for row in result.rows.values())
 
 
+@pytest.mark.slow
 def test_each_kind_of_receiver_is_measured_there(cluster: Cluster) -> None:
     topic, count = new_name("backlog"), TINY.backlog_messages
     create_topic(cluster, topic, partitions=TINY.partitions)
@@ -84,6 +86,7 @@ def test_each_kind_of_receiver_is_measured_there(cluster: Cluster) -> None:
         assert measure(name, cluster=cluster, count=count, **where)["messages"] == count, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["raw-1", "jbm-1"])
 def test_forwarding_is_measured_there_by_both_kinds_of_client(cluster: Cluster, name: str) -> None:
     said = CLIENTS[name].measure(cluster, TINY, QuietMachine(0), 0)

@@ -16,6 +16,8 @@ from tests.docs.page import read_page, run_page
 from tests.house.sources import ROOT
 from tests.support.secured import PASSWORD, Rule, SecuredBroker
 
+pytestmark = pytest.mark.thorough
+
 PAGE = (ROOT / "docs" / "security.md").read_text()
 USER, NAMESPACE = "billing", "shop"
 _SETTINGS = ("JBM_BOOTSTRAP", "JBM_NAMESPACE", "JBM_CONFIG", "JBM_KAFKA_", "XDG_CONFIG_HOME")

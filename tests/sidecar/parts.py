@@ -18,21 +18,21 @@ from jbm_kafka.ports import HeldStore
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link, LinkTerms
 from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.ports.steps import ThreadWorkers, Wait, Workers
 from jbm_kafka.ports.wake_up import Sleepers
-from jbm_kafka.sidecar.channel_changelog import ChannelChangelog
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.channel_opener import ChannelOpener
-from jbm_kafka.sidecar.checkpointer import Checkpointer
-from jbm_kafka.sidecar.flow import Flow
-from jbm_kafka.sidecar.hanging_transactions import HangingTransactions
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.pauses import Pausing
+from jbm_kafka.registry.topics import Topics
+from jbm_kafka.sidecar.channel.channel_changelog import ChannelChangelog
+from jbm_kafka.sidecar.channel.channel_opener import ChannelOpener
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.channel.slewed_clock import SlewedClock
+from jbm_kafka.sidecar.checkpoints.checkpointer import Checkpointer
+from jbm_kafka.sidecar.checkpoints.hanging_transactions import HangingTransactions
+from jbm_kafka.sidecar.checkpoints.producer_pool import ProducerPool
+from jbm_kafka.sidecar.checkpoints.transaction import TransactionWriter
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker, GroupWorkerParts
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.pauses import Pausing
-from jbm_kafka.sidecar.producer_pool import ProducerPool
-from jbm_kafka.sidecar.slewed_clock import SlewedClock
-from jbm_kafka.sidecar.steps import ThreadWorkers, Wait, Workers
-from jbm_kafka.sidecar.topics import Topics
-from jbm_kafka.sidecar.transaction import TransactionWriter
+from jbm_kafka.sidecar.stages.flow import Flow
 from tests.simulation.workers import SteppedWorkers
 from tests.support.manual_clock import ManualClock
 
@@ -51,9 +51,9 @@ def channel_of(state: ChannelState, *, least: int = 100, partition: int = 0) -> 
     )
 
 
-def link_of(session: str, selector: Selector | None = None) -> Link:
+def link_of(session: str, selector: Selector | None = None, *, records_attempts: bool = False) -> Link:
     lock = threading.Lock()
-    terms = LinkTerms(f"{session}/1", session, prefetch=10, selector=selector)
+    terms = LinkTerms(f"{session}/1", session, prefetch=10, selector=selector, records_attempts=records_attempts)
     return Link(terms, filled=Sleepers(lock), lock=lock)
 
 

@@ -11,9 +11,9 @@ from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka, ProcessCrashed
 from jbm_kafka.ports.installation import SidecarConfig
+from jbm_kafka.ports.steps import Steps, ThreadWorker, ThreadWorkers, Wait
+from jbm_kafka.sidecar.runtime import Stores
 from jbm_kafka.sidecar.sidecar import Sidecar
-from jbm_kafka.sidecar.steps import Steps, ThreadWorker, ThreadWorkers, Wait
-from jbm_kafka.sidecar.stores import Stores
 from tests.support.manual_clock import ManualClock
 
 SESSION_TIMEOUT_MS = 3_000

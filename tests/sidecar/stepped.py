@@ -11,11 +11,12 @@ from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Clock, Outgoing
+from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
+from jbm_kafka.sidecar.runtime import Stores
 from jbm_kafka.sidecar.sidecar import Sidecar
-from jbm_kafka.sidecar.stores import Stores
 from tests.sidecar.parts import link_of
 from tests.simulation.workers import SteppedWorker, SteppedWorkers
 from tests.support.manual_clock import ManualClock
@@ -46,6 +47,7 @@ class SteppedSidecar:
         self.cluster = cluster
         self.kafka = MemoryKafka(cluster)
         self.journal = MemoryJournal(clock=self.clock)
+        self._records_attempts = persist_delivery_count
         self.held: set[str] = set()
         """Names of work that makes no step now."""
         self.workers = SteppedWorkers(self.clock, self._meanwhile)
@@ -65,7 +67,7 @@ class SteppedSidecar:
 
     def attach(self, session: str) -> Link:
         """A receiver of the queue, started."""
-        link = link_of(session)
+        link = link_of(session, records_attempts=self._records_attempts)
         link.demand.is_waiting = True
         link.group_worker = self.sidecar.sources.attach(QUEUE, link)
         link.is_attached = True
@@ -80,10 +82,20 @@ class SteppedSidecar:
 
     def receive(self, link: Link, count: int) -> list[int]:
         """So many messages, into the application's hand: their offsets."""
+        return [delivery.offset for delivery in self.deliveries(link, count)]
+
+    def deliveries(self, link: Link, count: int) -> list[Delivery]:
+        """So many messages, into the application's hand."""
         link.demand.credit = count
-        self.run(lambda: len(link.buffer) >= count)
-        taken = [link.pop() for _ in range(count)]
-        return [delivery.offset for delivery in taken if delivery is not None]
+        taken: list[Delivery] = []
+
+        def has_all() -> bool:
+            while len(taken) < count and (delivery := link.pop()) is not None:
+                taken.append(delivery)
+            return len(taken) == count
+
+        self.run(has_all)
+        return taken
 
     def send(
         self,

@@ -11,10 +11,10 @@ from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_barrier import Disposition
-from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Settling, Transfer
 from jbm_kafka.sidecar.lane.assignment import LAST_CHECKPOINT_MS
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from tests.sidecar.parts import group_worker_behind
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock

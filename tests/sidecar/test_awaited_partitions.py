@@ -9,12 +9,12 @@ import pytest
 
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
-from jbm_kafka.sidecar.channel_opener import ChannelOpener
-from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.sidecar.channel.channel_opener import ChannelOpener
+from jbm_kafka.sidecar.channel.group_data import GroupData
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.channel.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.lane.awaited_partitions import LONG_MS, PATIENCE_MS, AwaitedPartitions
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.slewed_clock import SlewedClock
 from tests.sidecar.parts import channel_of, group_worker_of
 from tests.support.manual_clock import ManualClock
 

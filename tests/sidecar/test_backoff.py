@@ -2,8 +2,8 @@
 
 from typing import cast
 
-from jbm_kafka.sidecar.backoff import FENCED_PAUSE_MS, REFUSED_PAUSE_MAX_MS, REFUSED_PAUSE_MS, Backoff
-from jbm_kafka.sidecar.checkpoint_parts import Participant
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Participant
+from jbm_kafka.sidecar.checkpoints.checkpointer import FENCED_PAUSE_MS, REFUSED_PAUSE_MAX_MS, REFUSED_PAUSE_MS, Backoff
 from tests.support.manual_clock import ManualClock
 
 

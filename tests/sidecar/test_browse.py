@@ -4,6 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 
+from jbm_kafka.browsing.browse import _Look, browse
+from jbm_kafka.browsing.unacknowledged_offsets import Hand
+from jbm_kafka.browsing.unacknowledged_query import Hands
 from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue, Topic
@@ -13,10 +16,7 @@ from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import KafkaAdmin, Outgoing
-from jbm_kafka.sidecar.browse import _Look, browse
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.hand import Hand
-from jbm_kafka.sidecar.hands import Hands
+from jbm_kafka.registry.channel_group import ChannelGroup
 from tests.kafka.world import send_all
 from tests.sidecar.parts import group_worker_behind
 from tests.sidecar.stepped import SteppedSidecar

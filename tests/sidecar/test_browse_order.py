@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from jbm_kafka.browsing import browse_order
+from jbm_kafka.browsing.browse import browse
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.memory.memory_admin import MemoryLogReader
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import KafkaRecord, Outgoing
-from jbm_kafka.sidecar import browse_order
-from jbm_kafka.sidecar.browse import browse
-from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.registry.channel_group import ChannelGroup
 from tests.kafka.world import send_all
 from tests.support.manual_clock import ManualClock
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from jbm_kafka.browsing.intake import reference_of
 from jbm_kafka.core.changes import Fetched
-from jbm_kafka.sidecar.flow import Flow
-from jbm_kafka.sidecar.intake import reference_of
+from jbm_kafka.sidecar.stages.flow import Flow
 from jbm_kafka.store.held import RocksHeldStore
 from jbm_kafka.store.rocks import Rocks
 from tests.sidecar.parts import group_worker_of

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.sidecar.checkpoint_parts import Participant, Settling, Transfer
-from jbm_kafka.sidecar.checkpoint_schedule import GATHER_MS_MAX, GROUPS_MAX, CheckpointSchedule
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Participant, Settling, Transfer
+from jbm_kafka.sidecar.checkpoints.checkpoint_schedule import GATHER_MS_MAX, GROUPS_MAX, CheckpointSchedule
 
 INTERVAL_MS = 50
 NOW_MS = 1_000

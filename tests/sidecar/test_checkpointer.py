@@ -12,9 +12,9 @@ from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.memory.memory_cluster import CommitFault
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing
-from jbm_kafka.sidecar.checkpoint_parts import Transfer
-from jbm_kafka.sidecar.checkpointer import BUG_PAUSE_S
-from jbm_kafka.sidecar.steps import Steps, Wait, Worker
+from jbm_kafka.ports.steps import Steps, Wait, Worker
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Transfer
+from jbm_kafka.sidecar.checkpoints.checkpointer import BUG_PAUSE_S
 from tests.sidecar.parts import checkpointer_of
 from tests.support.manual_clock import ManualClock
 
@@ -40,7 +40,7 @@ def test_a_checkpoint_that_fails_by_a_bug_is_not_tried_again_at_once(caplog: pyt
     checkpointer.start()
     broken = Transfer(about="a commit", sends=(cast(Outgoing, "no record"),), settlings=())
     checkpointer.submit(broken)
-    with caplog.at_level(logging.CRITICAL, logger="jbm_kafka.sidecar.checkpointer"):
+    with caplog.at_level(logging.CRITICAL, logger="jbm_kafka.sidecar.checkpoints.checkpointer"):
         waits = [next(by_hand.steps) for _ in range(3)]
     assert Wait(BUG_PAUSE_S) in waits
     with pytest.raises(JMSError, match="a commit: the checkpoint failed"):

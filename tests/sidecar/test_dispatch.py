@@ -45,18 +45,18 @@ def test_what_a_link_that_closed_meanwhile_was_granted_is_for_others_and_no_atte
     assert [(delivery.offset, delivery.count.delivery_count) for delivery in other.buffer.ready] == [(0, 1), (1, 1)]
 
 
-@pytest.mark.parametrize("records_attempts", [False, True])
-def test_what_is_granted_and_not_in_the_buffer_yet_is_still_asked_for(records_attempts: bool) -> None:
+@pytest.mark.parametrize("records_first", [False, True])
+def test_what_is_granted_and_not_in_the_buffer_yet_is_still_asked_for(records_first: bool) -> None:
     """ACK-8: a receive in between that asked again would get more than the prefetch."""
     link, channel = link_of("s"), channel_of(state_with_two_messages())
-    channel.checkpoints.records_attempts = records_attempts
+    link.terms = replace(link.terms, records_first=records_first)
     group_worker = group_worker_of(channel, link)
     link.demand.credit = 1
     group_worker.turn.dispatch.grant()
     assert link.is_asking
     assert link.pop() is None
     group_worker.turn.dispatch.deliver()
-    assert link.is_asking is records_attempts, "it waits for a checkpoint"
+    assert link.is_asking is records_first, "it waits for a checkpoint"
     assert link.demand.credit == 0
     group_worker.turn.dispatch.grant()
     group_worker.turn.dispatch.deliver()
@@ -95,10 +95,10 @@ def test_a_link_that_takes_nothing_keeps_no_partitions_however_it_waits(is_stopp
 
 
 @pytest.mark.parametrize("unit", [None, b"joe"])
-@pytest.mark.parametrize("records_attempts", [False, True])
+@pytest.mark.parametrize("records_first", [False, True])
 @pytest.mark.parametrize("gives_back", ["stops and starts", "closes beside another"])
 def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
-    gives_back: str, records_attempts: bool, unit: bytes | None
+    gives_back: str, records_first: bool, unit: bytes | None
 ) -> None:
     """ORDER-1, UNIT-1: the session asks again while the group worker is between its decision and the buffer."""
     first, second = link_of("s"), link_of("s")
@@ -113,8 +113,8 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
     first.demand.credit = 2
     group_worker.turn.dispatch.grant()
     group_worker.turn.dispatch.deliver()
-    channel.checkpoints.records_attempts = records_attempts
     asking = second if gives_back == "closes beside another" else first
+    asking.terms = replace(asking.terms, records_first=records_first)
 
     def give_back_and_ask_again() -> None:
         if asking is first:
@@ -125,7 +125,7 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
             first.give_back_unread()
         asking.demand.credit = 4
 
-    if records_attempts:
+    if records_first:
         give_back_and_ask_again()
         group_worker.turn.dispatch.grant()
     else:
@@ -138,7 +138,7 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
     group_worker.turn.dispatch.grant()
     group_worker.turn.dispatch.deliver()
     assert early is None
-    channel.is_closing = True  # whoever waits for a record of the attempts is answered
+    channel.is_closing = True  # whoever waits for the record is answered
     assert asking.unread(0) == [0, 1, 2, 3]
 
 
@@ -264,7 +264,7 @@ def test_what_had_to_be_recorded_first_comes_before_what_is_not_received_yet() -
     ranked.read(0, (b"joe", 4))
     ranked.grant(1)
     ranked.read(1, (b"ann", 9))
-    ranked.channels[1].checkpoints.records_attempts = True
+    ranked.link.terms = replace(ranked.link.terms, records_first=True)
     ranked.grant(1)
     (coming,) = ranked.link.buffer.coming
     ranked.link.arrive(coming)

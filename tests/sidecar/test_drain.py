@@ -12,7 +12,7 @@ from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.owned_channel import owned
+from jbm_kafka.sidecar.channel.owned_channel import owned
 from tests.sidecar.stepped import SteppedSidecar
 from tests.support.manual_clock import ManualClock
 

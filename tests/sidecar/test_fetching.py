@@ -11,9 +11,10 @@ from jbm_kafka.core.delivery_count import FIRST_DELIVERY
 from jbm_kafka.core.offered_target import OfferedLimits
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.memory.memory_kafka import MemoryCluster
+from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.config import ENOUGH_AHEAD, FETCH_COUNT_MAX, FETCH_COUNT_MIN, FETCH_PAUSE_MS
+from jbm_kafka.sidecar.channel.tuning import ENOUGH_AHEAD, FETCH_COUNT_MAX, FETCH_COUNT_MIN, FETCH_PAUSE_MS
 from tests.sidecar.parts import channel_of, link_of
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
 from tests.simulation.workers import SteppedWorker
@@ -162,6 +163,30 @@ def test_what_was_fetched_before_a_seek_took_effect_is_not_taken_in_again(one: S
         one.group_worker.turn.fetching._take_in(fetched)
     assert state.read_position == 3
     assert one.receive(link, 1) == [2]
+
+
+def test_behind_markers_and_aborted_records_a_groups_lag_stayed_for_ever(one: SteppedSidecar) -> None:
+    """Of LOG-2: the committed offset is the stable end where all below it is settled; one checkpoint moves it there."""
+    link = one.attach("s")
+    log, group = one.cluster.log(QUEUE.kafka_topic(""), 0), one.group_worker.data.group
+    committed = one.cluster.group(group.group_id).committed
+    other = one.kafka.transactional_producer("other", transaction_timeout_ms=60_000)
+    other.initialise(1)
+    for body, ends in ((b"kept", other.commit), (b"undone", other.abort)):
+        other.begin()
+        other.produce(Outgoing(group.topic, 0, None, body))
+        one.run_for(500)
+        ends(1)
+    assert one.receive(link, 1) == [0]
+    one.run_for(500)
+    assert committed[group.topic, 0].position == 0, "the first is not settled"
+    link.settlement.leases[0].acked.append(0)
+    one.run(lambda: committed[group.topic, 0].position == log.stable_end == 4)
+    checkpoints = one.sidecar.checkpointer.checkpoints
+    one.run_for(10_000)
+    assert one.sidecar.checkpointer.checkpoints == checkpoints
+    one.send("new")
+    assert one.receive(link, 1) == [4]
 
 
 def test_a_backlog_waits_for_a_few_checkpoints_however_long_they_take() -> None:

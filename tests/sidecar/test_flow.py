@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from jbm_kafka.browsing.intake import reference_of
 from jbm_kafka.core.address_settings import AddressSettingsRepository
 from jbm_kafka.core.changes import Acknowledged, Fetched, OfferedRaised, Returned, ReturnedMessage, TimePassed
 from jbm_kafka.core.channel_state import ChannelState
@@ -19,12 +20,11 @@ from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.installation import SidecarConfig
-from jbm_kafka.sidecar.channel_opener import ChannelOpener
-from jbm_kafka.sidecar.flow import Flow
-from jbm_kafka.sidecar.intake import reference_of
+from jbm_kafka.registry.topics import Topics
+from jbm_kafka.sidecar.channel.channel_opener import ChannelOpener
+from jbm_kafka.sidecar.runtime import Stores
 from jbm_kafka.sidecar.sidecar import Sidecar
-from jbm_kafka.sidecar.stores import Stores
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.sidecar.stages.flow import Flow
 from tests.sidecar.parts import channel_of, group_worker_of, link_of
 from tests.simulation.workers import SteppedWorkers
 from tests.support.manual_clock import ManualClock

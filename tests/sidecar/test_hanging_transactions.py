@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.hanging_transactions import RECENT_MS
+from jbm_kafka.sidecar.checkpoints.hanging_transactions import RECENT_MS
 from tests.sidecar.stepped import QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
 

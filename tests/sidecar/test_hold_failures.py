@@ -2,8 +2,8 @@
 
 import pytest
 
-from jbm_kafka.sidecar import hold_failures
-from jbm_kafka.sidecar.hold_failures import HoldFailures
+from jbm_kafka.sidecar.channel import hold_failures
+from jbm_kafka.sidecar.channel.hold_failures import HoldFailures
 
 
 def test_the_error_of_an_earlier_hold_is_not_told_of_one_that_says_none() -> None:

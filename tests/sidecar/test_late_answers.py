@@ -10,7 +10,7 @@ from jbm_kafka.core.settlement import unknown_offsets
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.unit_barrier import Disposition
-from jbm_kafka.sidecar.freezing import FREEZE_TIMEOUT_S
+from jbm_kafka.sidecar.checkpoints.checkpointer import FREEZE_TIMEOUT_S
 from tests.sidecar.stepped import SteppedSidecar
 from tests.support.manual_clock import ManualClock
 

@@ -10,8 +10,8 @@ from jbm_kafka.codec.settings_record import SettingsRecord, encode_settings, set
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError, JMSError
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
-from jbm_kafka.sidecar.live_settings import LiveSettings
-from jbm_kafka.sidecar.registry_log import RegistryLog
+from jbm_kafka.registry.live_settings import LiveSettings
+from jbm_kafka.registry.registry_log import RegistryLog
 from tests.support.manual_clock import ManualClock
 
 OURS = {"orders.#": AddressSettings(max_delivery_attempts=3, redelivery_delay_ms=50)}

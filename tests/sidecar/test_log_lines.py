@@ -17,12 +17,12 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import GroupFenced, TopicDescription, Unreachable
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.connection_lines import EndLines
+from jbm_kafka.registry.topics import Topics
 from jbm_kafka.sidecar.lane.group_workers import MissingTopics
-from jbm_kafka.sidecar.message_lines import EACH_MAX, MessageLines
-from jbm_kafka.sidecar.partition_lines import FenceLines, TwinLines, log_revoked
-from jbm_kafka.sidecar.topic_watch import PATIENCE_S, PROBE_S, TopicWatch
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.sidecar.log_lines.connection_lines import EndLines
+from jbm_kafka.sidecar.log_lines.message_lines import EACH_MAX, MessageLines
+from jbm_kafka.sidecar.log_lines.partition_lines import FenceLines, TwinLines, log_revoked
+from jbm_kafka.sidecar.topics.topic_watch import PATIENCE_S, PROBE_S, TopicWatch
 from tests.house.sources import ROOT
 from tests.sidecar.stepped import SteppedSidecar
 from tests.simulation.workers import SteppedWorkers
@@ -385,7 +385,7 @@ def test_two_workers_with_copies_of_one_state_folder_were_told_by_the_client_lib
     assert (first, again) == ("WARNING", ("WARNING", text))
     assert text.startswith("another process runs with a copy of this one's state folder, or with the same one on ")
     assert "(transactional id jbm.5d.0)" in text
-    assert twin.is_told(700_000)
+    assert twin.is_logged(700_000)
 
 
 def test_a_topic_that_is_gone_while_somebody_receives_from_it_is_told_once_and_once_that_it_is_back(

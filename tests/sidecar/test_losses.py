@@ -15,7 +15,7 @@ from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_barrier import Disposition
-from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Settling, Transfer
 from tests.sidecar.parts import group_worker_behind
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
@@ -41,9 +41,7 @@ def start() -> Iterator[Start]:
 
 def received(one: SteppedSidecar, link: Link, count: int = 1) -> list[tuple[int, DeliveryCount]]:
     """The next messages, each as the application is shown it."""
-    link.demand.credit = count
-    one.run(lambda: len(link.buffer) >= count)
-    return [(delivery.offset, delivery.count) for delivery in (link.buffer.ready.popleft() for _ in range(count))]
+    return [(delivery.offset, delivery.count) for delivery in one.deliveries(link, count)]
 
 
 def events(cluster: MemoryCluster) -> list[ChannelEvents]:
@@ -91,7 +89,7 @@ def test_what_is_taken_from_a_living_session_is_told_at_once_and_no_attempt(
     one.send("in hand", "unread")
     link.demand.credit = 2
     one.run(lambda: len(link.buffer) == 2)
-    assert link.pop() is not None
+    one.receive(link, 1)
     group_worker = group_worker_behind(link)
     group_worker.stop()
     one.run(lambda: not group_worker.is_alive)
@@ -120,32 +118,65 @@ def test_an_attempt_that_a_crash_may_forget_gives_no_message_up(start: Start) ->
     assert received(two, two.attach("t")) == [(0, DeliveryCount(0, 2, True))]
 
 
-def test_an_attempt_is_recorded_before_its_message_is_seen_when_that_is_asked_for(start: Start) -> None:
-    """REDELIVER-7: at one record for all that are handed over together; the next owner knows it."""
-    count = 10
-    settings = AddressSettings(max_delivery_attempts=2)
-    one = start("one", settings=settings, persist_delivery_count=True)
-    link = one.attach("s")
-    one.send("first")
-    one.receive(link, 1)
-    link.settlement.leases[0].acknowledge(0)
-    channel = group_worker_behind(link).data.channels[0]
-    one.run(
-        lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.checkpoints.freeze is None
-    )
-    before = len(attempted(one))
+def test_an_attempt_is_recorded_before_its_message_is_seen_and_no_other_is(start: Start) -> None:
+    """REDELIVER-7, ACK-8: what lay in the buffers of a process that died comes as if new."""
+    one = start("one", persist_delivery_count=True)
+    link, other = one.attach("s"), one.attach("t")
+    one.send(*(f"m{number}" for number in range(5)))
+    link.demand.credit, other.demand.credit = 2, 2
+    one.run(lambda: len(link.buffer) == len(other.buffer) == 2)
     one.held.add(CHECKPOINTS)
-    one.send(*(f"m{number}" for number in range(count)))
-    link.demand.credit = count
+    assert link.pop() is other.pop() is None
     one.run_for(2_000)
-    assert not link.buffer
+    assert link.pop() is other.pop() is None, "nothing is recorded"
+    assert attempted(one) == []
     one.held.clear()
-    one.run(lambda: len(link.buffer) == count)
-    assert len(attempted(one)) == before + 1
-    assert [link.pop() is not None for _ in range(count)] == [True] * count
+    seen = [one.deliveries(link, 1)[0].offset, one.deliveries(other, 1)[0].offset]
+    assert len(attempted(one)) == 1, "they shared a checkpoint"
     one.crash()
-    two = start("two", settings=settings, persist_delivery_count=True)
-    assert received(two, two.attach("t"), count) == [(1 + n, DeliveryCount(1, 2, True)) for n in range(count)]
+    two = start("two", persist_delivery_count=True)
+    again = received(two, two.attach("u"), 5)
+    assert again == [(n, DeliveryCount(1, 2, True) if n in seen else FIRST_DELIVERY) for n in range(5)]
+
+
+def test_what_was_asked_for_and_goes_back_unread_is_no_attempt(start: Start) -> None:
+    """REDELIVER-1, REDELIVER-7: also when it lies unread with another session, and its process dies."""
+    one = start("one", persist_delivery_count=True)
+    link, other = one.attach("s"), one.attach("t")
+    one.send("unread")
+    link.demand.credit = 1
+    one.run(lambda: bool(link.buffer))
+    assert link.pop() is None
+    one.run(lambda: link.buffer.is_recorded)
+    link.give_back_unread()
+    other.demand.credit = 1
+    channel = one.group_worker.data.channels[0]
+    one.run(lambda: bool(other.buffer) and not channel.needs_checkpoint and channel.checkpoints.freeze is None)
+    one.crash()
+    two = start("two", persist_delivery_count=True)
+    assert received(two, two.attach("u")) == [(0, FIRST_DELIVERY)]
+
+
+def test_who_asks_again_after_his_time_was_up_gets_what_was_recorded_for_him_once(start: Start) -> None:
+    """REDELIVER-7: it lies first in the buffer, and its hand-over is one attempt."""
+    one = start("one", persist_delivery_count=True)
+    link = one.attach("s")
+    one.send("a", "b")
+    link.demand.credit = 2
+    one.run(lambda: len(link.buffer) == 2)
+    assert link.pop() is None
+    one.run(lambda: link.buffer.is_recorded)
+    recorded = len(attempted(one))
+    assert not link.is_asking
+    taken = link.pop()
+    assert taken is not None
+    one.run_for(500)
+    assert (taken.offset, len(attempted(one))) == (0, recorded)
+    link.put_back(taken)
+    assert link.pop() is taken, "Ctrl-C came before the application had it"
+    one.crash()
+    two = start("two", persist_delivery_count=True)
+    assert received(two, two.attach("t"), 2) == [(0, DeliveryCount(1, 2, True)), (1, FIRST_DELIVERY)]
 
 
 ANSWERS = pytest.mark.parametrize("answer", [None, *CommitFault])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -10,8 +13,9 @@ from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_barrier import Disposition
-from jbm_kafka.sidecar.channel_changelog import ChannelChangelog, LostEntries
-from jbm_kafka.sidecar.topic_watch import LOOK_S
+from jbm_kafka.sidecar.channel.channel_changelog import ChannelChangelog, LostEntries
+from jbm_kafka.sidecar.checkpoints.transaction import TransactionWriter
+from jbm_kafka.sidecar.topics.topic_watch import LOOK_S
 from jbm_kafka.store.changelog_reader import CHANGELOG_ID_KEY
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
@@ -96,6 +100,31 @@ def test_what_the_journal_has_is_of_the_changelog_that_is_written_now(one: Stepp
     assert 0 < channel.changelog.position <= one.cluster.log(CHANGELOG, 0).end
     journalled = one.journal.entries(channel.changelog.journal_channel)
     assert journalled[CHANGELOG_ID_KEY] == one.cluster.topics[CHANGELOG].topic_id.encode()
+
+
+def test_a_second_loss_that_is_heard_of_while_a_checkpoint_ends_was_forgotten(one: SteppedSidecar) -> None:
+    """LOG-3: at whatever line of the checkpoint's thread its owner hears of it, it is written anew once more."""
+    with_something_recorded(one)
+    changelog = one.group_worker.data.channels[0].changelog
+    lines: list[int] = []
+
+    def hear(frame: FrameType, event: str, _: object) -> Any:
+        if event == "line" and frame.f_lineno not in lines and changelog.changelog_id == "first":
+            lines.append(frame.f_lineno)
+            changelog.topic_is("second")
+        return hear
+
+    for count in range(1, 100):
+        changelog.topic_is("first")
+        sys.settrace(lambda frame, *_: hear if frame.f_code is TransactionWriter._journalled.__code__ else None)
+        try:
+            one.run(lambda: changelog.lost is None)
+        finally:
+            sys.settrace(None)
+        if len(lines) < count:
+            break
+        assert one.journal.entries(changelog.journal_channel)[CHANGELOG_ID_KEY] == b"second", lines
+    assert len(lines) > 3
 
 
 def test_a_second_look_writes_nothing_anew(one: SteppedSidecar) -> None:

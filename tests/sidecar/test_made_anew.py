@@ -11,7 +11,7 @@ from jbm_kafka.codec.changelog import decode_entry
 from jbm_kafka.core.entries import Position
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.topic_watch import LOOK_S
+from jbm_kafka.sidecar.topics.topic_watch import LOOK_S
 from tests.sidecar.stepped import QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
 

@@ -12,8 +12,8 @@ from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_barrier import Disposition
-from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
-from jbm_kafka.sidecar.checkpoint_schedule import GROUPS_MAX
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Settling, Transfer
+from jbm_kafka.sidecar.checkpoints.checkpoint_schedule import GROUPS_MAX
 from tests.sidecar.parts import group_worker_behind, link_of
 from tests.sidecar.stepped import SteppedSidecar
 from tests.support.manual_clock import ManualClock

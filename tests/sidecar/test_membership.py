@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.installation import SidecarConfig
-from jbm_kafka.sidecar.membership import Membership
+from jbm_kafka.sidecar.channel.membership import Membership
 from tests.sidecar.parts import link_of
 from tests.sidecar.stepped import QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock

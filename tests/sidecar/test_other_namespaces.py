@@ -11,7 +11,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.memory.memory_admin import MemoryAdmin
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import KafkaClientError
-from jbm_kafka.sidecar.other_namespaces import namespaces_among
+from jbm_kafka.registry.other_namespaces import namespaces_among
 from tests.sidecar.stepped import SteppedSidecar
 from tests.support.manual_clock import ManualClock
 

@@ -9,8 +9,8 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
-from jbm_kafka.sidecar.owned_channel import owned
+from jbm_kafka.sidecar.channel.owned_channel import owned
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Settling, Transfer
 from tests.sidecar.stepped import CHECKPOINTS, SteppedSidecar
 from tests.simulation.views import LogView
 from tests.support.manual_clock import ManualClock

@@ -13,8 +13,8 @@ from jbm_kafka.memory.memory_admin import MemoryAdmin
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import TopicDescription, Unreachable
-from jbm_kafka.sidecar.pauses import Pauses
-from jbm_kafka.sidecar.registry_log import RegistryLog
+from jbm_kafka.registry.pauses import Pauses
+from jbm_kafka.registry.registry_log import RegistryLog
 from tests.support.manual_clock import ManualClock
 
 ORDERS = Queue("orders")

@@ -6,9 +6,9 @@ import pytest
 
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster, MemoryKafka
 from jbm_kafka.ports import CommittedOffset, KafkaClientError, OutcomeUnknown, Outgoing, TransactionAborted, Unreachable
-from jbm_kafka.sidecar.checkpoint_parts import Transfer
-from jbm_kafka.sidecar.producer_pool import PRODUCERS, SOON_COUNT, SOON_MS
-from jbm_kafka.sidecar.transaction import TransactionWriter
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Transfer
+from jbm_kafka.sidecar.checkpoints.producer_pool import PRODUCERS, SOON_COUNT, SOON_MS
+from jbm_kafka.sidecar.checkpoints.transaction import TransactionWriter
 from tests.sidecar.parts import pool_of, run_beside, writer_of
 from tests.support.manual_clock import ManualClock
 

@@ -9,8 +9,8 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.memory.memory_log import PartitionLog
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.registry import Registry
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.registry.registry import Registry
+from jbm_kafka.registry.topics import Topics
 from tests.support.manual_clock import ManualClock
 
 ORDERS = Queue("orders")

@@ -8,7 +8,7 @@ import pytest
 from jbm_kafka.memory.memory_cluster import CommitFault
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Kafka, Outgoing
-from jbm_kafka.sidecar.registry_log import RegistryLog
+from jbm_kafka.registry.registry_log import RegistryLog
 from tests.support.manual_clock import ManualClock
 
 KEY = b"counter|orders"

@@ -16,8 +16,8 @@ from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
+from jbm_kafka.sidecar.runtime import Stores
 from jbm_kafka.sidecar.sidecar import Sidecar
-from jbm_kafka.sidecar.stores import Stores
 from tests.sidecar.parts import link_of
 from tests.support.waiting import wait_until
 

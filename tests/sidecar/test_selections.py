@@ -6,13 +6,13 @@ import logging
 
 import pytest
 
+from jbm_kafka.browsing.intake import reference_of
 from jbm_kafka.core.changes import Fetched, OfferedRaised, TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import EVERYONE, Reference
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.intake import reference_of
-from jbm_kafka.sidecar.selections import Selections
+from jbm_kafka.sidecar.channel.selections import Selections
 from tests.sidecar.parts import link_of
 from tests.sidecar.test_flow import GroupWorkerUnderTest
 from tests.support.store_parts import MadeRecord

@@ -13,7 +13,8 @@ from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.selector_sets import LEAVE_MS
+from jbm_kafka.registry.process_liveness import RETRY_S
+from jbm_kafka.registry.selector_sets import LEAVE_MS
 from jbm_kafka.sidecar.sidecar import Sidecar
 from tests.jms.support import eventually
 from tests.sidecar.parts import link_of
@@ -24,6 +25,7 @@ from tests.support.manual_clock import ManualClock
 ORDERS = Queue("orders")
 EU, US = "region = 'EU'", "region = 'US'"
 KEY = selectors_key("orders")
+RETRY_MS = int(RETRY_S * 1_000)
 
 
 @pytest.fixture
@@ -271,19 +273,32 @@ def test_who_selected_leaves_the_queue_with_its_last_consumer_and_who_selects_no
     assert (selecting.worker.is_running, len(members)) == (False, 0)
 
 
-def test_a_consumer_closes_while_its_selectors_cannot_be_given_up(
+def test_selectors_that_were_given_up_while_kafka_was_away_stayed_while_the_process_lived(
     processes: Processes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of SEL-2: they are free when the process ends, which is said."""
-    _, one = processes.start()
-    consumer = Consumer(one, EU)
+    """Of SEL-2: others are not refused once Kafka is back; what is used again by then stays."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    consumers = [Consumer(one, EU), Consumer(one, US)]
 
     def no_answer(_: str, step: str) -> None:
         raise KafkaClientError(f"no answer to {step}")
 
-    processes.cluster.faults.step = no_answer
+    def close_all() -> None:
+        processes.cluster.faults.step = no_answer
+        while consumers:
+            consumers.pop().close()
+        processes.cluster.faults.step = None
+
     with caplog.at_level(logging.WARNING):
-        consumer.close()
-    processes.cluster.faults.step = None
-    assert "queue:orders: its selectors are free for others when this process ends: no answer" in caplog.text
+        close_all()
+    assert "queue:orders: its selectors cannot be given back now, others have to wait; it is tried again" in caplog.text
     assert recorded(one) is not None
+    consumers.append(Consumer(one, EU))
+    processes.clock.advance(RETRY_MS)
+    eventually(lambda: not one.claims.holder._not_let_go, "it is not tried again")
+    with pytest.raises(IllegalStateError, match="and other processes receive with the selector \"region = 'EU'\""):
+        Consumer(other, US)
+    close_all()
+    processes.clock.advance(RETRY_MS)
+    eventually(lambda: recorded(other) is None, "others are refused")
+    Consumer(other, US)

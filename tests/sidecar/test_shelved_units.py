@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from jbm_kafka.core.changes import Acknowledged, Fetched, Returned, ReturnedMessage, TakenOut
+from jbm_kafka.browsing.intake import reference_of
+from jbm_kafka.core.blocking_rule import Rule
+from jbm_kafka.core.changes import Acknowledged, Fetched, Returned, ReturnedMessage, TakenOut, TimePassed
 from jbm_kafka.core.departure import DEPARTS_BY
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.offer import decide_offer
@@ -15,16 +17,15 @@ from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
 from jbm_kafka.core.settlement import HELD_FOR_OPERATOR
 from jbm_kafka.core.shelved_units import ShelvedUnits
-from jbm_kafka.core.standing import Rule
-from jbm_kafka.sidecar.intake import reference_of
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.owner_questions import _units
-from jbm_kafka.sidecar.shelved import _store_key
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.operators.owner_questions import _units
+from jbm_kafka.sidecar.stages.shelved import _store_key
 from tests.sidecar.test_flow import BODY, LATER_MS, NOW_MS
 from tests.sidecar.test_shelved import Shelving
 from tests.support.store_parts import MadeRecord
 
 UNITS = 6_000
+HOUR_MS = 3_600_000
 BUDGET_BYTES = 1 << 20
 """It has room for a thousand gates."""
 
@@ -83,6 +84,20 @@ def test_more_delayed_units_than_fit_pause_nothing_and_each_comes_in_order_and_i
     assert all(places[number] < places[offset] for number, offset in later.items()), "a unit's order"
     assert not group_worker.state.shelf.places
     assert group_worker.state.watermark == group_worker.state.read_position
+
+
+@pytest.mark.parametrize("has_units", [False, True])
+def test_what_was_shelved_while_the_clock_was_set_back_for_seconds_comes_in_its_time(has_units: bool) -> None:
+    """SEND-6: not half an hour late, once the clock is right again."""
+    group_worker = ShelvingUnits(budget_bytes=BUDGET_BYTES)
+    group_worker.state.apply(TimePassed(NOW_MS, HOUR_MS))
+    for number in range(1_000):
+        group_worker.fetch(1, f"order-{number}" if has_units else None, LATER_MS)
+        group_worker.turn()
+    assert group_worker.state.shelf.places
+    assert list(group_worker.drain(LATER_MS - 1)) == []
+    assert sorted(group_worker.drain(LATER_MS)) == list(range(1_000))
+    assert not group_worker.state.shelf.places
 
 
 def test_units_that_came_back_take_no_gates_and_come_with_their_attempts() -> None:

@@ -1,6 +1,6 @@
 """A machine's clock that is set ends no delay early and prolongs none by as much."""
 
-from jbm_kafka.sidecar.slewed_clock import SlewedClock
+from jbm_kafka.sidecar.channel.slewed_clock import SlewedClock
 from tests.support.manual_clock import ManualClock
 
 

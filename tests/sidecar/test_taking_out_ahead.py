@@ -8,12 +8,12 @@ from jbm_kafka.codec.headers import encode_headers
 from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Topic
+from jbm_kafka.core.operator_removal import Verb
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
-from jbm_kafka.core.taking_out import Verb
 from jbm_kafka.memory.memory_log import MemoryRecord
 from jbm_kafka.ports import Headers, Outgoing
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.operator_departures import _Errand
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.sidecar.operators.operator_departures import _Errand
 from tests.sidecar.parts import channel_of, group_worker_of
 
 AUDIT = Subscription(Topic("orders"), SubscriptionKind.SHARED_DURABLE, "audit", selector="JMSType = 'chosen'")

@@ -8,7 +8,7 @@ from jbm_kafka.core.destination import Destination, TemporaryQueue
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.temporary_name import TemporaryName
 from jbm_kafka.sidecar.sidecar import Sidecar
-from jbm_kafka.sidecar.temporaries import LOOK_MS
+from jbm_kafka.sidecar.temporary.temporaries import LOOK_MS
 from tests.sidecar.processes import SESSION_TIMEOUT_MS, Processes
 
 

@@ -9,9 +9,9 @@ from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.sidecar.steps import ThreadWorkers
-from jbm_kafka.sidecar.temporary_feed import RECORD_BYTES, TemporaryFeed, Unread
-from jbm_kafka.sidecar.temporary_log import TemporaryLog
+from jbm_kafka.ports.steps import ThreadWorkers
+from jbm_kafka.sidecar.temporary.temporary_feed import RECORD_BYTES, TemporaryFeed, Unread
+from jbm_kafka.sidecar.temporary.temporary_log import TemporaryLog
 from tests.support.manual_clock import ManualClock
 from tests.support.waiting import wait_until
 

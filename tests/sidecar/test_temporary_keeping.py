@@ -11,10 +11,10 @@ from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.sidecar.holder import Holder
-from jbm_kafka.sidecar.steps import ThreadWorkers
-from jbm_kafka.sidecar.temporaries import Temporaries, TemporariesParts
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.ports.steps import ThreadWorkers
+from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.topics import Topics
+from jbm_kafka.sidecar.temporary.temporaries import Temporaries, TemporariesParts
 from tests.support.manual_clock import ManualClock
 
 CONNECTION = "c0123456789ab"

@@ -21,7 +21,7 @@ from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidClientIDError
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.registry_log import RegistryLog
+from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.sidecar.sidecar import Sidecar
 from tests.jms.support import eventually
 from tests.sidecar.parts import link_of

@@ -15,9 +15,9 @@ from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import UnknownTopic
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.topic_configs import DESTINATION_CONFIG
-from jbm_kafka.sidecar.topic_watch import LOOK_S
-from jbm_kafka.sidecar.topics import Look
+from jbm_kafka.registry.topic_configs import DESTINATION_CONFIG
+from jbm_kafka.registry.topics import Look
+from jbm_kafka.sidecar.topics.topic_watch import LOOK_S
 from tests.sidecar.parts import group_worker_behind, link_of
 from tests.sidecar.stepped import QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock

@@ -13,8 +13,8 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import KafkaClientError, TopicDescription, Unreachable
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.topic_watch import LOOK_AGAIN_S, LOOK_S, TopicWatch
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.registry.topics import Topics
+from jbm_kafka.sidecar.topics.topic_watch import LOOK_AGAIN_S, LOOK_S, TopicWatch
 from tests.simulation.workers import SteppedWorkers
 from tests.support.manual_clock import ManualClock
 

@@ -10,8 +10,8 @@ from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.topic_configs import DESTINATION_CONFIG, MARGIN_BYTES
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.registry.topic_configs import DESTINATION_CONFIG, MARGIN_BYTES
+from jbm_kafka.registry.topics import Topics
 from tests.support.manual_clock import ManualClock
 
 LETTERS = Queue("letters")

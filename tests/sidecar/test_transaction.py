@@ -6,8 +6,8 @@ import pytest
 
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster, MemoryKafka
 from jbm_kafka.ports import CommittedOffset, OutcomeUnknown, Outgoing, TransactionAborted
-from jbm_kafka.sidecar.checkpoint_parts import Transfer
-from jbm_kafka.sidecar.transaction import HANGS_AFTER, TransactionWriter
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Transfer
+from jbm_kafka.sidecar.checkpoints.transaction import HANGS_AFTER, TransactionWriter
 from tests.sidecar.parts import run_beside, writer_of
 from tests.support.manual_clock import ManualClock
 

@@ -15,8 +15,8 @@ from jbm_kafka.core.reference import Reference
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.unit_barrier import Disposition
-from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenGroup, Participant
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FreezeRequest, FrozenGroup, Participant
 from tests.sidecar.parts import channel_of, group_worker_of, link_of
 from tests.sidecar.test_dispatch import state_with_two_messages
 

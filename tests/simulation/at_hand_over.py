@@ -25,9 +25,10 @@ def check(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
     individual_has_one_of_a_unit(hand)
     attempts_are_what_was_counted(hand)
     what_may_have_been_seen_is_marked(paper, hand)
-    reserved_before_handed_over(changelog, hand)
     if paper.profile.persists_attempts:
         attempt_recorded_before_handed_over(changelog, hand)
+    else:
+        reserved_before_handed_over(changelog, hand)
     delays_are_kept(clock, hand)
     not_before_its_time(clock, hand)
     out_of_attempts_never_comes(paper, hand)
@@ -42,6 +43,7 @@ def check_acknowledged(paper: Paper, clock: MachineClock, hand: HandOver) -> Non
     attempts_are_what_was_counted(hand)
     what_may_have_been_seen_is_marked(paper, hand)
     if not changelog.is_settled(offset):  # else it never comes again, whatever the mark says
+        assert not paper.profile.persists_attempts, f"recorded_before_handed_over: {hand.message} may come as if new"
         reserved_before_handed_over(changelog, hand)
     delays_are_kept(clock, hand)
     not_before_its_time(clock, hand)

@@ -11,10 +11,10 @@ from jbm_kafka.memory.memory_consumer import MemoryGroupConsumer
 from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.installation import SidecarConfig
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.runtime import Stores
 from jbm_kafka.sidecar.sidecar import Sidecar
-from jbm_kafka.sidecar.stores import Stores
 from tests.simulation.machine import Machine
 from tests.simulation.stepped_kafka import SteppedKafka
 from tests.simulation.workers import SteppedWorkers

@@ -11,7 +11,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.jms.session import Session
 from jbm_kafka.memory.memory_kafka import ProcessCrashed
-from jbm_kafka.sidecar.registry_log import RegistryLog
+from jbm_kafka.registry.registry_log import RegistryLog
 from tests.simulation.acts import Acts
 from tests.simulation.names import REGISTRY
 from tests.simulation.node import Node

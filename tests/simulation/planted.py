@@ -22,14 +22,14 @@ from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
-from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
-from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
-from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.offered_mark import OfferedMark
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.settle import Settle
-from jbm_kafka.sidecar.steps import Steps, Wait
-from jbm_kafka.sidecar.transaction import TransactionWriter
+from jbm_kafka.ports.steps import Steps, Wait
+from jbm_kafka.sidecar.channel.group_data import GroupData
+from jbm_kafka.sidecar.channel.offered_mark import OfferedMark
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
+from jbm_kafka.sidecar.checkpoints.transaction import TransactionWriter
+from jbm_kafka.sidecar.stages.checkpoint_part import CheckpointPart
+from jbm_kafka.sidecar.stages.settle import Settle
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

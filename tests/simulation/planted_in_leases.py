@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.sidecar.client_ids import ClientIds
-from jbm_kafka.sidecar.holder import Holder
-from jbm_kafka.sidecar.selector_sets import SelectorSets
+from jbm_kafka.registry.client_ids import ClientIds
+from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.selector_sets import SelectorSets
 from tests.simulation.planted_in_subscriptions import other_processes_are_thought_dead
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -13,14 +13,14 @@ from jbm_kafka.codec.command_records import Answer
 from jbm_kafka.core.changes import Acknowledged
 from jbm_kafka.core.departure import DEPARTS_BY, Departure
 from jbm_kafka.core.entries import MessageFate
+from jbm_kafka.core.operator_removal import Found, find
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.settlement import Modified
-from jbm_kafka.core.taking_out import Found, find
 from jbm_kafka.ports import Outgoing
-from jbm_kafka.sidecar import operator_departures
-from jbm_kafka.sidecar.copies import copy_of as copy_of_departure
-from jbm_kafka.sidecar.operator_departures import OperatorDepartures
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.channel.departure_records import copy_of as copy_of_departure
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.operators import operator_departures
+from jbm_kafka.sidecar.operators.operator_departures import OperatorDepartures
 from tests.simulation.planted import send_before_the_transaction
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -10,12 +10,12 @@ import pytest
 from jbm_kafka.codec.pause_record import NOTHING, Pause
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
+from jbm_kafka.registry.pauses import Pauses
+from jbm_kafka.sidecar.channel.owned_channel import owned
 from jbm_kafka.sidecar.destinations import Destinations
-from jbm_kafka.sidecar.dispatch import Dispatch
 from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
-from jbm_kafka.sidecar.owned_channel import owned
-from jbm_kafka.sidecar.pauses import Pauses
 from jbm_kafka.sidecar.sidecar import Sidecar
+from jbm_kafka.sidecar.stages.dispatch import Dispatch
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

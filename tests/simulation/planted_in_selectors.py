@@ -10,7 +10,7 @@ from jbm_kafka.core import offer
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.unit_of_order import Gate, Gates
-from jbm_kafka.sidecar.selections import Selections
+from jbm_kafka.sidecar.channel.selections import Selections
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

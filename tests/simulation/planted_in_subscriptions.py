@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
+from jbm_kafka.browsing import intake
 from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.subscription import Subscription
-from jbm_kafka.sidecar import group_data, intake, subscriptions
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.holder import Holder
-from jbm_kafka.sidecar.subscription_remains import Remains
+from jbm_kafka.registry import subscriptions
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.subscription_remains import Remains
+from jbm_kafka.sidecar.channel import group_data
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from jbm_kafka.core.cold_index import Place, Shelf
 from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.shelf import Place, Shelf
 from jbm_kafka.core.unsettled import UnsettledOffsets
 from jbm_kafka.memory.memory_log import MemoryRecord
 from jbm_kafka.ports import KafkaRecord
-from jbm_kafka.sidecar import shelved
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.shelved import ShelvedMessages
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.stages import shelved
+from jbm_kafka.sidecar.stages.shelved import ShelvedMessages
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -13,8 +13,8 @@ from jbm_kafka.core.jms_errors import TransactionRolledBackError
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_log import MemoryRecord, PartitionLog
 from jbm_kafka.ports.deliveries import Delivery
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel, owned
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
-from jbm_kafka.sidecar.owned_channel import OwnedChannel, owned
 from tests.simulation import at_hand_over, invariants
 from tests.simulation.lives import MOVED_OF
 from tests.simulation.names import MOVED, changelog_of, group_of

@@ -22,9 +22,15 @@ RARE = {
 }
 """A seed that found a fault long after the first: tried before the others, which takes half a minute each."""
 STEPS = 500
+IN_SHORT = ("handed_over_before_it_is_reserved", "client_acknowledges_later_ones_too")
+"""Of them those that `make test` plants; test_plans.py has one of each plan."""
 
 
-@pytest.mark.parametrize("plant", EXPECTED, ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize(
+    "plant",
+    [each if each.__name__ in IN_SHORT else pytest.param(each, marks=pytest.mark.thorough) for each in EXPECTED],
+    ids=lambda plant: plant.__name__,
+)
 def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     rare = [RARE[plant.__name__]] if plant.__name__ in RARE else []

@@ -16,7 +16,7 @@ from tests.simulation.names import group_of
 from tests.simulation.run import BrokenPromiseError, Simulation
 
 STEPS = 500
-FIXED_SEEDS = range(1, 41)
+FIXED_SEEDS, MORE_SEEDS = range(1, 21), range(21, 41)
 RANDOM_SEEDS = 4
 LONG_STEPS, LONG_SEEDS = 1_500, 400
 
@@ -45,7 +45,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         asked = metafunc.config.getoption("--simulation-seed", default=None)
         run = random.Random(os.environ.get("PYTEST_XDIST_TESTRUNUID"))  # the processes of one run must agree
         chance = [run.randrange(10**9) for _ in range(RANDOM_SEEDS)]
-        metafunc.parametrize("seed", [*FIXED_SEEDS, *chance] if asked is None else [asked])
+        more = [pytest.param(seed, marks=pytest.mark.thorough) for seed in MORE_SEEDS]
+        metafunc.parametrize("seed", [*FIXED_SEEDS, *more, *chance] if asked is None else [asked])
 
 
 def test_every_promise_holds(seed: int, request: pytest.FixtureRequest) -> None:
@@ -54,6 +55,7 @@ def test_every_promise_holds(seed: int, request: pytest.FixtureRequest) -> None:
     play(seed, request.config.getoption("--simulation-steps", default=None) or STEPS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("symptom", FOUND)
 def test_what_once_broke_holds(symptom: str) -> None:
     play(*FOUND[symptom])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from jbm_kafka.memory.memory_kafka import ProcessCrashed
-from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait
+from jbm_kafka.ports.steps import GO_ON, Steps, Wait
 from tests.support.manual_clock import ManualClock
 
 

@@ -18,8 +18,15 @@ from tests.support.waiting import wait_until
 
 PATIENCE_S = 120.0
 """For what takes a moment, on a machine with much else to do."""
+IN_SHORT = {
+    "test_spark_reads_every_record_as_the_codec_does",
+    "test_a_unit_is_written_in_the_order_asked_for",
+    "test_a_query_goes_on_where_it_was",
+}
+"""What `make test` plays of the tests that use this process's Spark: the codec's, one batch and one stream."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before those that `-m` leaves out are taken away
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """PySpark leaves the socket of every collect() to the garbage collector; elsewhere that stays an error.
 
@@ -28,6 +35,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
+            assert isinstance(item, pytest.Function)
+            if "spark" in item.fixturenames and item.originalname not in IN_SHORT:
+                item.add_marker(pytest.mark.thorough)
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(600))

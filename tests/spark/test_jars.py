@@ -9,7 +9,7 @@ import pytest
 from jbm_spark import jars
 from jbm_spark.errors import JarsError
 
-CONNECTOR = "spark-sql-kafka-0-10_2.13-4.1.1.jar"
+CONNECTOR = "spark-sql-kafka-0-10_2.13-4.2.0.jar"
 
 
 @pytest.fixture
@@ -26,49 +26,49 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_listed_jars_are_given_in_the_order_of_the_list(folder: Path) -> None:
-    found = jars.check(folder, pyspark_version="4.1.1")
+    found = jars.check(folder, pyspark_version="4.2.0")
     assert found == [folder / CONNECTOR, folder / "kafka-clients-3.9.1.jar"]
 
 
 def test_a_missing_jar_is_named_with_the_command(folder: Path) -> None:
     (folder / "kafka-clients-3.9.1.jar").unlink()
     with pytest.raises(JarsError, match=r"kafka-clients-3\.9\.1\.jar is missing .*jbm_spark\.jars fetch"):
-        jars.check(folder, pyspark_version="4.1.1")
+        jars.check(folder, pyspark_version="4.2.0")
 
 
 def test_a_missing_folder_is_a_missing_jar(folder: Path, tmp_path: Path) -> None:
     folder.rename(tmp_path / "elsewhere")
     with pytest.raises(JarsError, match=r"missing .*jbm_spark\.jars fetch"):
-        jars.check(folder, pyspark_version="4.1.1")
+        jars.check(folder, pyspark_version="4.2.0")
 
 
 def test_a_changed_jar_is_named_with_the_command(folder: Path) -> None:
     (folder / CONNECTOR).write_bytes(b"another build")
     with pytest.raises(JarsError, match=r"spark-sql-kafka.* is damaged or another build.*jbm_spark\.jars fetch"):
-        jars.check(folder, pyspark_version="4.1.1")
+        jars.check(folder, pyspark_version="4.2.0")
 
 
 def test_a_second_connector_in_the_folder_is_refused(folder: Path) -> None:
     (folder / "spark-sql-kafka-0-10_2.13-4.0.0.jar").write_bytes(b"old")
     with pytest.raises(JarsError, match=r"4\.0\.0\.jar .*not in jars\.sha256.*jbm_spark\.jars fetch"):
-        jars.check(folder, pyspark_version="4.1.1")
+        jars.check(folder, pyspark_version="4.2.0")
 
 
 def test_a_connector_of_another_release_than_pyspark_is_refused(folder: Path) -> None:
-    with pytest.raises(JarsError, match=r"\(4\.1\.1\) must be PySpark's version 4\.2\.0.*pip install 'pyspark==4"):
-        jars.check(folder, pyspark_version="4.2.0")
+    with pytest.raises(JarsError, match=r"\(4\.2\.0\) must be PySpark's version 4\.3\.0.*pip install 'pyspark==4"):
+        jars.check(folder, pyspark_version="4.3.0")
 
 
 def test_a_list_that_is_no_list_is_refused_with_its_line(folder: Path) -> None:
     (folder.parent / "jars.sha256").write_text("not a digest\n", encoding="utf-8")
     with pytest.raises(JarsError, match=r"line 1.*write it with sha256sum"):
-        jars.check(folder, pyspark_version="4.1.1")
+        jars.check(folder, pyspark_version="4.2.0")
 
 
 def test_the_environment_names_another_jars_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(jars.JARS_FOLDER_VARIABLE, str(folder))
     assert jars.jars_folder() == folder
-    assert jars.check(pyspark_version="4.1.1")
+    assert jars.check(pyspark_version="4.2.0")
 
 
 def test_the_repository_has_the_jars_of_the_installed_pyspark() -> None:
@@ -83,7 +83,7 @@ def test_the_jars_are_in_the_users_cache_unless_named(monkeypatch: pytest.Monkey
 
 def test_a_folder_that_the_user_named_is_not_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(jars.JARS_FOLDER_VARIABLE, str(folder))
-    monkeypatch.setattr(jars, "installed_pyspark", lambda: "4.1.1")
+    monkeypatch.setattr(jars, "installed_pyspark", lambda: "4.2.0")
     (folder / CONNECTOR).write_bytes(b"another build")
     with pytest.raises(JarsError, match="damaged"):
         jars.ready()
@@ -110,7 +110,7 @@ def test_fetch_changes_nothing_in_a_folder_that_the_user_named(folder: Path, mon
     monkeypatch.setenv(jars.JARS_FOLDER_VARIABLE, str(folder))
     (folder / "stranger.jar").write_bytes(b"")
     with pytest.raises(JarsError, match=r"stranger\.jar .* JBM_SPARK_JARS names this folder, so it is not changed"):
-        jars.fetch(pyspark_version="4.1.1")
+        jars.fetch(pyspark_version="4.2.0")
     assert (folder / "stranger.jar").exists()
 
 
@@ -129,7 +129,7 @@ def test_fetch_without_maven_says_what_to_install(folder: Path, monkeypatch: pyt
     (folder / CONNECTOR).unlink()
     monkeypatch.setenv("PATH", str(folder))
     with pytest.raises(JarsError, match=r"Maven .*install"):
-        jars.fetch(folder, pyspark_version="4.1.1")
+        jars.fetch(folder, pyspark_version="4.2.0")
 
 
 def test_the_command_prints_one_line_and_exits_1(

@@ -162,20 +162,13 @@ def test_a_property_reads_as_a_type_or_is_null(
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (
-            ("x", "integer"),
-            "type is 'integer': it is one of string, boolean, byte, short, int, long, float, double; 'int'",
-        ),
-        (("x", "Integer"), "double; 'int' is meant, probably"),
-        (("x", "bigint"), "double; 'long' is meant, probably"),
-        (("x", "strng"), "double; 'string' is meant, probably"),
-        (("x", int), "double; 'int' is meant, probably"),
+        (("x", "integer"), "type is 'integer': it is one of string, boolean, byte, short, int, long, float, double"),
+        (("x", int), "type is <class 'int'>: it is one of"),
         (("x", []), "type is []: it is one of"),
         ((5, "int"), "name is 5: it is the name of a property, a str"),
-        (("x", "int", "int"), "property_column() takes 2 arguments by position"),
     ],
 )
-def test_a_property_column_that_cannot_be_is_told_with_what_is_meant(call: Any, told: str) -> None:
+def test_a_property_column_that_cannot_be_is_refused_with_its_value(call: Any, told: str) -> None:
     """A name that is no text gave a column of nulls, and a type Python's own error."""
     with pytest.raises(InvalidSettingError) as raised:
         property_column(*call)

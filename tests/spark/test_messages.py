@@ -52,7 +52,6 @@ def test_an_offset_beyond_the_end_is_one_line_at_once(
         read(spark, topic, bootstrap=topics.bootstrap, **{which: {0: 0, 1: 10**9}})
 
 
-@pytest.mark.thorough
 def test_starting_and_ending_cut_by_offset_and_by_time(spark: SparkSession, topics: Topics) -> None:
     topic = topics.create()
     topics.write(topic, [Record(value=b"%d" % n, timestamp_ms=1_700_000_000_000 + n) for n in range(5)])

@@ -71,7 +71,6 @@ def test_a_fixed_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"master": None}, "master=None: write 'local[2]'"),
         ({"settings": ["x"]}, "settings=['x']: it is a dict"),
         ({"settings": {"spark.x": None}}, "settings: 'spark.x': None: name and value are texts"),
-        ({"setting": {}}, "build_session() has no argument 'setting'; 'settings' is meant, probably; it has app_name"),
         ({"app_name": ""}, "app_name='': it is a name"),
         ({"log_path": "/proc/nope/x.log"}, "log_path /proc/nope/x.log: No such file or directory; name a file that"),
         ({"log_path": Path("/")}, "log_path /: Is a directory; name a file that this process can write to"),
@@ -114,7 +113,7 @@ def test_a_misspelt_column_is_raised_and_writes_nothing_to_the_console(
 
 def test_missing_jars_are_told_before_a_jvm_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
-    (tmp_path / "jars.sha256").write_text(f"{'0' * 64}  spark-sql-kafka-0-10_2.13-4.1.1.jar\n", encoding="utf-8")
+    (tmp_path / "jars.sha256").write_text(f"{'0' * 64}  spark-sql-kafka-0-10_2.13-4.2.0.jar\n", encoding="utf-8")
     monkeypatch.setenv("JBM_SPARK_JARS", str(tmp_path / "jars"))
     with pytest.raises(JarsError, match=r"python -m jbm_spark\.jars fetch"):
         session.build_session("x")

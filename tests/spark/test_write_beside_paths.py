@@ -7,7 +7,7 @@ from jbm_kafka.admin import Admin, PathsEnded
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.errors import OrderError
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.registry.registry import Registry
 from jbm_spark.target import target
 from tests.jms.support import receive
 from tests.spark.conftest import Topics

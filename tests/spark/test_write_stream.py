@@ -65,7 +65,6 @@ def test_a_query_goes_on_where_it_was(topics: Topics, copy: Callable[..., None])
     assert len({message_id for _, _, message_id in found}) == 70
 
 
-@pytest.mark.thorough
 def test_a_batch_that_is_written_again_has_the_same_ids(
     topics: Topics, copy: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -135,7 +134,6 @@ def test_a_batch_is_no_stream(spark: SparkSession) -> None:
         write_stream(spark.range(1), "orders", bootstrap="127.0.0.1:1", checkpoint="unused")
 
 
-@pytest.mark.thorough
 def test_a_checkpoint_of_another_query_is_refused_and_stays_usable(
     spark: SparkSession, topics: Topics, tmp_path: Path, copy: Callable[..., None]
 ) -> None:
@@ -204,7 +202,6 @@ def test_a_circle_through_one_of_several_sources_of_the_user_s_own_is_seen(
         write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / "new")
 
 
-@pytest.mark.thorough
 def test_a_queue_is_copied_to_that_of_the_same_name_on_another_cluster(
     spark: SparkSession, topics: Topics, dedicated_broker: Callable[[], LocalBroker], tmp_path: Path
 ) -> None:
@@ -230,7 +227,6 @@ def test_partitions_that_are_added_to_the_source_are_read_from_their_beginning(
     assert sorted(number for _, number, _ in seen(topics, queue)) == [*range(40)]
 
 
-@pytest.mark.thorough
 def test_a_query_does_not_start_when_its_queue_got_more_partitions(topics: Topics, copy: Callable[..., None]) -> None:
     """SPARK-2, of UNIT-11: told when it is started, with the command that admits them."""
     source, queue = topics.create(1), topics.create(2)
@@ -243,7 +239,6 @@ def test_a_query_does_not_start_when_its_queue_got_more_partitions(topics: Topic
     assert len(seen(topics, queue)) == 5
 
 
-@pytest.mark.thorough
 def test_a_query_ends_when_messages_are_gone_that_it_has_not_read(topics: Topics, copy: Callable[..., None]) -> None:
     """SPARK-1: nothing is skipped in silence."""
     source, queue = topics.create(1), topics.create(1)
@@ -258,7 +253,6 @@ def test_a_query_ends_when_messages_are_gone_that_it_has_not_read(topics: Topics
     assert len(seen(topics, queue)) == 5
 
 
-@pytest.mark.thorough
 def test_the_checkpoint_is_plain_json_with_the_identity_that_ids_are_made_of(
     topics: Topics, copy: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -315,7 +309,6 @@ def running(spark: SparkSession, topics: Topics, tmp_path: Path) -> Callable[[st
     return run
 
 
-@pytest.mark.thorough
 def test_a_wait_with_a_timeout_tells_whether_the_query_has_ended(
     topics: Topics, running: Callable[..., AbstractContextManager[StreamingQuery]]
 ) -> None:
@@ -325,7 +318,6 @@ def test_a_wait_with_a_timeout_tells_whether_the_query_has_ended(
         assert wait_until_done(query) is True
 
 
-@pytest.mark.thorough
 def test_a_query_that_is_stopped_within_a_batch_has_not_failed_and_the_next_one_writes_it(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
@@ -356,7 +348,6 @@ def test_a_query_that_is_stopped_within_a_batch_has_not_failed_and_the_next_one_
     assert [number for _, number, _ in seen(topics, queue)] == [*range(5)]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("deleted", "told"),
     [
@@ -383,7 +374,6 @@ def test_a_topic_that_is_deleted_under_a_query_is_one_line(
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.thorough
 def test_a_query_ends_when_its_queue_got_more_partitions(
     topics: Topics, running: Callable[..., AbstractContextManager[StreamingQuery]]
 ) -> None:

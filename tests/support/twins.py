@@ -7,10 +7,8 @@ broker: groups, transactions, redelivery.
 import pytest
 
 IN_SHORT = {
-    *("test_auto", "test_bookstore", "test_client", "test_group_ack", "test_individual", "test_listeners"),
-    *("test_one_unit", "test_polling", "test_redelivery", "test_requests", "test_subscriptions", "test_transacted"),
-    *("test_units", "test_admin_on_both", "test_deletion", "test_explain_transactions"),
-    *("test_release", "test_retry"),
+    *("test_auto", "test_bookstore", "test_client", "test_individual", "test_one_unit", "test_redelivery"),
+    *("test_requests", "test_subscriptions", "test_transacted", "test_units", "test_admin_on_both", "test_retry"),
 }
 """The files that `make test` plays on Kafka too."""
 _FOLDERS = ("jms", "admin")

@@ -22,7 +22,6 @@ from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
 from jbm_kafka.providers import in_memory
 from jbm_kafka.testing.memory_world import MemoryWorld
-from jbm_kafka.testing.stopped_clock import StoppedClock
 from tests.jms.support import bodies, receive, send
 
 ORDERS, QUICK, DLQ = Queue("orders"), Queue("quick"), Queue("DLQ")
@@ -224,28 +223,9 @@ def test_a_clock_goes_forward_by_whole_milliseconds(world: MemoryWorld, duration
     assert world.clock.now_ms() == before_ms
 
 
-def test_what_a_world_is_not_told_is_refused_in_its_own_words(world: MemoryWorld) -> None:
+def test_a_name_that_is_no_text_is_refused() -> None:
     with pytest.raises(InvalidTypeError, match=r"^name is 5: it is a str, or None"):
         MemoryWorld(5)  # type: ignore[arg-type]
-    with pytest.raises(InvalidTypeError, match=r"^url is 'x': it is the world's own"):
-        world.factory("x")  # type: ignore[arg-type]
-    with pytest.raises(AttributeError, match=r"^url of a MemoryWorld can be read, and not set"):
-        world.url = "memory://x"  # type: ignore[misc]
-    with pytest.raises(AttributeError, match="'clock' is meant, probably"):
-        world.clok  # type: ignore[attr-defined]  # noqa: B018
-
-
-def test_the_clock_of_a_world_cannot_be_replaced(world: MemoryWorld) -> None:
-    """`world.clock = None` was taken in silence."""
-    with pytest.raises(AttributeError, match="clock of a MemoryWorld can be read, and not set"):
-        world.clock = None  # type: ignore[misc, assignment]
-    world.clock.advance(1)
-
-
-def test_help_tells_of_the_clock_and_what_it_is_for() -> None:
-    assert "clock.advance(60_000)" in (MemoryWorld.__doc__ or "")
-    assert (StoppedClock.__doc__ or "").startswith("The clock of a `MemoryWorld`")
-    assert "ports." not in (StoppedClock.__doc__ or "")
 
 
 def test_messages_are_stamped_by_the_clock_of_the_world(world: MemoryWorld, session: Session) -> None:

@@ -19,15 +19,15 @@ from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, P
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import GONE, LOST, MOVED, READ_ANEW, in_doubt, taken
-from jbm_kafka.sidecar.channel_opener import Opener
-from jbm_kafka.sidecar.config import FETCH_COUNT_MAX
-from jbm_kafka.sidecar.flow import Flow
-from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.membership import Membership
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.partition_lines import log_assigned, log_given_up, log_lost, log_open, log_revoked
-from jbm_kafka.sidecar.settle import Settle
-from jbm_kafka.sidecar.steps import Workers
+from jbm_kafka.ports.steps import Workers
+from jbm_kafka.sidecar.channel.channel_opener import Opener
+from jbm_kafka.sidecar.channel.group_data import GroupData
+from jbm_kafka.sidecar.channel.membership import Membership
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.channel.tuning import FETCH_COUNT_MAX
+from jbm_kafka.sidecar.log_lines.partition_lines import log_assigned, log_given_up, log_lost, log_open, log_revoked
+from jbm_kafka.sidecar.stages.flow import Flow
+from jbm_kafka.sidecar.stages.settle import Settle
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ import logging
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.ports import GroupConsumer
-from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.sidecar.channel.group_data import GroupData
+from jbm_kafka.sidecar.channel.membership import Membership
 from jbm_kafka.sidecar.lane.assignment import ClientTopic
-from jbm_kafka.sidecar.membership import Membership
 
 log = logging.getLogger("jbm_kafka.partitions")
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from jbm_kafka.browsing.intake import references_by_partition, without_others
 from jbm_kafka.core.changes import Fetched
 from jbm_kafka.ports import GroupConsumer, KafkaRecord
-from jbm_kafka.sidecar import config as numbers
-from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.intake import references_by_partition, without_others
-from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
-from jbm_kafka.sidecar.unit_routes import UnitRoutes
+from jbm_kafka.sidecar.channel import tuning as numbers
+from jbm_kafka.sidecar.channel.group_data import GroupData
+from jbm_kafka.sidecar.stages.misrouted_units import UnitRoutes
+from jbm_kafka.sidecar.stages.repeated_messages import RepeatedMessages
 
 
 class Fetching:
@@ -61,6 +61,7 @@ class Fetching:
             self._breaks = breaks
             self._note_break()
         self._take_in(records)
+        self._pass_markers(consumer)
         return bool(records)
 
     def _take_in(self, records: Sequence[KafkaRecord]) -> None:
@@ -86,3 +87,11 @@ class Fetching:
             change = Fetched(begin=begin, end=end, references=references)
             channel.state.apply(self._repeated.sift(channel, change, identified, now_ms) if identified else change)
             channel.memory.mean_body_bytes = mean_body_bytes
+
+    def _pass_markers(self, consumer: GroupConsumer) -> None:
+        """Go on to where partitions had nothing more: aborted records and transactions' markers never come (LOG-2)."""
+        for partition, end in consumer.ends_reached().items():
+            channel = self._data.channels.get(partition)
+            if channel is None or channel.state.read_position >= end or self._data.group.is_temporary:
+                continue  # of a temporary destination nothing is committed
+            channel.state.apply(Fetched(begin=channel.state.read_position, end=end, references=()))

@@ -25,33 +25,34 @@ from jbm_kafka.ports import (
 )
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import GONE
+from jbm_kafka.ports.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.ports.unit_of_work import UnitOfWork
-from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.channel_opener import Opener
-from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
-from jbm_kafka.sidecar.checkpoint_parts import Participant, Settling, Transfer
-from jbm_kafka.sidecar.departures import Departures
-from jbm_kafka.sidecar.flow import Flow
-from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.pauses import Pausing
+from jbm_kafka.registry.topics import TopicGone, gone_while_received
+from jbm_kafka.sidecar.channel.channel_opener import Opener
+from jbm_kafka.sidecar.channel.group_data import GroupData
+from jbm_kafka.sidecar.channel.membership import Membership
+from jbm_kafka.sidecar.channel.owned_channel import owned
+from jbm_kafka.sidecar.channel.slewed_clock import SlewedClock
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Participant, Settling, Transfer
 from jbm_kafka.sidecar.lane.assignment import Assignment, WorkerCalls
 from jbm_kafka.sidecar.lane.awaited_partitions import AwaitedPartitions
 from jbm_kafka.sidecar.lane.poll_loop import Turn
 from jbm_kafka.sidecar.lane.slow_consumers import LongWork
-from jbm_kafka.sidecar.membership import Membership
-from jbm_kafka.sidecar.operator_departures import OperatorDepartures, Reply
-from jbm_kafka.sidecar.owned_channel import owned
-from jbm_kafka.sidecar.owner_commands import OwnerCommands
-from jbm_kafka.sidecar.owner_questions import OwnerQuestions
-from jbm_kafka.sidecar.pauses import Pausing
-from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
-from jbm_kafka.sidecar.settle import Settle
-from jbm_kafka.sidecar.slewed_clock import SlewedClock
-from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
-from jbm_kafka.sidecar.targets import TargetTopics
-from jbm_kafka.sidecar.topics import TopicGone, gone_while_received
+from jbm_kafka.sidecar.operators.operator_departures import OperatorDepartures, Reply
+from jbm_kafka.sidecar.operators.owner_commands import OwnerCommands
+from jbm_kafka.sidecar.operators.owner_questions import OwnerQuestions
+from jbm_kafka.sidecar.stages.checkpoint_part import CheckpointPart
+from jbm_kafka.sidecar.stages.departures import Departures
+from jbm_kafka.sidecar.stages.flow import Flow
+from jbm_kafka.sidecar.stages.repeated_messages import RepeatedMessages
+from jbm_kafka.sidecar.stages.settle import Settle
+from jbm_kafka.sidecar.topics.address_topics import TargetTopics
 
 log = logging.getLogger(__name__)
 
@@ -226,6 +227,10 @@ class GroupWorker:
     def take_back(self, link_id: str) -> None:
         """Take back what a link has unread, uncounted."""
         self.post(lambda: self._with_link(link_id, self.settle.return_unread))
+
+    def record_attempt(self, delivery: Delivery, done: Completion) -> None:
+        """Complete when it is durable that the application gets this message; never when it goes back before."""
+        self.post(lambda: self.settle.record_attempt(delivery, done))
 
     def watch(self, link_id: str, ends: Mapping[int, int], done: Completion) -> None:
         """Complete when every partition was read up to its position and the link has got what it asked for."""
@@ -428,7 +433,8 @@ class GroupWorker:
         if link is None:
             return
         self.settle.take_all()
-        if link.settlement.dispositions:  # they wait for the end of a commit
+        if any(each.settlement.dispositions for each in self.data.links_of(link.terms.session_id)):
+            # They wait for the end of a commit, and may give back what came through this link.
             self.post(lambda: self._detach(link_id))
             return
         self.settle.return_unread(link)

@@ -15,11 +15,11 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.partition_names import named
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.registry.topics import Look
+from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from jbm_kafka.sidecar.lane.shutdown import STOP_TIMEOUT_S
-from jbm_kafka.sidecar.operator_departures import Reply
-from jbm_kafka.sidecar.topics import Look
+from jbm_kafka.sidecar.operators.operator_departures import Reply
 
 log = logging.getLogger("jbm_kafka.partitions")
 

@@ -14,23 +14,23 @@ from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, PositionOutOfRange
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar import config as numbers
-from jbm_kafka.sidecar.connection_lines import ConnectionLines
-from jbm_kafka.sidecar.departures import Departures
-from jbm_kafka.sidecar.dispatch import Dispatch
-from jbm_kafka.sidecar.flow import Flow
-from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.ports.steps import GO_ON, Wait
+from jbm_kafka.registry.pauses import Pausing
+from jbm_kafka.sidecar.channel import tuning as numbers
+from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.lane.assignment import Assignment
 from jbm_kafka.sidecar.lane.fetching import Fetching
-from jbm_kafka.sidecar.owner_commands import OwnerCommands
-from jbm_kafka.sidecar.pauses import Pausing
-from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
-from jbm_kafka.sidecar.settle import Settle
-from jbm_kafka.sidecar.steps import GO_ON, Wait
-from jbm_kafka.sidecar.targets import TargetTopics
-from jbm_kafka.sidecar.unit_routes import UnitRoutes
+from jbm_kafka.sidecar.log_lines.connection_lines import ConnectionLines
+from jbm_kafka.sidecar.operators.owner_commands import OwnerCommands
+from jbm_kafka.sidecar.stages.departures import Departures
+from jbm_kafka.sidecar.stages.dispatch import Dispatch
+from jbm_kafka.sidecar.stages.flow import Flow
+from jbm_kafka.sidecar.stages.misrouted_units import UnitRoutes
+from jbm_kafka.sidecar.stages.repeated_messages import RepeatedMessages
+from jbm_kafka.sidecar.stages.settle import Settle
+from jbm_kafka.sidecar.topics.address_topics import TargetTopics
 
-log = logging.getLogger("jbm_kafka.sidecar.turn")
+log = logging.getLogger("jbm_kafka.sidecar.lane.poll_loop")
 """Where its lines have always been: people set levels by the names."""
 
 LOOK_MS = 200

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from jbm_kafka.ports import KafkaClientError, Unreachable
 from jbm_kafka.ports.patience import Patience
+from jbm_kafka.registry.topics import Topics
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
-from jbm_kafka.sidecar.topics import Topics
 
 log = logging.getLogger(__name__)
 

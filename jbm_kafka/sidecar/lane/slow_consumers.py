@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 
 from jbm_kafka.core.partition_names import named
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.taken_message import TakenMessage, taken_message
-from jbm_kafka.sidecar.waiting_behind import waiting_behind
+from jbm_kafka.sidecar.channel.group_data import GroupData
+from jbm_kafka.sidecar.operators.current_delivery import TakenMessage, taken_message
+from jbm_kafka.sidecar.operators.waiting_behind import waiting_behind
 
 log = logging.getLogger("jbm_kafka.messages")
 

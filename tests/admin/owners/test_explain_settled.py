@@ -16,9 +16,9 @@ from jbm_kafka.admin.asking_present import PresentOwners, Told
 from jbm_kafka.admin.explained_firsts import first_now, still_to_ask
 from jbm_kafka.admin.held_units import HeldMessageRow
 from jbm_kafka.admin.reasons import GOING_ON_MS, going_on, of_the_next
+from jbm_kafka.browsing.browse import browse
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.memory.memory_kafka import MemoryCluster
-from jbm_kafka.sidecar.browse import browse
 from tests.admin.owners.brokers import Brokers
 from tests.admin.test_explain import only, rules, until
 from tests.jms.support import receive

@@ -1,0 +1,167 @@
+"""What a queue or subscription holds, computed from its topic and its changelog (LOG-3); nothing is joined or consumed.
+
+What is in hand its owners tell, where they are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+
+from jbm_kafka.browsing.browse_order import Arrival, MergedLog, in_order_of_receiving
+from jbm_kafka.browsing.intake import is_for_another, reference_of, what_it_has
+from jbm_kafka.browsing.unacknowledged_offsets import NOTHING, Hand
+from jbm_kafka.browsing.unacknowledged_query import Hands
+from jbm_kafka.codec.record_values import record_value
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.redelivery import is_expired
+from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.states import MessageState
+from jbm_kafka.core.subscription import Subscription
+from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaRecord, LogReader
+from jbm_kafka.ports.provider import Seen
+from jbm_kafka.ports.steps import pause_thread
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.store.changelog_reader import ChangelogScope
+from jbm_kafka.store.no_journal import NoJournal
+from jbm_kafka.store.recovery import RecoveredChannel, recover_channels
+
+READ_TIMEOUT_S = 30.0
+
+
+def browse(
+    kafka: Kafka,
+    group: ChannelGroup,
+    *,
+    now_ms: int,
+    hands: Hands | None,
+    include_all: bool,
+    selector: Selector | None = None,
+    recovered: Callable[[Mapping[int, RecoveredChannel]], object] | None = None,
+    timeout_s: float = READ_TIMEOUT_S,
+) -> Iterator[Seen]:
+    """The messages of a queue or subscription as of now, in the order of receiving (browse_order).
+
+    What is deliverable does not depend on the selector: one that it leaves out holds its unit all the same (UNIT-6).
+
+    Args:
+        hands: finds out what receivers have in hand; None: their messages are shown as waiting.
+        recovered: is called with where each partition begins, and why, before the first message.
+        timeout_s: how long what is recorded may take to be read.
+    """
+    admin, reader = kafka.admin(), kafka.log_reader()
+    try:
+        topic = group.topic
+        description = admin.describe([topic])[topic]
+        places = range(description.partitions)
+        scope = ChangelogScope(
+            group=group.group_id,
+            topic=topic,
+            topic_id=group.log_id(description.topic_id),
+            changelog_topic=group.changelog_topic,
+            begins=group.begins(description.topic_id),
+        )
+        # Before the changelog is read: what a receiver has and settles meanwhile would be in neither.
+        found = {} if hands is None else hands.of(group, _open_partitions(scope, places, admin), admin)
+        channels = _recover(scope, description.partitions, admin, reader, timeout_s)
+        if recovered is not None:
+            recovered(channels)
+        states = {partition: _state_of(channel) for partition, channel in channels.items()}
+        ends = admin.end_positions(topic, list(states), stable=True)
+        has = None if group.subscription is None else what_it_has(group.subscription)
+        looks = {p: _Look(state, found.get(p, NOTHING), group.subscription, has, now_ms) for p, state in states.items()}
+        records = MergedLog(reader, topic, {p: (state.read_position, ends[p]) for p, state in states.items()})
+        for seen in in_order_of_receiving(_arrivals(records, looks)):
+            if (include_all or seen.is_deliverable) and _is_selected(seen.record, selector):
+                yield seen
+    finally:
+        reader.close()
+        admin.close()
+
+
+def _is_selected(record: KafkaRecord, selector: Selector | None) -> bool:
+    return selector is None or selector.matches(partial(record_value, record))
+
+
+def _open_partitions(scope: ChangelogScope, places: Collection[int], admin: KafkaAdmin) -> Collection[int]:
+    """Where anything may be held."""
+    committed = admin.committed(scope.group, scope.topic, list(places))
+    ends = admin.end_positions(scope.topic, list(places), stable=True)
+    return [p for p in places if ends[p] > (committed[p].position if p in committed else scope.begins.get(p, 0))]
+
+
+def _recover(
+    scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: LogReader, timeout_s: float
+) -> Mapping[int, RecoveredChannel]:
+    return recover_channels(
+        scope,
+        range(partitions),
+        admin=admin,
+        reader=reader,
+        journal=NoJournal(),
+        timeout_s=timeout_s,
+        pause=pause_thread,
+        is_look=True,
+    )
+
+
+def _state_of(channel: RecoveredChannel) -> ChannelState:
+    state = ChannelState()
+    for entry in channel.entries:
+        state.apply(entry)
+    return state
+
+
+def _arrivals(records: MergedLog, looks: Mapping[int, _Look]) -> Iterator[Arrival]:
+    for record in records:
+        place = record.partition() or 0
+        found = looks[place].at(place, record)
+        if found is not None:
+            yield found
+
+
+class _Look:
+    """At one partition, in the order of its log."""
+
+    def __init__(
+        self,
+        state: ChannelState,
+        hand: Hand,
+        subscription: Subscription | None,
+        has: Callable[[Reference], bool] | None,
+        now_ms: int,
+    ) -> None:
+        self._state = state
+        self._hand = hand
+        self._subscription = subscription
+        self._has = has
+        self._now_ms = now_ms
+        self._units: set[bytes] = set()
+        """Those with an earlier message."""
+
+    def at(self, partition: int, record: KafkaRecord) -> Arrival | None:
+        """What is to be seen of the next record; None: it is settled, or not for this subscription."""
+        reference, state, now_ms = reference_of(record), self._state, self._now_ms
+        offset, unit = reference.offset, reference.unit
+        if offset < state.end_position and offset not in state.unsettled:
+            return None
+        if is_for_another(record, self._subscription) or (self._has is not None and not self._has(reference)):
+            return None
+        redelivery = state.redeliveries.get(offset)
+        due_at_ms = max(reference.delivery_time_ms, 0 if redelivery is None else redelivery.due_at_ms)
+        is_delivered, is_leaving = offset in self._hand.delivered, offset in self._hand.leaving
+        is_gone = not is_delivered and is_expired(reference.expiration_ms, now_ms)
+        is_first = unit is None or unit not in self._units
+        # One that is expired leaves as soon as anybody receives, and what follows in its unit does not wait for it.
+        if unit is not None and not is_gone:
+            self._units.add(unit)
+        may_go = is_first and not is_delivered and not is_leaving and due_at_ms <= now_ms and not is_gone
+        seen = Seen(
+            record=record,
+            state=MessageState.DELIVERED if is_delivered else MessageState.NEW,
+            attempts=0 if redelivery is None else redelivery.attempts,
+            due_at_ms=due_at_ms if due_at_ms > now_ms else 0,
+            is_deliverable=may_go,
+        )
+        return Arrival(partition, reference, seen)

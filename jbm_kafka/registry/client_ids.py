@@ -1,0 +1,122 @@
+"""Client ids: each has one connection in the whole cluster (CONN-2)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from jbm_kafka.codec.registry_records import ClientRecord, client_key, decode_client, encode_client
+from jbm_kafka.core.jms_errors import InvalidClientIDError
+from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.ports.client_errors import as_jms_error
+from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.registry_log import Changes, RegistryLog
+
+Lost = Callable[[InvalidClientIDError], None]
+"""Told, on a thread of the holder's, that a connection has its client id no longer."""
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """A client id in use here."""
+
+    connection_id: str
+    lost: Lost
+    is_claimed: bool = False
+    """The registry says so; before that its call is told what is wrong."""
+
+
+class ClientIds:
+    """Those of this process's connections. Any thread."""
+
+    def __init__(self, registry: RegistryLog, holder: Holder) -> None:
+        self._registry = registry
+        self._holder = holder
+        self._held: dict[str, _Held] = {}
+        self._lock = threading.Lock()
+        holder.when_back(self._look_again)
+
+    def hold(self, client_id: str, connection_id: str, lost: Lost) -> None:
+        """Have it, until `release`, the end of this process, or `lost`: others thought it dead, and one took it.
+
+        Raises:
+            InvalidClientIDError: another connection has it.
+            JMSError: the cluster cannot be asked.
+        """
+        with self._lock:
+            if client_id in self._held:
+                raise _taken(client_id, "another connection of this process has it")
+            held = self._held[client_id] = _Held(connection_id, lost)
+        try:
+            self._registry.make()
+            mine = ClientRecord(self._holder.ensure(), connection_id)
+            self._registry.update(lambda values: self._claim(values, client_id, mine))
+            held.is_claimed = True
+        except BaseException as error:
+            with self._lock:
+                self._held.pop(client_id, None)
+            if isinstance(error, KafkaClientError):
+                raise as_jms_error(error, f"client id {client_id!r}", client_id=client_id) from None
+            raise
+
+    def release(self, client_id: str, connection_id: str) -> None:
+        """Let it go; when Kafka does not answer, as soon as it does."""
+        with self._lock:
+            self._held.pop(client_id, None)
+        mine = ClientRecord(self._holder.name, connection_id)
+
+        def without_mine(values: Mapping[bytes, bytes]) -> Changes:
+            return {client_key(client_id): None} if _has(values, client_id, mine) else {}
+
+        self._holder.let_go(f"client id {client_id!r}", lambda: self._registry.update(without_mine))
+
+    def _look_again(self) -> None:
+        """Have each again that others may have thought free, or tell its connection that it is another's now."""
+        with self._lock:
+            all_held = [(client_id, held) for client_id, held in self._held.items() if held.is_claimed]
+        for client_id, held in all_held:
+            try:
+                self._registry.update(lambda values, c=client_id, h=held: self._claim_again(values, c, h))  # type: ignore[misc]
+            except InvalidClientIDError as error:
+                with self._lock:
+                    if self._held.get(client_id) is not held:
+                        continue
+                    del self._held[client_id]
+                held.lost(error)
+
+    def _claim_again(self, values: Mapping[bytes, bytes], client_id: str, held: _Held) -> Changes:
+        if self._held.get(client_id) is not held:  # let go meanwhile
+            return {}
+        try:
+            return self._claim(values, client_id, ClientRecord(self._holder.name, held.connection_id))
+        except InvalidClientIDError as error:
+            raise InvalidClientIDError(
+                f"client id {client_id!r} is lost: nobody heard of this process for its session timeout, and meanwhile "
+                f"a connection of another process took the id. Close this connection, and make a new one when that one "
+                f"is closed",
+                client_id=client_id,
+            ) from error
+
+    def _claim(self, values: Mapping[bytes, bytes], client_id: str, mine: ClientRecord) -> Changes:
+        value = values.get(client_key(client_id))
+        if value is not None:
+            found = decode_client(value)
+            if found == mine:
+                return {}
+            if found.holder != mine.holder and self._holder.living([found.holder]):
+                raise _taken(client_id, f"a connection of another process has it (group {found.holder})")
+        return {client_key(client_id): encode_client(mine)}
+
+
+def _has(values: Mapping[bytes, bytes], client_id: str, mine: ClientRecord) -> bool:
+    value = values.get(client_key(client_id))
+    return value is not None and decode_client(value) == mine
+
+
+def _taken(client_id: str, cause: str) -> InvalidClientIDError:
+    return InvalidClientIDError(
+        f"client id {client_id!r} is in use: {cause}. Close that connection, or use another client_id; of a process "
+        f"that was killed it is free after its session timeout",
+        client_id=client_id,
+    )

@@ -1,0 +1,113 @@
+"""The address settings in force: a factory's, and over them the registry's, followed while the process runs.
+
+docs/decisions/0035-settings-while-running.md tells who wins, and when a change takes effect.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Mapping
+
+from jbm_kafka.codec.settings_record import decode_settings, patterns_in
+from jbm_kafka.core.address_pattern import check_pattern
+from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository, Overridden, ResolvedSettings
+from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, NewerRecordError
+from jbm_kafka.registry.registry_log import RegistryLog
+
+lines = logging.getLogger("jbm_kafka.settings")
+
+
+class LiveSettings:
+    """Any thread. Those of the factory hold until the registry was read first."""
+
+    def __init__(self, registry: RegistryLog, ours: Mapping[str, AddressSettings]) -> None:
+        """`ours`: the factory's, by pattern."""
+        self._registry = registry
+        self._ours = ours
+        self._repository = AddressSettingsRepository(ours)
+        self._lock = threading.Lock()
+        self._version = -1
+        self._recorded: dict[str, bytes] = {}
+        self._is_loaded = False
+        self._logged: set[str] = set()
+        """Differences and unreadable parts, each told once."""
+
+    def resolve(self, name: str) -> ResolvedSettings:
+        """What holds for the destination of this name now."""
+        return self._repository.resolve(name)
+
+    def takes_copies(self, name: str) -> bool:
+        """The name is some destination's dead-letter or expiry address."""
+        return self._repository.takes_copies(name)
+
+    def load(self) -> None:
+        """Have read the registry once.
+
+        Raises:
+            KafkaClientError: no answer.
+        """
+        if not self._is_loaded:
+            self._registry.refresh()
+            self.take()
+            self._is_loaded = True
+
+    def follow(self) -> bool:
+        """Look, without waiting, whether the registry says something else by now; True when it does."""
+        self._registry.follow()
+        return self.take()
+
+    def take(self) -> bool:
+        """Go by what was read of the registry; True when that is something else than before."""
+        with self._lock:
+            if self._version == self._registry.version:
+                return False
+            self._version = self._registry.version
+            recorded = dict(patterns_in(self._registry.values()))
+            if recorded == self._recorded:
+                return False
+            before, self._recorded = self._recorded, recorded
+            known = {pattern: self._decoded(pattern, value) for pattern, value in recorded.items()}
+            overrides = {pattern: settings for pattern, settings in known.items() if settings is not None}
+            self._repository = AddressSettingsRepository(self._ours, overrides=overrides)
+        for pattern in sorted(before.keys() | recorded.keys()):
+            if before.get(pattern) != recorded.get(pattern):
+                lines.info("address settings of %r in the registry: %s", pattern, _shown(overrides.get(pattern)))
+        return True
+
+    def warn_of_differences(self, names: Iterable[str]) -> None:
+        """Tell once what the factory says of these destinations and does not hold."""
+        repository = self._repository
+        for name in names:
+            for each in repository.overridden(name):
+                self._log_once(_difference(each, name), key=_difference(each, each.pattern))
+
+    def _decoded(self, pattern: str, value: bytes) -> AddressSettings | None:
+        try:
+            check_pattern(pattern)
+            record, faults = decode_settings(value)
+        except (CorruptRecordError, NewerRecordError, InvalidSettingError) as error:
+            self._log_once(f"address settings of {pattern!r} in the registry mean nothing to this version: {error}")
+            return None
+        for fault in faults:
+            self._log_once(f"address settings of {pattern!r} in the registry: passed over here: {fault}")
+        return record.settings
+
+    def _log_once(self, line: str, *, key: str = "") -> None:
+        key = key or line
+        if key not in self._logged:
+            self._logged.add(key)
+            lines.warning("%s", line)
+
+
+def _difference(each: Overridden, name: str) -> str:
+    return (
+        f"{each.setting} of {name!r} is {each.by_value!r}, as the registry says for {each.by_pattern!r}, and not "
+        f"{each.value!r}, as was given to this process for {each.pattern!r}: the registry wins. To have what was "
+        f"given: jbm-kafka settings unset '{each.by_pattern}' {each.setting}"
+    )
+
+
+def _shown(settings: AddressSettings | None) -> str:
+    given = {} if settings is None else settings.given()
+    return ", ".join(f"{name}={value!r}" for name, value in given.items()) or "nothing any more"

@@ -1,0 +1,372 @@
+"""Subscriptions as the registry has them: made, changed, used and ended (decision 28)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from jbm_kafka.codec.registry_records import (
+    SubscriptionRecord,
+    decode_subscription,
+    encode_subscription,
+    subscription_key,
+    subscriptions_in,
+)
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
+from jbm_kafka.core.subscription import Subscription, SubscriptionKind
+from jbm_kafka.ports import Clock, KafkaAdmin, KafkaClientError
+from jbm_kafka.ports.client_errors import raised_as_jms_errors
+from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.ports.steps import GO_ON, Steps, Workers
+from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.registry_log import Changes, RegistryLog, Values
+from jbm_kafka.registry.subscription_remains import Remains
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionParts:
+    """What subscriptions are given."""
+
+    registry: RegistryLog
+    holder: Holder
+    admin: KafkaAdmin
+    remains: Remains
+    workers: Workers
+    clock: Clock
+    chance: Callable[[], float]
+    namespace: str
+    stop_group_worker: Callable[[str], None]
+    """Ends this process's membership in a group."""
+    refuse: Callable[[str, IllegalStateError], None]
+    """Ends it with this error for all who receive there."""
+
+
+class Subscriptions:
+    """Those that this process uses. Any thread."""
+
+    def __init__(self, parts: SubscriptionParts) -> None:
+        self._parts = parts
+        self._registry = parts.registry
+        self._uses: Counter[str] = Counter()
+        """Consumers of this process by group, those included of which something is unacknowledged still."""
+        self._records: dict[str, SubscriptionRecord] = {}
+        self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+        """By group: what ends waits for the members of its group, and nobody else waits with it."""
+        self._has_swept = False
+        parts.holder.when_back(self._look_again)
+
+    def record_of(self, subscription: Subscription) -> SubscriptionRecord:
+        """What was found when it was subscribed to."""
+        return self._records[self._group(subscription)]
+
+    # -- having one ------------------------------------------------------------------------------------------------
+
+    def subscribe(self, wanted: Subscription, info: TopicInfo) -> None:
+        """Have it, made now if it is not there or another, and in use until `end_use`.
+
+        Raises:
+            IllegalStateError: it is in use, and cannot be used by two, or not be changed.
+            InvalidDestinationError: its topic does not keep what a durable one needs.
+            JMSError: the cluster cannot be asked.
+        """
+        group = self._group(wanted)
+        with self._locks[group], raised_as_jms_errors(str(wanted)):
+            self._sweep_once()
+            if self._uses[group] and not wanted.is_shared:
+                # A client id has one of a name, of whichever topic; this may be another one's.
+                used = self._records[group].subscription
+                instead = f"{wanted}: " if used.topic != wanted.topic else ""
+                raise IllegalStateError(
+                    f"{instead}{used} has a consumer already, or unacknowledged messages of one that was closed; "
+                    f"close that, and acknowledge, recover or roll back; several consumers share a "
+                    f"create_shared_durable_consumer",
+                    name=wanted.name,
+                )
+            if wanted.is_durable:
+                self._check_retention(info, wanted)
+            me = self._parts.holder.ensure()
+            mine = f"{int(self._parts.chance() * 2**52):013x}"
+            before: list[SubscriptionRecord | None] = [None]
+
+            def claim(values: Values) -> Changes:
+                before[0] = self._found(values, group)
+                return self._claim(values, wanted, info, mine, me)
+
+            self._registry.update(claim)
+            found = self._found(self._registry.values(), group)
+            if found is None:
+                raise IllegalStateError(f"{wanted}: it was ended meanwhile by another process; subscribe again")
+            if found.incarnation == mine:
+                if wanted.is_durable and before[0] is not None:
+                    log.warning(
+                        "%s: it was one of %s and is made anew as one of %s, so what it kept until now is dropped",
+                        wanted, before[0].subscription.choice_text, wanted.choice_text,
+                    )  # fmt: skip
+                self._parts.stop_group_worker(group)  # of one that was changed
+                self._parts.remains.drop_offsets(group)
+            self._records[group] = found
+            self._uses[group] += 1
+
+    def _claim(self, values: Values, wanted: Subscription, info: TopicInfo, mine: str, me: str) -> Changes:
+        """`mine`: the incarnation if one is made; `me`: by whom it is held."""
+        group = self._group(wanted)
+        self._refuse_other_kind(values, wanted)
+        found = self._found(values, group)
+        holders: tuple[str, ...] = (me,)
+        if found is not None:
+            others = tuple(sorted(self._parts.holder.living(each for each in found.holders if each != me)))
+            is_same = found.subscription.choice == wanted.choice
+            is_used = bool(others or self._uses[group])
+            if is_same and others and not wanted.is_shared:
+                raise _has_consumer_elsewhere(wanted)
+            if is_same and (wanted.is_durable or is_used):
+                holders = (*others, *holders)
+                return {} if found.holders == holders else self._written(group, replace(found, holders=holders))
+            if is_used:
+                raise IllegalStateError(
+                    f"{wanted}: the subscription of this name is in use, and it is one of "
+                    f"{found.subscription.choice_text}, this one is of {wanted.choice_text}; close its consumers "
+                    f"before it is changed, or choose another name",
+                    name=wanted.name,
+                )
+            if found.incarnation == mine:
+                return {}
+        begins = self._parts.admin.end_positions(info.topic, list(range(info.partitions)), stable=True)
+        made = SubscriptionRecord(
+            subscription=wanted,
+            topic_id=info.topic_id,
+            incarnation=mine,
+            begins=tuple(begins[partition] for partition in range(info.partitions)),
+            holders=holders,
+            created_ms=self._parts.clock.now_ms(),
+        )
+        return self._written(group, made)
+
+    def _refuse_other_kind(self, values: Values, wanted: Subscription) -> None:
+        if not wanted.is_durable:
+            return
+        kinds = (SubscriptionKind.DURABLE, SubscriptionKind.SHARED_DURABLE)
+        other = replace(wanted, kind=kinds[wanted.kind is SubscriptionKind.DURABLE])
+        if self._found(values, self._group(other)) is not None:
+            shared, other_is = ("shared", "unshared") if wanted.is_shared else ("unshared", "shared")
+            raise IllegalStateError(
+                f"{wanted}: a durable subscription of this name exists and is {other_is}, this one would be {shared}; "
+                f"choose another name, or end that one with unsubscribe({wanted.name!r})",
+                name=wanted.name,
+            )
+
+    def _check_retention(self, info: TopicInfo, wanted: Subscription) -> None:
+        found = self._parts.admin.describe([info.topic], with_config=True).get(info.topic)
+        config: Mapping[str, str] = {} if found is None else found.config
+        limits = {name: config.get(name, "?") for name in ("retention.ms", "retention.bytes")}
+        if set(limits.values()) != {"-1"}:
+            told = ", ".join(f"{name}={value}" for name, value in limits.items())
+            raise InvalidDestinationError(
+                f"{wanted}: a durable subscription keeps messages until they are received, and the Kafka topic "
+                f"{info.topic!r} deletes them before ({told}); set both to -1: kafka-configs.sh --alter --entity-type "
+                f"topics --entity-name {info.topic} --add-config retention.ms=-1,retention.bytes=-1",
+                destination=info.topic,
+            )
+
+    # -- having it still -------------------------------------------------------------------------------------------
+
+    def check(self, group: str, incarnation: str) -> None:
+        """It is the one that was subscribed to, and this process has it; to be asked before anything of it is received.
+
+        Raises:
+            IllegalStateError: others thought this process dead, and ended it, changed it or took it.
+            KafkaClientError: no answer.
+        """
+        self._registry.update(lambda values: self._held_again(values, group, incarnation))
+
+    def _look_again(self) -> None:
+        """Others may have thought this process dead: have each again, or tell its consumers that it is gone.
+
+        Who has no partition of it would wait in silence, and who has some would receive what others receive, too.
+        """
+        unanswered: KafkaClientError | None = None
+        for group, record in list(self._records.items()):
+            if not self._uses[group]:
+                continue
+            try:
+                self.check(group, record.incarnation)
+            except IllegalStateError as error:
+                self._parts.refuse(group, error)
+            except KafkaClientError as error:
+                unanswered = error
+        if unanswered is not None:
+            raise unanswered
+
+    def _held_again(self, values: Values, group: str, incarnation: str) -> Changes:
+        found = self._found(values, group)
+        wanted = self._records[group].subscription
+        if found is None or found.incarnation != incarnation:
+            raise IllegalStateError(
+                f"{wanted}: the subscription was ended or changed by another process, while nobody heard of this one "
+                f"for its session timeout; close this consumer and subscribe again",
+                name=wanted.name,
+            )
+        me = self._parts.holder.name
+        if me in found.holders or not self._uses[group]:
+            return {}
+        others = self._parts.holder.living(found.holders)
+        if others and not wanted.is_shared:
+            raise _has_consumer_elsewhere(wanted)
+        return self._written(group, replace(found, holders=tuple(sorted((*others, me)))))
+
+    # -- ending ----------------------------------------------------------------------------------------------------
+
+    def end_use(self, subscription: Subscription) -> None:
+        """One consumer less. Others know so as soon as Kafka answers."""
+        group = self._group(subscription)
+        with self._locks[group]:
+            self._uses[group] -= 1
+            if self._uses[group] > 0:
+                return
+            del self._uses[group]
+            incarnation = self._records[group].incarnation
+            self._parts.holder.let_go(str(subscription), lambda: self._leave(subscription, incarnation))
+
+    def _leave(self, subscription: Subscription, incarnation: str) -> None:
+        group = self._group(subscription)
+        with self._locks[group]:
+            if self._uses[group]:  # it is used again
+                return
+            self._registry.update(lambda values: self._let_go(values, group, incarnation))
+            value = self._registry.get(subscription_key(group))
+            left = None if value is None else decode_subscription(value)
+            if left is not None and left.is_ending and not subscription.is_durable:
+                self._remove(group, left)
+
+    def _let_go(self, values: Values, group: str, incarnation: str) -> Changes:
+        found = self._found(values, group)
+        if found is None or found.incarnation != incarnation:
+            return {}
+        me = self._parts.holder.name
+        others = tuple(sorted(self._parts.holder.living(each for each in found.holders if each != me)))
+        is_ending = not others and not found.subscription.is_durable
+        return self._written(group, replace(found, holders=others, is_ending=is_ending))
+
+    def unsubscribe(self, client_id: str, name: str) -> None:
+        """End a durable subscription, and remove what Kafka keeps of it.
+
+        Raises:
+            InvalidDestinationError: there is none of this name.
+            IllegalStateError: it is in use.
+        """
+        with raised_as_jms_errors(f"unsubscribe {name!r}"):
+            self._registry.refresh()
+            found = self._durable(client_id, name)
+            group = self._group(found.subscription)
+            with self._locks[group]:
+                self._registry.update(lambda values: self._end(values, group, found))
+                self._parts.stop_group_worker(group)
+                self._remove(group, found)
+
+    def _durable(self, client_id: str, name: str) -> SubscriptionRecord:
+        for _, record in subscriptions_in(self._registry.values()):
+            its = record.subscription
+            if its.is_durable and (its.client_id, its.name) == (client_id, name) and not record.is_ending:
+                return record
+        of = f"of client id {client_id!r}" if client_id else "without a client id, and this connection has none"
+        raise InvalidDestinationError(
+            f"nothing to unsubscribe: there is no durable subscription {name!r} {of}; Admin.subscriptions() has those "
+            f"there are, each with its client id",
+            name=name,
+            client_id=client_id,
+        )
+
+    def _end(self, values: Values, group: str, wanted: SubscriptionRecord) -> Changes:
+        found = self._found(values, group)
+        if found is None or found.incarnation != wanted.incarnation:
+            return {}
+        others = self._parts.holder.living(each for each in found.holders if each != self._parts.holder.name)
+        if self._uses[group] or others:
+            raise IllegalStateError(
+                f"{found.subscription} is in use: it has a consumer, or unacknowledged messages of one that was "
+                f"closed{' (in another process)' if not self._uses[group] else ''}; close that, and acknowledge, "
+                f"recover or roll back, before unsubscribe",
+                name=found.subscription.name,
+            )
+        return self._written(group, replace(found, holders=(), is_ending=True))
+
+    def _remove(self, group: str, ended: SubscriptionRecord) -> None:
+        """What Kafka keeps of an ended one: its group, its part of the changelog, and then its record.
+
+        The changelog's keys are deleted together with the record: nobody can have subscribed anew by then.
+        """
+        if not ended.subscription.is_durable:
+            self._parts.stop_group_worker(group)
+        if not self._parts.remains.drop_group(group):
+            return
+        tombstones = self._parts.remains.tombstones(group, ended.subscription.topic)
+        key = subscription_key(group)
+
+        def forget(values: Values) -> Changes:
+            value = values.get(key)
+            if value is None:
+                return {}
+            found = decode_subscription(value)
+            return {key: None} if found.is_ending and found.incarnation == ended.incarnation else {}
+
+        self._registry.update(forget, records=tombstones)
+
+    # -- what killed processes left --------------------------------------------------------------------------------
+
+    def _sweep_once(self) -> None:
+        if not self._has_swept:
+            self._has_swept = True
+            self._parts.workers.start("jbm-sweep", self._sweep())
+
+    def _sweep(self) -> Steps:
+        """Remove what has ended, and what ended with processes that are gone."""
+        yield GO_ON
+        try:
+            self._registry.refresh()
+            found = dict(subscriptions_in(self._registry.values()))
+            for key, record in found.items():
+                yield GO_ON
+                group = key.removeprefix(subscription_key("")).decode()
+                with self._locks[group]:
+                    if self._is_dead(group, record):
+                        log.info("%s ended with its process; it is removed", record.subscription)
+                        incarnation = record.incarnation
+                        self._registry.update(lambda values, g=group, i=incarnation: self._let_go(values, g, i))  # type: ignore[misc]
+                        self._remove(group, record)
+        except (KafkaClientError, JMSError) as error:
+            log.info("what killed processes left of subscriptions is removed another time: %s", error)
+
+    def _is_dead(self, group: str, record: SubscriptionRecord) -> bool:
+        if self._uses[group]:
+            return False
+        if record.is_ending:
+            return True
+        return not record.subscription.is_durable and not self._parts.holder.living(record.holders)
+
+    # -- each a step -----------------------------------------------------------------------------------------------
+
+    def _group(self, subscription: Subscription) -> str:
+        return subscription.group_id(self._parts.namespace)
+
+    @staticmethod
+    def _found(values: Values, group: str) -> SubscriptionRecord | None:
+        """The record, if it counts."""
+        value = values.get(subscription_key(group))
+        found = None if value is None else decode_subscription(value)
+        return None if found is None or found.is_ending else found
+
+    @staticmethod
+    def _written(group: str, record: SubscriptionRecord) -> Changes:
+        return {subscription_key(group): encode_subscription(record)}
+
+
+def _has_consumer_elsewhere(subscription: Subscription) -> IllegalStateError:
+    return IllegalStateError(
+        f"{subscription} has a consumer in another process; close that, or share a create_shared_durable_consumer",
+        name=subscription.name,
+    )

@@ -1,0 +1,108 @@
+"""What the stages of one group worker share. They take it; none of them holds the worker or another stage above it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from jbm_kafka.browsing.intake import what_it_has
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.ports import GroupConsumer
+from jbm_kafka.ports.installation import SidecarConfig
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.wake_up import WakeUp
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.channel.selections import Selections
+from jbm_kafka.sidecar.channel.slewed_clock import SlewedClock
+
+
+class Mailbox:
+    """Any thread posts; one thread, the owner, carries out."""
+
+    def __init__(self) -> None:
+        self._commands: deque[Callable[[], None]] = deque()
+        self.signal = WakeUp()
+        """Set after every change that may be work for an owner that waits for this; the owner clears it."""
+        self.also_wake: Callable[[], None] | None = None
+        """Called then, for an owner that waits elsewhere."""
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+    def post(self, command: Callable[[], None]) -> None:
+        """Have a command carried out soon."""
+        self._commands.append(command)
+        self.wake()
+
+    def wake(self) -> None:
+        """Something changed that is not a command."""
+        self.signal.set()
+        if self.also_wake is not None:
+            self.also_wake()
+
+    def carry_out(self) -> bool:
+        """Carry out what is there now, in the order posted; what that posts comes next time. The owner only.
+
+        True: there was something.
+        """
+        count = len(self._commands)
+        for _ in range(count):
+            if self._commands:  # one that ends the owner carries out the others itself
+                self._commands.popleft()()
+        return count > 0
+
+
+class GroupData:
+    """The part of one channel group that this process owns. The owner thread's, but for the mailbox."""
+
+    def __init__(self, group: ChannelGroup, *, clock: SlewedClock, config: SidecarConfig) -> None:
+        self.group = group
+        self.has = None if group.subscription is None else what_it_has(group.subscription)
+        """Tells what a subscription has of its topic; None: everything. The rest counts as never there."""
+        self.clock = clock
+        self.config = config
+        self.mailbox = Mailbox()
+        """Commands to the owner thread; what any thread may use."""
+        self.channels: dict[int, OwnedChannel] = {}
+        """By partition: those that are open."""
+        self.settings: ResolvedSettings | None = None
+        """What was told last of settings that changed while this runs; None: nothing yet."""
+        self.opening: dict[int, object] = {}
+        """Partitions whose channels are being recovered, each with the token of its assignment."""
+        self.links: dict[str, Link] = {}
+        """By id: the receivers that are served."""
+        self.selections = Selections()
+        """Of a queue's receivers. What a subscription does not choose it never has."""
+        self.consumer: GroupConsumer | None = None
+        """None before the group is joined."""
+        self.is_abandoned = False
+        """The process leaves, and Kafka does not answer: nothing is waited for."""
+
+    @property
+    def is_settled(self) -> bool:
+        """The first assignment is there and every assigned channel is open. Any thread may ask."""
+        return self.consumer is not None and self.consumer.joined() and not self.opening
+
+    def credit(self) -> int:
+        """How many more messages the receivers want together."""
+        return sum([link.demand.credit for link in self.links.values()])
+
+    def links_changed(self) -> None:
+        """A receiver came or went, maybe with a selector of its own."""
+        if self.group.subscription is None:
+            self.selections.take(self.links.values(), [channel.state for channel in self.channels.values()])
+
+    def wanted(self) -> int:
+        """The bits of the receivers who would take more now; of all when nobody would."""
+        return self.selections.wanted_by(self.links.values())
+
+    def links_of(self, session_id: str) -> Iterator[Link]:
+        """A session's receivers."""
+        return (link for link in self.links.values() if link.terms.session_id == session_id)
+
+    def notify_links(self) -> None:
+        """Wake whoever waits for the group to be ready."""
+        for link in self.links.values():
+            with link.lock:
+                link.filled.notify_all()

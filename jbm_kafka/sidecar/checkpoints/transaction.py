@@ -1,0 +1,326 @@
+"""Writes one checkpoint as one Kafka transaction, and finds out what became of it when nobody says so."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Mapping, Sequence
+from typing import NamedTuple
+
+from jbm_kafka.codec.changelog import encode_entry
+from jbm_kafka.codec.events import encode_events, in_portions
+from jbm_kafka.core.checkpoint_id import CheckpointId, first_checkpoint_id
+from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.ports import (
+    Clock,
+    CommittedOffset,
+    GroupFenced,
+    Journal,
+    Kafka,
+    KafkaAdmin,
+    KafkaClientError,
+    OutcomeUnknown,
+    Outgoing,
+    RecordTooLarge,
+    TransactionAborted,
+    TransactionalProducer,
+)
+from jbm_kafka.ports.steps import GO_ON, Steps, Wait
+from jbm_kafka.registry.topic_configs import SYSTEM_PARTITIONS
+from jbm_kafka.registry.topics import Topics
+from jbm_kafka.sidecar.channel.channel_changelog import ChannelChangelog, LostEntries
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FrozenChannel, FrozenGroup, Transfer
+from jbm_kafka.sidecar.checkpoints.producer_pool import ProducerPool
+from jbm_kafka.store.changelog_reader import CHANGELOG_ID_KEY
+
+log = logging.getLogger(__name__)
+
+COMMIT_TIMEOUT_S = 10.0
+FIND_OUT_PAUSE_S = 0.2
+HANGS_AFTER = 2
+"""So many questions without an answer, of 10 s each on a broker: by then any transaction that is open is overdue."""
+
+
+class _Said(NamedTuple):
+    """What a transaction writes of one channel into its changelog."""
+
+    records: Mapping[bytes, bytes | None]
+    lost: LostEntries | None
+    """Of a changelog that is written anew."""
+    again: Mapping[bytes, bytes]
+    """What is written once more of that."""
+
+
+class TransactionWriter:
+    """Owns the pool of producers. The checkpoint thread only, but for `close`."""
+
+    def __init__(
+        self,
+        *,
+        kafka: Kafka,
+        journal: Journal,
+        topics: Topics,
+        clock: Clock,
+        transactional_id: str,
+        pool: ProducerPool,
+    ) -> None:
+        self._kafka = kafka
+        self._journal = journal
+        self._topics = topics
+        self._clock = clock
+        self._transactional_id = transactional_id
+        self._pool = pool
+        self._id: CheckpointId | None = None
+        self._tokens: frozenset[object] = frozenset()
+        self._said: dict[FrozenChannel, _Said] = {}
+        self._positions: Mapping[tuple[str, int], int] = {}
+        self._has_mark = False
+        """The latest transaction carries a mark."""
+        self._transfers: Sequence[Transfer] = ()
+        """What the latest transaction carries of sends."""
+
+    def next_id(self) -> str:
+        """The name of the next checkpoint."""
+        if self._id is None:
+            self._id = first_checkpoint_id(self._transactional_id, now_ms=self._clock.now_ms())
+        else:
+            self._id = self._id.following()
+        return str(self._id)
+
+    def prepare(self) -> Steps:
+        """Make the producers, which ends what an earlier run with their ids left open; or leave it."""
+        try:
+            yield from self._pool.make_ready()
+        except KafkaClientError as error:
+            log.info("%s is not ready yet: %s; the first checkpoint tries again", self._transactional_id, error)
+
+    def last_tokens(self) -> frozenset[object]:
+        """Whose record was refused on the spot."""
+        return self._tokens
+
+    def commit(self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], checkpoint_id: str) -> Steps:
+        """Commit it whole.
+
+        Raises:
+            GroupFenced, TransactionAborted, RecordTooLarge: it was aborted; the error says what to leave out.
+            OutcomeUnknown: nobody knows; `find_out` does.
+        """
+        self._positions, self._has_mark, self._transfers = {}, False, transfers
+        yield from self._pool.take()
+        if any(transfer.sends for transfer in transfers):
+            self._topics.renew()
+            self._topics.place_all([record for transfer in transfers for record in transfer.sends])
+        producer = self._pool.producer
+        try:
+            producer.begin()
+        except KafkaClientError:
+            self.renew()  # whatever state that one is in, it would be in it for ever
+            raise
+        try:
+            yield from self._produce(producer, frozen, transfers)
+            for part in frozen:
+                yield GO_ON
+                offsets = _offsets(part, checkpoint_id)
+                producer.send_offsets(part.group_metadata, part.group.group_id, part.group.topic, offsets)
+            if transfers or any(row.channel.checkpoints.is_waited_for for part in frozen for row in part.channels):
+                yield GO_ON
+                self._mark(producer, checkpoint_id)
+            yield GO_ON
+            self._positions = producer.commit(COMMIT_TIMEOUT_S)
+            self._pool.ended()
+        except (GroupFenced, TransactionAborted, RecordTooLarge) as error:
+            self._abort(producer)
+            if isinstance(error, TransactionAborted) and error.failed:
+                # What the broker refused leaves a gap in its partition's sequence, over which librdkafka would fail the
+                # records of whoever commits there next.
+                self.renew()
+            raise
+        except OutcomeUnknown:
+            self.renew()
+            raise
+        except Exception:
+            # A value that cannot be written, which is a bug: an open transaction would refuse every later one too.
+            self._abort(producer)
+            raise
+
+    def _produce(
+        self,
+        producer: TransactionalProducer,
+        frozen: Sequence[FrozenGroup],
+        transfers: Sequence[Transfer],
+    ) -> Steps:
+        self._said = {}
+        for transfer in transfers:
+            yield GO_ON
+            self._tokens = frozenset([transfer])
+            for record in transfer.sends:
+                producer.produce(record, transfer)
+        self._tokens = frozenset()
+        for part in frozen:
+            self._tokens = frozenset([part])
+            for row in part.channels:
+                yield GO_ON
+                self._produce_channel(producer, part, row)
+        self._tokens = frozenset()
+
+    def _mark(self, producer: TransactionalProducer, checkpoint_id: str) -> None:
+        """Leave the checkpoint's id where nobody else writes, and where nobody else's open transaction hides it.
+
+        Sends must never go twice, and who waits must never be told that what is settled comes again. A channel group's
+        offset does not tell for long whether it was committed: its next owner may have overwritten it.
+        """
+        self._has_mark = self._pool.current.is_marked = True
+        group = self._pool.current.mark_group
+        producer.send_offsets(None, group, self._topics.registry_topic, {0: CommittedOffset(0, checkpoint_id)})
+
+    def _produce_channel(self, producer: TransactionalProducer, part: FrozenGroup, row: FrozenChannel) -> None:
+        changelog = row.channel.changelog
+        records = dict(encode_entry(changelog.group, entry) for entry in row.freeze.entries)
+        for key in changelog.obsolete:
+            records.setdefault(key, None)
+        lost = changelog.lost
+        again = {} if lost is None else self._lost_entries(changelog, lost, records)
+        for key, value in (*again.items(), *records.items()):
+            producer.produce(Outgoing(changelog.topic, row.channel.partition, key, value), part)
+        self._said[row] = _Said(records, lost, again)
+        for events in () if row.events is None else in_portions(row.events):
+            key, told = encode_events(events)
+            producer.produce(
+                Outgoing(self._topics.events_topic, partition_for(key, SYSTEM_PARTITIONS), key, told), part
+            )
+
+    def _lost_entries(
+        self, changelog: ChannelChangelog, lost: LostEntries, records: Mapping[bytes, bytes | None]
+    ) -> Mapping[bytes, bytes]:
+        """What this checkpoint writes once more, because the changelog was deleted."""
+        if lost.must_load:
+            entries = self._journal.entries(changelog.journal_channel)
+            lost.load({key: value for key, value in entries.items() if key != CHANGELOG_ID_KEY})
+            changelog.position = 0  # of the topic that is gone
+        return lost.portion(records)
+
+    def write_journal(self, frozen: Sequence[FrozenGroup]) -> None:
+        """After the commit: the local cache follows the changelog, never leads (LOG-7)."""
+        batches: dict[str, tuple[int, Mapping[bytes, bytes | None]]] = {}
+        for part in frozen:
+            for row in part.channels:
+                changelog = row.channel.changelog
+                written = self._positions.get((changelog.topic, row.channel.partition))
+                if written is not None:
+                    changelog.written(written)
+                batches[changelog.journal_channel] = (changelog.position, self._journalled(row))
+        if batches:
+            self._journal.write(batches)
+
+    def _journalled(self, row: FrozenChannel) -> Mapping[bytes, bytes | None]:
+        """What a durable checkpoint said of a channel, and of which topic it is when that is another now."""
+        records, lost, again = self._said[row]
+        if lost is None:
+            return records
+        lost.written([*again, *records])
+        return {**records, CHANGELOG_ID_KEY: lost.changelog_id.encode()}
+
+    def missing_topics(self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer]) -> frozenset[str]:
+        """Those of the topics a refused transaction is about that do not exist; none when Kafka does not answer.
+
+        librdkafka names nothing when the coordinator refuses a partition.
+        """
+        topics = {record.topic for transfer in transfers for record in transfer.sends}
+        for part in frozen:
+            topics |= {part.group.topic, *(row.channel.changelog.topic for row in part.channels)}
+        admin = self._kafka.admin()
+        try:
+            return frozenset(topics - admin.describe(sorted(topics)).keys())
+        except KafkaClientError as error:
+            log.info("cannot ask which topics exist: %s", error)
+            return frozenset()
+        finally:
+            admin.close()
+
+    def forget_topics(self, transfer: Transfer) -> None:
+        """It was refused: what is known of the topics it is sent to may be wrong."""
+        for record in transfer.sends:
+            self._topics.forget(record.topic)
+
+    def find_out(self, frozen: Sequence[FrozenGroup], checkpoint_id: str) -> Generator[Wait, None, bool]:
+        """Whether the checkpoint was committed; asks until there is an answer.
+
+        The new producer's start has ended the old transaction, so what is committed now stays as it is.
+        """
+        unanswered = 0
+        while True:
+            try:
+                yield from self._pool.make_ready()
+                if unanswered and unanswered % HANGS_AFTER == 0:  # not each time: its own end is to be seen, too
+                    yield from self._end_what_hangs(frozen, checkpoint_id)
+                    yield from self._pool.make_ready()  # which ends that, where its abort had no answer
+                unanswered += 1
+                return self._is_committed(frozen, checkpoint_id)
+            except KafkaClientError as error:
+                log.info("checkpoint %s: cannot find out whether it was committed: %s", checkpoint_id, error)
+                yield Wait(FIND_OUT_PAUSE_S)
+
+    def _end_what_hangs(self, frozen: Sequence[FrozenGroup], checkpoint_id: str) -> Steps:
+        """Write the same to the same partitions once more, and abort that.
+
+        A broker that was restarted may take the old transaction for ended before it knows who leads its partitions,
+        and leave it open there (docs/topics.md, "A transaction that never ends"). What ends a later one of the same
+        producer there ends both. If it is another's that is in the way, nobody sees anything of this.
+        """
+        log.info(
+            "checkpoint %s: what may be left of it in its partitions is ended by a transaction more", checkpoint_id
+        )
+        producer = self._pool.producer
+        try:
+            producer.begin()
+        except KafkaClientError as error:
+            log.info("checkpoint %s: %s; a new producer takes over", checkpoint_id, error)
+            self.renew()
+            return
+        try:
+            for part in frozen:
+                # As nobody's member: the metadata may be of a membership that is over, and it comes to nothing anyway.
+                offsets = _offsets(part, checkpoint_id)
+                producer.send_offsets(None, part.group.group_id, part.group.topic, offsets)
+            if self._has_mark:
+                self._mark(producer, checkpoint_id)
+            # Last, for the answer that is waited for is in what is above.
+            yield from self._produce(producer, frozen, self._transfers)
+        except KafkaClientError as error:  # such as of a topic that is gone: what was written before ends all the same
+            log.info("checkpoint %s: not all of it could be written once more: %s", checkpoint_id, error)
+        finally:
+            self._abort(producer)
+
+    def _is_committed(self, frozen: Sequence[FrozenGroup], checkpoint_id: str) -> bool:
+        admin = self._kafka.admin()
+        try:
+            if self._has_mark:
+                found = admin.committed(self._pool.current.mark_group, self._topics.registry_topic, [0])
+                return any(offset.metadata == checkpoint_id for offset in found.values())
+            return any(self._names(admin, part, checkpoint_id) for part in frozen)
+        finally:
+            admin.close()
+
+    def _names(self, admin: KafkaAdmin, part: FrozenGroup, checkpoint_id: str) -> bool:
+        """Whether an offset of the group is of this checkpoint. A no is safe: group workers may write twice."""
+        partitions = [row.channel.partition for row in part.channels]
+        found = admin.committed(part.group.group_id, part.group.topic, partitions)
+        return any(offset.metadata == checkpoint_id for offset in found.values())
+
+    def renew(self) -> None:
+        """Give the producer up whose turn it is; before the next checkpoint a new one fences it."""
+        self._pool.give_up()
+
+    def close(self, *, deletes_marks: bool = True) -> None:
+        """Let the producers go."""
+        self._pool.close(deletes_marks=deletes_marks)
+
+    def _abort(self, producer: TransactionalProducer) -> None:
+        try:
+            producer.abort(COMMIT_TIMEOUT_S)
+        except KafkaClientError as error:
+            log.warning("an abort failed: %s; a new producer takes over", error)
+            self.renew()
+
+
+def _offsets(part: FrozenGroup, checkpoint_id: str) -> Mapping[int, CommittedOffset]:
+    return {row.channel.partition: CommittedOffset(row.freeze.watermark, checkpoint_id) for row in part.channels}

@@ -1,0 +1,48 @@
+"""What receivers of this process have unacknowledged, for a browser of the same process."""
+
+from __future__ import annotations
+
+import time
+
+from jbm_kafka.browsing.unacknowledged_offsets import Hand, hand_of
+from jbm_kafka.browsing.unacknowledged_query import OWN_TIMEOUT_S
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
+
+
+class WorkerPartitions:
+    """Implements `OwnPartitions` for a group worker. Any thread but the owner's."""
+
+    def __init__(self, group_worker: GroupWorker) -> None:
+        self._group_worker = group_worker
+
+    @property
+    def memberships(self) -> int:
+        consumer = self._group_worker.data.consumer
+        return 0 if consumer is None or not consumer.joined() else 1
+
+    def unacknowledged(self) -> dict[int, Hand]:
+        worker = self._group_worker
+        found: dict[int, Hand] = {}
+        recorded: list[Completion] = []
+        done = Completion()
+
+        def look() -> None:
+            for partition, channel in worker.data.channels.items():
+                found[partition] = hand_of(channel.state)
+                recorded.append(Completion())
+                channel.checkpoints.wait_durable(recorded[-1])
+            done.complete()
+
+        worker.post(look)
+        ends_at_s = time.monotonic() + OWN_TIMEOUT_S
+        done.wait(OWN_TIMEOUT_S, about=f"browse {worker.data.group}")
+        for each in recorded:
+            # Of one that is lost meanwhile, or of a Kafka that does not answer, what is recorded is shown.
+            each.wait_done(max(0.0, ends_at_s - time.monotonic()))
+        return found
+
+
+def own_partitions(group_worker: GroupWorker | None) -> WorkerPartitions | None:
+    """Those of a group worker that runs; None: there is none."""
+    return WorkerPartitions(group_worker) if group_worker is not None and group_worker.is_alive else None

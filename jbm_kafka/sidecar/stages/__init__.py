@@ -1,0 +1,1 @@
+"""The stages of an owner's turn: settle, hand over, send away, keep within memory, freeze."""

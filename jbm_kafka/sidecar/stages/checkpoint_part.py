@@ -1,0 +1,142 @@
+"""A channel group's part in checkpoints: freeze what is dirty, and learn how it ended. Owner thread only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from jbm_kafka.core.changes import Acknowledged
+from jbm_kafka.core.entries import MessageEvent
+from jbm_kafka.core.reference import DEPARTING, SessionId
+from jbm_kafka.core.settlement import unknown_offsets
+from jbm_kafka.ports import GroupFenced
+from jbm_kafka.ports.refusals import MEANWHILE, taken
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.sidecar.channel.group_data import GroupData
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
+from jbm_kafka.sidecar.stages.settle import Settle
+
+
+class CheckpointPart:
+    """Implements `Participant` for one group worker: answers the checkpointer."""
+
+    def __init__(
+        self,
+        data: GroupData,
+        settle: Settle,
+        *,
+        is_alive: Callable[[], bool],
+        give_up: Callable[[Exception], None],
+        topic_gone: Callable[[], None],
+        look_at_topics: Callable[[], None],
+    ) -> None:
+        self._data = data
+        self._settle = settle
+        self._is_alive = is_alive
+        self._give_up = give_up
+        self._topic_gone = topic_gone
+        self._look_at_topics = look_at_topics
+
+    # -- any thread ------------------------------------------------------------------------------------------------
+
+    @property
+    def group(self) -> ChannelGroup:
+        return self._data.group
+
+    @property
+    def is_alive(self) -> bool:
+        return self._is_alive()
+
+    def ask(self, request: FreezeRequest) -> None:
+        self._data.mailbox.post(lambda: self.freeze(request))
+
+    def notify_end(self, frozen: FrozenGroup, *, durable: bool) -> None:
+        self._data.mailbox.post(lambda: self.finish(frozen, durable=durable))
+
+    def give_up(self, error: Exception) -> None:
+        self._data.mailbox.post(lambda: self._give_up(error))
+
+    def topic_gone(self) -> None:
+        self._data.mailbox.post(self._topic_gone)
+
+    def changelog_gone(self) -> None:
+        self._look_at_topics()
+
+    # -- the owner thread ------------------------------------------------------------------------------------------
+
+    def freeze(self, request: FreezeRequest) -> None:
+        """Freeze every dirty channel, transfers included, and reply."""
+        if request.is_withdrawn:
+            return
+        # What sessions have said until now belongs into this checkpoint.
+        self._settle.take_all()
+        refused = frozenset(transfer for transfer in request.transfers if not self._holds_all(transfer))
+        consumer = self._data.consumer
+        try:
+            metadata = None if consumer is None else consumer.group_metadata()
+        except GroupFenced:
+            metadata = None
+        if metadata is None:
+            request.answer(FrozenGroup(self, None, (), refused))
+            return
+        settlings: dict[OwnedChannel, list[Settling]] = {}
+        for transfer in request.transfers:
+            if transfer not in refused:
+                for settling in transfer.of(self):
+                    settlings.setdefault(settling.channel, []).append(settling)
+        channels = [
+            self._freeze_channel(channel, request.checkpoint_id, settlings.get(channel, []))
+            for channel in self._data.channels.values()
+            if channel.needs_checkpoint or channel in settlings
+        ]
+        frozen = FrozenGroup(self, metadata, channels, refused)
+        if not request.answer(frozen):
+            self.finish(frozen, durable=False)
+
+    def _holds_all(self, transfer: Transfer) -> bool:
+        offsets: dict[tuple[OwnedChannel, SessionId], list[int]] = defaultdict(list)
+        for settling in transfer.of(self):
+            offsets[settling.channel, settling.session] += settling.offsets
+        return all(
+            not channel.is_lost and not unknown_offsets(channel.state, session, named)
+            for (channel, session), named in offsets.items()
+        )
+
+    def _freeze_channel(
+        self, channel: OwnedChannel, checkpoint_id: str, settlings: Sequence[Settling]
+    ) -> FrozenChannel:
+        tentative = frozenset(offset for settling in settlings for offset in settling.offsets)
+        taken = channel.take_freeze(checkpoint_id, tentative)
+        committed = [o for settling in settlings if settling.session != DEPARTING for o in settling.offsets]
+        leaving: list[MessageEvent] = [event for settling in settlings for event in settling.events]
+        events = channel.events(checkpoint_id, self._data.clock.now_ms(), committed=committed, leaving=leaving)
+        return FrozenChannel(channel, taken, events, settlings)
+
+    def finish(self, frozen: FrozenGroup, *, durable: bool) -> None:
+        """The checkpoint is committed, or aborted."""
+        for part in frozen.channels:
+            channel = part.channel
+            if channel.checkpoints.freeze is not part.freeze:
+                continue
+            waiters = channel.settle_freeze(durable=durable)
+            if durable:
+                for settling in part.settlings:
+                    # The freeze told the changelog and the events already; only the live state follows.
+                    channel.state.apply(
+                        Acknowledged(settling.session, settling.offsets, durable=True, transition=settling.transition)
+                    )
+            else:
+                self._return_orphans(part)
+                if channel.is_lost:  # nobody tries again
+                    channel.checkpoints.fail_waiters(taken(channel, MEANWHILE))
+                    self._settle.refuse_unrecorded(channel)
+            for waiter in waiters:
+                waiter.complete()
+
+    def _return_orphans(self, part: FrozenChannel) -> None:
+        """A session that closed while its commit was under way gave nothing back: it might have been committed."""
+        present = {link.terms.session_id for link in self._data.links.values()} | {DEPARTING}
+        for session in dict.fromkeys(settling.session for settling in part.settlings):
+            if session not in present:
+                self._settle.return_all(session)

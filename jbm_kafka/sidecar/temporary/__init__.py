@@ -1,0 +1,1 @@
+"""Temporary destinations: channels of which nothing is recorded."""

@@ -1,0 +1,278 @@
+"""The temporary destinations of this process, and whether those of others can be sent to (decision 33)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.destination import Destination, TemporaryQueue, TemporaryTopic, with_namespace
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.core.subscription import Source, Subscription, destination_of
+from jbm_kafka.core.temporary_name import TemporaryName, parse_temporary_name
+from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, KafkaClientError
+from jbm_kafka.ports.client_errors import raised_as_jms_errors
+from jbm_kafka.ports.installation import SidecarConfig
+from jbm_kafka.ports.patience import Patience
+from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.ports.steps import Workers
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.process_liveness import HOLDER_PREFIX, Holder
+from jbm_kafka.registry.topics import Topics
+from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
+from jbm_kafka.sidecar.temporary.temporary_channels import TemporaryChannels
+from jbm_kafka.sidecar.temporary.temporary_feed import Unread
+from jbm_kafka.sidecar.temporary.temporary_log import TakeRecord, TemporaryLog
+
+log = logging.getLogger(__name__)
+
+Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
+FOR_EVER_MS = 2**53
+LOOK_MS = 2_000
+"""How long a process that lives is taken to live on: whoever answers many requests must not ask for each."""
+LOOKED_AT_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TemporariesParts:
+    """What temporary destinations are given."""
+
+    kafka: Kafka
+    admin: KafkaAdmin
+    topics: Topics
+    holder: Holder
+    workers: Workers
+    clock: Clock
+    config: SidecarConfig
+    chance: Callable[[], float]
+    settings_of: Callable[[str], ResolvedSettings]
+
+
+@dataclass(slots=True, eq=False)
+class _Subscribed:
+    """A subscription of a temporary topic that has receivers."""
+
+    subscription: Subscription
+    begun: str
+    """Another one for each; what is left of one that ended serves nobody."""
+    receivers: int = 0
+
+
+class Temporaries:
+    """Any thread."""
+
+    def __init__(self, parts: TemporariesParts) -> None:
+        self._parts = parts
+        self._lock = threading.Lock()
+        self._log: TemporaryLog | None = None
+        self._destinations: dict[str, Destination] = {}
+        """This process's, by name."""
+        self._unread: dict[str, tuple[str, Unread]] = {}
+        """By group: where begins what nobody took yet, with the destination's name."""
+        self._channels: dict[str, TemporaryChannels] = {}
+        """By group: those that are or were received from."""
+        self._subscribing = threading.Lock()
+        """Not the other lock: who holds the log's may wait for that, and the log's is needed here."""
+        self._subscriptions: dict[str, _Subscribed] = {}
+        """By group: those that have receivers."""
+        self._begun = 0
+        """How many subscriptions there were."""
+        self._alive_at_ms: dict[str, int] = {}
+        """When a process was last seen to live, monotonic."""
+
+    # -- making and ending -----------------------------------------------------------------------------------------
+
+    def create(self, kind: type[Temporary], connection_id: str, number: int) -> Temporary:
+        """A new one of this connection. The first of a process joins its holder's group, the others cost nothing.
+
+        Raises:
+            JMSError: the cluster does not allow it, or does not answer.
+        """
+        reader = self._reader()
+        process = self._parts.holder.name.rpartition(".")[2]
+        made = kind(str(TemporaryName(process, connection_id, number, reader.partition)))
+        self._destinations[made.name] = made
+        if isinstance(made, TemporaryQueue):
+            self._note_unread(reader, made)
+        return made
+
+    def delete(self, destination: Destination) -> None:
+        """What it holds is dropped. Its receivers are gone before."""
+        self._destinations.pop(destination.name, None)
+        reader = self._log
+        if reader is not None:
+            reader.call(destination.name, None)
+        for group_id, (name, _) in list(self._unread.items()):
+            if name == destination.name:
+                self._forget(group_id)
+
+    def call(self, destination: Destination, handler: TakeRecord) -> None:
+        """Call it with what comes for the destination, on the reader's thread."""
+        self._reader().call(destination.name, handler)
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """A subscription of a temporary topic begins now, or has one receiver more.
+
+        Now is where the log ends, for the process's reader may be a little behind.
+
+        Raises:
+            IllegalStateError: its name is in use, for another topic or with another selector.
+        """
+        reader = self._reader()
+        with raised_as_jms_errors(str(subscription)):
+            ends = self._parts.admin.end_positions(reader.topic, [reader.partition], stable=True)
+        group_id = subscription.group_id(self._parts.config.namespace)
+        with self._subscribing:
+            for each in self._subscriptions.values():
+                _check_is_no_other(each.subscription, subscription)
+            found = self._subscriptions.get(group_id)
+            if found is None:
+                self._begun += 1
+                found = self._subscriptions[group_id] = _Subscribed(subscription, str(self._begun))
+            found.receivers += 1
+            self._note_unread(reader, subscription, first=ends[reader.partition])
+
+    def end_use(self, subscription: Subscription) -> None:
+        """A subscription has one receiver less; the last one ends it."""
+        group_id = subscription.group_id(self._parts.config.namespace)
+        with self._subscribing:
+            found = self._subscriptions[group_id]
+            found.receivers -= 1
+            if not found.receivers:
+                del self._subscriptions[group_id]
+                self._forget(group_id)
+
+    def stop(self, patience: Patience) -> None:
+        """Read no more."""
+        if self._log is not None:
+            self._log.stop(patience)
+
+    # -- sending ---------------------------------------------------------------------------------------------------
+
+    def ensure(self, destination: Destination) -> TopicInfo:
+        """The Kafka topic to send to, if there is somebody to receive it, as far as that is known.
+
+        Raises:
+            InvalidDestinationError: it was deleted, or its connection or its process is gone, or it is none of ours.
+        """
+        name = parse_temporary_name(destination.name)
+        if name is None:
+            raise InvalidDestinationError(
+                f"{destination}: nothing of jbm-kafka gave this name to a temporary destination; send to the reply_to "
+                f"of a message as it is",
+                destination=destination.name,
+            )
+        if not self._is_there(destination, name):
+            raise InvalidDestinationError(
+                f"{destination}: it was deleted, or its connection or process has ended (or is in another namespace): "
+                f"nobody waits for this message, so it was not sent",
+                destination=destination.name,
+            )
+        info = self._parts.topics.temporary()
+        if name.partition >= info.partitions:
+            raise InvalidDestinationError(
+                f"{destination}: {info.topic} has no partition {name.partition}; it was made with fewer than now, or "
+                f"the name is of another cluster",
+                destination=destination.name,
+            )
+        return info
+
+    def _is_there(self, destination: Destination, name: TemporaryName) -> bool:
+        holder = with_namespace(HOLDER_PREFIX + name.process, self._parts.config.namespace)
+        if holder == self._parts.holder.name:
+            return self._destinations.get(destination.name) == destination
+        now_ms = self._parts.clock.monotonic_ms()
+        seen_ms = self._alive_at_ms.get(holder)
+        if seen_ms is not None and now_ms - seen_ms < LOOK_MS:
+            return True
+        try:
+            if not self._parts.admin.group_members(holder):
+                self._alive_at_ms.pop(holder, None)
+                return False
+        except KafkaClientError as error:  # not allowed, or no answer: the send itself tells more
+            log.debug("group %s: whether it has a member is not known: %s", holder, error)
+        if len(self._alive_at_ms) >= LOOKED_AT_MAX:
+            self._alive_at_ms.clear()
+        self._alive_at_ms[holder] = now_ms
+        return True
+
+    # -- receiving -------------------------------------------------------------------------------------------------
+
+    def group_of(self, source: Source) -> ChannelGroup:
+        """The channel group of a queue or subscription of this process.
+
+        Raises:
+            InvalidDestinationError: it was deleted.
+        """
+        destination = destination_of(source)
+        if self._destinations.get(destination.name) != destination:
+            raise InvalidDestinationError(f"{destination}: it was deleted", destination=destination.name)
+        namespace = self._parts.config.namespace
+        found = self._subscriptions.get(source.group_id(namespace))
+        return ChannelGroup.of_temporary(source, namespace=namespace, begun="" if found is None else found.begun)
+
+    def parts_of(self, group: ChannelGroup, parts: GroupWorkerParts) -> GroupWorkerParts:
+        """What its group worker is given: it stays for as long as the destination, for it alone knows the state."""
+        channels = self._channels.get(group.group_id)
+        if channels is None:
+            channels = self._channels[group.group_id] = TemporaryChannels(
+                self._reader(),
+                group,
+                kafka=self._parts.kafka,
+                clock=self._parts.clock,
+                config=self._parts.config,
+                settings=self._parts.settings_of(group.destination.name),
+                begin=lambda: self._begin(group.group_id),
+            )
+        config = replace(parts.config, membership_idle_ms=FOR_EVER_MS, linger_ms=FOR_EVER_MS)
+        return replace(parts, kafka=channels, opener=channels, config=config)
+
+    def _begin(self, group_id: str) -> int:
+        """Where its unread messages begin, which from now on are somebody's business. Under the log's lock."""
+        reader, (name, unread) = self._reader(), self._unread[group_id]
+        reader.remove(name, unread)
+        return max(reader.position, unread.first) if unread.begin is None else unread.begin
+
+    def _note_unread(self, reader: TemporaryLog, source: Source, first: int = 0) -> None:
+        group_id, name = source.group_id(self._parts.config.namespace), destination_of(source).name
+        if group_id not in self._unread:
+            unread = Unread(first)
+            self._unread[group_id] = name, unread
+            reader.add(name, unread)
+
+    def _forget(self, group_id: str) -> None:
+        self._channels.pop(group_id, None)
+        name, unread = self._unread.pop(group_id, (None, None))
+        if name is not None and unread is not None and self._log is not None:
+            self._log.remove(name, unread)
+
+    def _reader(self) -> TemporaryLog:
+        with self._lock, raised_as_jms_errors("a temporary destination"):
+            if self._log is None:
+                info = self._parts.topics.temporary(create=True)
+                self._parts.holder.ensure()
+                partition = int(self._parts.chance() * info.partitions)
+                reader = TemporaryLog(
+                    kafka=self._parts.kafka,
+                    admin=self._parts.admin,
+                    workers=self._parts.workers,
+                    topic=info.topic,
+                    partition=partition,
+                )
+                reader.begin()
+                self._log = reader
+            return self._log
+
+
+def _check_is_no_other(used: Subscription, wanted: Subscription) -> None:
+    """Raises IllegalStateError when one of the name is in use that is not the wanted one (TOPIC-3)."""
+    is_of_the_name = (used.kind, used.client_id, used.name) == (wanted.kind, wanted.client_id, wanted.name)
+    if is_of_the_name and used.choice != wanted.choice:
+        raise IllegalStateError(
+            f"{wanted}: the subscription of this name is in use, and it is one of {used.choice_text}, "
+            f"this one is of {wanted.choice_text}; close its consumers before it is changed, or choose another name",
+            name=wanted.name,
+        )

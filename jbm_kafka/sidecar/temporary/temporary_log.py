@@ -1,0 +1,143 @@
+"""The process's reader of `jbm.temporary`: one partition, sorted by whose each record is (decision 33)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from jbm_kafka.codec.one_header import last_value
+from jbm_kafka.core.temporary_name import TEMPORARY_HEADER
+from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError, KafkaRecord, PositionOutOfRange, TailReader
+from jbm_kafka.ports.patience import Patience
+from jbm_kafka.ports.steps import GO_ON, Steps, Wait, Worker, Workers
+
+log = logging.getLogger(__name__)
+
+POLL_COUNT = 500
+POLL_S = 0.1
+"""How long stopping may have to wait for the reader."""
+RETRY_S = 0.5
+STOP_TIMEOUT_S = 10.0
+
+TakeRecord = Callable[[KafkaRecord], None]
+
+
+class Taker(Protocol):
+    """What a record of one temporary destination is for. Called under the lock of the log, in the order of the log."""
+
+    def take(self, record: KafkaRecord, offset: int) -> None: ...
+
+
+class TemporaryLog:
+    """Reads from where it ended when it was begun, until `stop`. Any thread."""
+
+    def __init__(self, *, kafka: Kafka, admin: KafkaAdmin, workers: Workers, topic: str, partition: int) -> None:
+        self._kafka = kafka
+        self._admin = admin
+        self._workers = workers
+        self.topic = topic
+        self.partition = partition
+        self.lock = threading.RLock()
+        self.position = 0
+        """Everything below was given to its takers."""
+        self._takers: dict[bytes, list[Taker]] = {}
+        """By the name of the temporary destination."""
+        self._handlers: dict[bytes, TakeRecord] = {}
+        """The same for what is called without the lock."""
+        self._stopping = threading.Event()
+        self._worker: Worker | None = None
+
+    def begin(self) -> None:
+        """Read from now on.
+
+        Raises:
+            KafkaClientError: the cluster does not say where the log ends.
+        """
+        self.position = self._admin.end_positions(self.topic, [self.partition], stable=True)[self.partition]
+        self._worker = self._workers.start("jbm-temporary", self._run())
+
+    def add(self, name: str, taker: Taker) -> None:
+        """Give it what comes for the destination from now on."""
+        with self.lock:
+            self._takers.setdefault(name.encode(), []).append(taker)
+
+    def remove(self, name: str, taker: Taker) -> None:
+        """Give it nothing more."""
+        with self.lock:
+            left = [each for each in self._takers.pop(name.encode(), []) if each is not taker]
+            if left:
+                self._takers[name.encode()] = left
+
+    def call(self, name: str, handler: TakeRecord | None) -> None:
+        """Call it for each record of the destination, on the reader's thread; None: no more."""
+        with self.lock:
+            if handler is None:
+                self._handlers.pop(name.encode(), None)
+            else:
+                self._handlers[name.encode()] = handler
+
+    def stop(self, patience: Patience) -> None:
+        """Read no more."""
+        self._stopping.set()
+        if self._worker is not None:
+            patience.wait(self._worker.wait_end, STOP_TIMEOUT_S)
+
+    # -- the reader's thread -----------------------------------------------------------------------------------------
+
+    def _run(self) -> Steps:
+        reader = self._kafka.tail_reader()
+        try:
+            is_assigned = False
+            while not self._stopping.is_set():
+                try:
+                    if not is_assigned:
+                        reader.assign(self.topic, {self.partition: self.position})
+                        is_assigned = True
+                    self._read(reader)
+                    yield GO_ON
+                except PositionOutOfRange:
+                    is_assigned = False
+                    self._skip_what_is_gone()
+                except KafkaClientError as error:
+                    log.warning("%s: %s; messages of temporary destinations wait, it is tried again", self.topic, error)
+                    is_assigned = False
+                    yield Wait(RETRY_S, self._stopping)
+        finally:
+            reader.close()
+
+    def _read(self, reader: TailReader) -> None:
+        records = reader.poll(POLL_COUNT, POLL_S)
+        position = reader.positions()[self.partition]
+        if not records and position == self.position:
+            return
+        named = [(last_value(record.headers(), TEMPORARY_HEADER), record) for record in records]
+        with self.lock:
+            for name, record in named:
+                for taker in self._takers.get(name, ()) if name is not None else ():
+                    offset = record.offset()
+                    assert offset is not None, "a record that was read has a place"
+                    taker.take(record, offset)
+            self.position = max(self.position, position)
+        for name, record in named:
+            handler = None if name is None else self._handlers.get(name)
+            if handler is not None:
+                self._handle(handler, record)
+
+    def _handle(self, handler: TakeRecord, record: KafkaRecord) -> None:
+        try:
+            handler(record)
+        except Exception:  # a bug: the others' messages must come all the same
+            log.exception("%s: a message could not be handed over", self.topic)
+
+    def _skip_what_is_gone(self) -> None:
+        with self.lock:
+            log.warning(
+                "%s[%d]: the log does not hold position %d any more, and messages of temporary destinations are lost "
+                "with it; it goes on at its begin",
+                self.topic,
+                self.partition,
+                self.position,
+            )
+            self.position = self._admin.begin_positions(self.topic, [self.partition])[self.partition]

@@ -1,0 +1,1 @@
+"""The topics that this process uses, looked at again and again."""
