@@ -23,7 +23,7 @@ export PYTHONDONTWRITEBYTECODE :=
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars demo test test-pure test-thorough test-slow chaos check cover way turn sizes bench bench-instructions dist lock clean
+.PHONY: help setup spark-jars demo test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -82,8 +82,12 @@ cover: setup      ## branch coverage of core/ by the tests that need no broker; 
 	$(PURE) $(OF_CORE) tests/codec --cov=jbm_kafka.core --cov-branch --cov-fail-under=100 \
 	  --cov-report=term-missing:skip-covered
 
-turn: setup        ## processor time of one turn beside 10 and beside 2,200 receivers
+turn: setup        ## processor time of one turn beside 10 and beside 2,200 receivers, and calls of an idle one
 	$(BIN)/python -m tests.house.turn_time
+	JBM_PURE=1 $(BIN)/python -m tests.house.turn_time
+
+idle: setup        ## percent of a core that an idle memory:// process, 1,000 listeners and 1,000 consumers take
+	$(BIN)/python -m tests.house.idle_cost
 
 way: setup         ## files and functions that one CLIENT message passes through, on a local Kafka
 	JBM_PURE=1 $(BIN)/python -m tests.house.message_way

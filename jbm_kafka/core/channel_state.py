@@ -41,6 +41,7 @@ class ChannelState:
 
     __slots__ = (
         "arrivals",
+        "changes",
         "delivered_position",
         "durable",
         "gates",
@@ -54,6 +55,8 @@ class ChannelState:
     )
 
     def __init__(self) -> None:
+        self.changes = 0
+        """How many were made; who has looked at the state looks again when there are more."""
         self.durable = DurableState()
         self.window = DuplicateWindow()
         self.read_position = 0
@@ -75,6 +78,7 @@ class ChannelState:
 
     def apply(self, change: c.Change | Entry) -> None:
         """Make one change. The caller has decided that it is legal; what is not is a bug and asserts."""
+        self.changes += 1
         durable = self.durable
         match change:
             case c.Offered():

@@ -20,8 +20,7 @@ from jbm_kafka.jms.messages_wire import message_of
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.deliveries import Delivery
-from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.link_terms import LinkTerms
+from jbm_kafka.ports.link import Link, LinkTerms
 from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
 
 log = logging.getLogger(__name__)

@@ -34,6 +34,11 @@ class ListenerLines:
         self._traced: set[_Kind] = set()
         """Whose traceback was told, in the burst that goes on."""
 
+    @property
+    def has_counted(self) -> bool:
+        """Something may be due soon."""
+        return bool(self._traced)
+
     def raised(
         self, message_id: str | None, destination: str, error: BaseException, what_follows: str, now_ms: int
     ) -> None:

@@ -11,16 +11,21 @@ from jbm_kafka.core.settlement import Modified
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.call_guard import ListeningState
 from jbm_kafka.jms.inbox import Inbox, MessageListener
+from jbm_kafka.jms.listener_failures import after_close, what_follows
 from jbm_kafka.jms.listener_lines import ListenerLines
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.never_run import refuse_unrun
-from jbm_kafka.jms.raised import after_close, what_follows
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 
 log = logging.getLogger(__name__)
 
-IDLE_S = 0.1
+REST_S = 0.1
+"""After an error, and while the application holds the whole prefetch."""
+LINES_S = 1.0
+"""How often it looks whether a line about listeners that raise is due, while there is one."""
+LOOK_AGAIN_S = 30.0
+"""How long it sleeps at most: a thread that a signal interrupted may not have told what it did."""
 STOP_TIMEOUT_S = 30.0
 UNSTARTED_S = 3.0
 """So long after the first listener is set its connection is started, where nobody forgot it."""
@@ -56,6 +61,8 @@ class Listening:
         session = self._session
         if session.is_listener_thread():
             self._note(inbox, listener)
+            if listener is None:
+                inbox.link.end_listening()
             return
         with session.in_use(beside_listener=True):
             if not self._has_begun or not self._state.is_needed:  # else the listener's return settles what it has
@@ -66,8 +73,7 @@ class Listening:
                 self._begin()
         if listener is None:
             self.wait_idle()
-            # Not before: the thread says that it is whenever it looks for a message.
-            inbox.link.demand.is_waiting = False
+            inbox.link.end_listening()  # not before: the thread says that it waits whenever it looks for a message
 
     def wait_idle(self) -> None:
         """Return when no listener runs; a running one finishes first, unless it takes STOP_TIMEOUT_S."""
@@ -101,7 +107,9 @@ class Listening:
         """True when none runs, or its own thread asks, which would wait for itself."""
         if self._state.thread is None or self._state.is_current:
             return True
-        return self._session.connection.waits.wait_closing(self._state.wait_end, max(until_s - time.monotonic(), 0.0))
+        return self._session.connection.close_deadline.wait_closing(
+            self._state.wait_end, max(until_s - time.monotonic(), 0.0)
+        )
 
     def _place(self) -> str:
         message, inbox = self._message, self._served
@@ -130,14 +138,14 @@ class Listening:
 
     def _start_thread(self) -> None:
         name = f"jbm-session-{self._session.session_id}"
-        self._state.thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._begun_s = time.monotonic()
-        self._state.thread.start()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
 
     # -- the thread --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        with self._session.connection.waits.listening.noted():
+        self._state.thread = threading.current_thread()  # until it runs nobody can wait for its end
+        with self._session.connection.close_deadline.listening.noted():
             try:
                 self._take_and_deliver()
             finally:
@@ -178,11 +186,12 @@ class Listening:
         )
 
     def _rest(self) -> None:
-        self._session.filled.sleep_unless(lambda: False, IDLE_S)
+        self._session.filled.sleep_unless(lambda: False, REST_S)
 
     def next_message(self) -> tuple[Inbox, Delivery] | None:
         """The next message of any consumer with a listener, or None after a while without."""
-        session = self._session
+        session, filled = self._session, self._session.filled
+        changes = filled.changes
         for inbox in self._in_turn():
             with session.lock:  # whoever closes or stops is seen here, or waits until the message was worked on
                 if not self.may_listen(inbox):
@@ -195,17 +204,20 @@ class Listening:
                 delivery = inbox.poll_for_listener()
             finally:
                 if delivery is None:
-                    self._ends()
+                    self._found_none()
             if delivery is not None:
                 inbox.link.demand.is_in_listener = True
                 self._served = inbox
                 return inbox, delivery
             if inbox.link.buffer.has_asked:
                 break
-        session.filled.sleep_unless(
-            lambda: self._is_stopping or any(each.link.may_pop for each in self._in_turn()), IDLE_S
-        )
+        filled.sleep_unless(lambda: self._is_stopping or filled.changes != changes, self._sleep_s())
         return None
+
+    def _sleep_s(self) -> float:
+        if self._looks_for_start:
+            return self._begun_s + UNSTARTED_S - time.monotonic()
+        return LINES_S if self._lines.has_counted else LOOK_AGAIN_S
 
     def _in_turn(self) -> list[Inbox]:
         inboxes = list(self._inboxes)
@@ -267,13 +279,18 @@ class Listening:
     def _ends(self) -> None:
         """Nothing is on its way to the listener any more, and it does not run."""
         self._message = None
+        self._found_none()
+
+    def _found_none(self) -> None:
+        """Nothing is on its way to a listener: who waits for that goes on."""
         link, self._state.taking_for = self._state.taking_for, None
         if link is not None:
             link.demand.is_in_listener = False
             if link.is_closed:
                 self._strategy.let_go_closed()
-        self._state.is_idle = True
-        self._session.wake()
+        with self._session.lock:
+            self._state.is_idle = True
+            self._session.filled.wake_all()
 
 
 def _now_ms() -> int:

@@ -85,6 +85,9 @@ class ConfluentGroupConsumer:
         records, self._kept = self._kept[:count_max], self._kept[count_max:]
         return cast("Sequence[KafkaRecord]", records)
 
+    def wake(self) -> None:
+        """librdkafka has nothing for it: a call that waits ends with a record or its time."""
+
     def _fetch(self, count_max: int, timeout_s: float) -> list[Message]:
         if count_max < 1:
             return []

@@ -1,6 +1,5 @@
 """The brokers of the in-memory Kafka: topics, groups, transactional ids, faults, one lock, one clock."""
 
-import math
 import re
 import threading
 from collections import deque
@@ -80,10 +79,10 @@ class MemoryCluster:
     wait for a transaction raises Unreachable at once, and send reports come from `flush` or `MemoryKafka.deliver`.
     """
 
-    def __init__(self, clock: Clock, *, waits: bool = True, poll_s: float = math.inf) -> None:
-        """`poll_s`: the longest that a group consumer waits in one call, which nothing but a record ends."""
+    def __init__(self, clock: Clock, *, waits: bool = True) -> None:
         self.clock = clock
-        self.poll_s = poll_s if waits else 0.0
+        self.waits = waits
+        """Calls may block."""
         self.cluster_id = "memory"
         self.faults = Faults()
         self.changed = threading.Condition(threading.RLock())
@@ -99,11 +98,6 @@ class MemoryCluster:
         """How often a producer got the answer "concurrent transactions"."""
         if isinstance(clock, WatchedClock):
             clock.watch(self.tick)
-
-    @property
-    def waits(self) -> bool:
-        """Calls may block."""
-        return self.poll_s > 0
 
     def wait(self, timeout_s: float) -> bool:
         """Wait, under the lock, for a change; False when there is no time left to wait."""

@@ -26,12 +26,13 @@ class MemoryGroupConsumer:
         self._errors: list[BaseException] = []
         self._joined = False
         self._is_open = True
+        self._is_woken = False
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def consume(self, count_max: int, timeout_s: float) -> Sequence[KafkaRecord]:
         assert self._is_open, f"group {self._group.name}: consume after close"
-        deadline = time.monotonic() + min(timeout_s, self._cluster.poll_s)
+        deadline = time.monotonic() + timeout_s
         while True:
             self._process.check()
             self._serve_membership()
@@ -42,8 +43,15 @@ class MemoryGroupConsumer:
                     records, self._errors = self._positions.take(count_max)
                 if self._errors:
                     raise self._errors.pop(0)
-                if records or ends != self._positions.ends or not self._cluster.wait(deadline - time.monotonic()):
+                is_over = records or self._is_woken or ends != self._positions.ends
+                if is_over or not self._cluster.wait(deadline - time.monotonic()):
+                    self._is_woken = False
                     return records
+
+    def wake(self) -> None:
+        with self._cluster.changed:
+            self._is_woken = True
+            self._cluster.changed.notify_all()
 
     # -- positions ---------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ Used under the cluster's lock or by the thread of the member, as `MemoryGroupCon
 from collections.abc import Collection, Mapping, Sequence
 
 from jbm_kafka.memory.memory_cluster import MemoryCluster
+from jbm_kafka.memory.memory_log import PartitionLog
 from jbm_kafka.ports import KafkaRecord, PartitionGone, PositionOutOfRange
 
 
@@ -57,15 +58,18 @@ class MemoryPositions:
         ready = sorted(p for p in self._next if p not in self._paused and p not in self._stopped)
         standing: list[int] = []
         self._turn += 1
+        logs = self._cluster.topic(self._topic).logs if ready else []
         for index in range(len(ready)):
             # Another partition first each time, so that none waits for ever behind a busy one.
             partition = ready[(index + self._turn) % len(ready)]
-            error = self._fault(partition)
+            error = self._fault(partition, logs)
             if error is not None:
                 standing.append(partition)
                 errors.append(error)
                 continue
-            log = self._cluster.log(self._topic, partition)
+            log = logs[partition]
+            if self._next[partition] == log.end == self.ends.get(partition):
+                continue  # nothing came since
             found, position = log.read(self._next[partition], count_max - len(records), committed_only=True)
             self._next[partition] = position
             records += found
@@ -76,12 +80,12 @@ class MemoryPositions:
         self._stopped.update(standing)
         return records, errors
 
-    def _fault(self, partition: int) -> PositionOutOfRange | PartitionGone | None:
+    def _fault(self, partition: int, logs: Sequence[PartitionLog]) -> PositionOutOfRange | PartitionGone | None:
         """Why it cannot be read where it should be."""
-        if partition >= len(self._cluster.topic(self._topic).logs):
+        if partition >= len(logs):
             text = f"{self._topic}[{partition}]: the topic was made anew with fewer partitions"
             return PartitionGone(text, partition=partition)
-        log, position = self._cluster.log(self._topic, partition), self._next[partition]
+        log, position = logs[partition], self._next[partition]
         if not log.begin <= position <= log.end:
             text = f"{self._topic}[{partition}]: position {position} is outside the log [{log.begin}, {log.end}]"
             return PositionOutOfRange(text, partition=partition)

@@ -142,7 +142,8 @@ class MemorySender:
         while True:
             with self._cluster.changed:
                 while self._is_open and not self._process.has_crashed and not self._has_work():
-                    self._cluster.wait(0.05)
+                    # What is held up may go on when time passes; for an empty queue somebody says when that is over.
+                    self._cluster.changed.wait(0.05 if self._queue else 1.0)
                 is_last = not self._is_open or self._process.has_crashed
             try:
                 self.deliver()

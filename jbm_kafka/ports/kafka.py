@@ -253,6 +253,9 @@ class GroupConsumer(Protocol):
             KafkaClientError: an error that will not go away by itself.
         """
 
+    def wake(self) -> None:
+        """Any thread: a `consume` that waits returns soon, where the client can do that."""
+
     def pause(self, partitions: Sequence[int]) -> None: ...
     def resume(self, partitions: Sequence[int]) -> None: ...
     def seek(self, partition: int, position: int) -> None: ...

@@ -7,21 +7,183 @@ thread does the reverse. The lock is held for moments only, never over a call to
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from jbm_kafka.core.reference import DEFAULT_PRIORITY
+from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.deliveries import Delivery
-from jbm_kafka.ports.demand import Demand
+from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link_buffer import LinkBuffer
 from jbm_kafka.ports.link_owner import LinkOwner
-from jbm_kafka.ports.link_settlement import LinkSettlement
-from jbm_kafka.ports.link_terms import LinkTerms
-from jbm_kafka.ports.notices import Notices
-from jbm_kafka.ports.unit_barrier import Disposition
+from jbm_kafka.ports.unit_barrier import Disposition, UnitBarrier
 from jbm_kafka.ports.wake_up import Sleepers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinkTerms:
+    """Told when the link is attached, and never changed."""
+
+    link_id: str
+    session_id: str
+    """What the channels know the receiver by: all consumers of a session share its units."""
+    prefetch: int
+    client_id: str = ""
+    """Of its connection, for people."""
+    mode: str = ""
+    """Of its session, for people."""
+    selector: Selector | None = None
+    """Which messages its consumer gets; None: every one."""
+    one_per_unit: bool = False
+    records_first: bool = False
+    """What it gets is acknowledged, and comes only when that is durable."""
+    records_attempts: bool = False
+    """Its application gets a message only when that is recorded (REDELIVER-7)."""
+
+
+class Demand:
+    """Of one link. The session's lock guards what is asked; the group worker looks at the rest without it."""
+
+    def __init__(self) -> None:
+        self.credit = 0
+        """How many more the session would take now; what is granted counts until it is in the buffer or announced."""
+        self.is_asking_alone = False
+        """The group worker was asked to serve it after its siblings' unread messages went back, and has not yet."""
+        self.is_waiting = False
+        """A receive waits, or a listener is set: the link counts as started however long nothing comes."""
+        self.receives = 0
+        """How often the application asked for a message; the group worker looks whether it changes."""
+        self.has_listener = False
+        """A listener is set: its session's thread asks, again and again."""
+        self.is_in_listener = False
+        """A message was taken for the listener, which has not returned: it waits for nothing until then."""
+        self._receives_seen, self._active_at_ms = -1, 0
+        self._asked_at_ms = 0
+
+    @property
+    def is_called(self) -> bool:
+        """A receive waits, or one began since `is_recent` was asked."""
+        return self.is_waiting or self.receives != self._receives_seen
+
+    def is_recent(self, now_ms: int, idle_ms: int) -> bool:
+        """A receive or listener waits or was there within `idle_ms` (monotonic times)."""
+        self._look(now_ms)
+        if self.is_waiting:
+            self._active_at_ms = now_ms
+        return now_ms - self._active_at_ms <= idle_ms
+
+    def asked_ms_ago(self, now_ms: int) -> int:
+        """How long ago the application asked last, or since the link is there: as exact as it was looked at."""
+        self._look(now_ms)
+        return now_ms - self._asked_at_ms
+
+    def _look(self, now_ms: int) -> None:
+        if self.receives != self._receives_seen:
+            self._receives_seen = self.receives
+            self._active_at_ms = self._asked_at_ms = now_ms
+
+    def granted(self, count: int) -> None:
+        """So many of what was asked for are in the buffer, or announced."""
+        self.credit = max(self.credit - count, 0)
+
+    def end_wait(self, *, withdraw: bool) -> None:
+        """A receive that waited ends; idleness counts from now. What it got too late stays for the next call."""
+        self.is_waiting = False
+        self.receives += 1
+        if withdraw:
+            self.credit = 0
+
+
+class LinkSettlement:
+    """Acknowledgements go through the leases, everything else through dispositions. The session's lock guards it."""
+
+    def __init__(self) -> None:
+        self.leases: dict[int, PartitionLease] = {}
+        """By partition; the group worker's."""
+        self.dispositions: deque[Disposition] = deque()
+        self.barrier = UnitBarrier()
+        """Shared by the session's links to the same queue."""
+
+    def give_back(
+        self, rows: Sequence[tuple[Delivery, Modified]], done: Completion | None, group_worker: LinkOwner | None
+    ) -> None:
+        """Return messages; nothing more of their units is handed out before the group worker carried that out."""
+        units = {delivery.unit_place for delivery, _ in rows if delivery.unit_place is not None}
+        has_unread = any(not (row.counted or row.was_seen) for _, row in rows)
+        disposition = Disposition(
+            returned=[(delivery.lease, row) for delivery, row in rows], has_unread=has_unread, done=done
+        )
+        self.barrier.put_up(units, disposition, group_worker)
+        self.dispositions.append(disposition)
+
+    def unread_going_back(self, partition: int) -> list[int]:
+        """Offsets of a partition that are on their way back and never were in the application's hand."""
+        going_back = (returned for disposition in self.dispositions for returned in disposition.returned)
+        return [
+            row.offset
+            for lease, row in going_back
+            if lease.channel.partition == partition and not (row.counted or row.was_seen)
+        ]
+
+
+def _ignore(error: Exception) -> None:
+    """What a link tells before anybody listens."""
+
+
+def _nobody() -> None:
+    """Who is told that a link has left, where nobody asked."""
+
+
+class Notices:
+    """Of one link."""
+
+    def __init__(self, filled: Sleepers) -> None:
+        self._filled = filled
+        self.failure: Exception | None = None
+        """Why the group worker cannot serve the link any more; raised to the receiver."""
+        self.pending: deque[Exception] = deque()
+        """What the receiver must know of a part that cannot be served; each is raised once, then it goes on."""
+        self.is_open = False
+        """Its consumer was made: where its topic is gone it waits, and is not refused."""
+        self.has_heard_of_pause = False
+        """It was said that nothing comes because its destination is paused; the group worker's."""
+        self.on_left: Callable[[], None] = _nobody
+        """Told once, when nothing of it is unacknowledged any more and its group worker serves it no longer."""
+        self.on_trouble: Callable[[Exception], None] = _ignore
+        """Told, on the group worker's thread, when acknowledgements could not be recorded."""
+        self.on_turn: Callable[[int], None] | None = None
+        """Told the monotonic time, on the group worker's thread, in each of its turns."""
+
+    def note(self, error: Exception) -> None:
+        """Tell the receiver, when it next has to wait, that something will not come; the rest does."""
+        with self._filled.lock:
+            self.pending.append(error)
+            self._filled.notify_all()
+
+    def fail(self, error: Exception) -> None:
+        """Tell the receiver that nothing will come any more."""
+        with self._filled.lock:
+            self.failure = error
+            self._filled.notify_all()
+
+    def take_failure(self) -> Exception | None:
+        """Why nothing comes; told once."""
+        failure = self.failure
+        if failure is not None:  # else it is left alone: the group worker may fail just now
+            self.failure = None
+        return failure
+
+    def notify(self, error: Exception) -> None:
+        """Acknowledgements could not be recorded; on the group worker's thread."""
+        self.on_trouble(error)
+
+    def left(self) -> None:
+        """The link has left its group worker for good."""
+        told, self.on_left = self.on_left, _nobody
+        told()
 
 
 class Link:
@@ -144,6 +306,14 @@ class Link:
         with self.lock:
             self.demand.end_wait(withdraw=withdraw)
 
+    def end_listening(self) -> None:
+        """No listener takes its messages any more: what is unread goes back at once, for others."""
+        with self.lock:
+            self.demand.is_waiting = False
+            self.demand.credit = 0
+            if self._group_worker is not None:  # by a command: what it has granted already comes before that
+                self._group_worker.take_back(self.terms.link_id)
+
     def become_siblings(self, siblings: Sequence[Link]) -> None:
         """From now on these are its siblings. The caller holds the lock, or nobody uses the link any more."""
         if siblings and not self.siblings and self._group_worker is not None:
@@ -259,8 +429,8 @@ class Link:
         """Take messages of a partition out of what is unread or coming: these offsets, or all when None."""
         with self.lock:
             removed = self.buffer.remove(partition, offsets)
-            if removed and self.terms.records_attempts:
-                self.filled.notify_all()  # who waited for the record of one of them must ask again
+            if removed:
+                self.filled.notify_all()  # who waits for them asks again
             return removed
 
     def unread(self, partition: int) -> list[int]:

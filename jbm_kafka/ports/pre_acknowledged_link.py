@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
-from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.link import Link, LinkTerms
 from jbm_kafka.ports.link_buffer import AcknowledgedBuffer
-from jbm_kafka.ports.link_terms import LinkTerms
 from jbm_kafka.ports.wake_up import Sleepers
 
 

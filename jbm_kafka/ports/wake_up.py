@@ -54,15 +54,22 @@ class WakeUp:
 class Sleepers:
     """Threads that wait for a change of what a lock guards: as `threading.Condition`, without lock in hand."""
 
-    __slots__ = ("_asleep", "lock")
+    __slots__ = ("_asleep", "changes", "lock")
 
     def __init__(self, lock: threading.RLock | threading.Lock) -> None:
         self.lock = lock
+        self.changes = 0
+        """How many were told; who looked after reading it sleeps only while it is the same."""
         self._asleep: dict[threading.Lock, None] = {}
         """One of each thread that sleeps, taken; who sleeps puts it in and takes it out."""
 
     def notify_all(self) -> None:
         """Something changed: whoever sleeps looks again. The caller holds the lock."""
+        self.changes += 1
+        self.wake_all()
+
+    def wake_all(self) -> None:
+        """Whoever sleeps looks again, and nobody else. The caller holds the lock."""
         for bed in list(self._asleep):
             if bed.locked():
                 bed.release()

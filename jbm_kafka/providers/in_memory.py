@@ -47,8 +47,6 @@ SETTLE_S = 0.5
 """How long a look waits for what was begun before it. In a world where nobody goes on it is some milliseconds."""
 HEAR_S = 0.005
 """Until it is asked again whether somebody has looked at a topic that grew."""
-POLL_S = 0.001
-"""How long a thread that waits for a record hears nothing of other work."""
 
 
 def check(installation: Installation) -> None:
@@ -139,7 +137,7 @@ class World:
     def __init__(self, name: str, clock: Clock) -> None:
         self.name = name
         self.clock = clock
-        self.cluster = MemoryCluster(clock, poll_s=POLL_S)
+        self.cluster = MemoryCluster(clock)
         self.sidecars = SharedSidecars(self._begin)
         self.users = 0
         self.is_over = False

@@ -1,19 +1,27 @@
-"""How much processor time one turn of a channel group's worker takes beside so many receivers.
+"""How much processor time one turn of a channel group's worker takes beside so many receivers, and how many calls.
 
 `python -m tests.house.turn_time` prints it for 10 receivers and for 2,000 idle and 200 busy ones, in one run: 16
-partitions, each with a unit whose next message waits for what another session holds.
+partitions, each with a unit whose next message waits for what another session holds. Calls are those of a turn to which
+nothing has happened, but for those of the Kafka in memory, which stands for a client; with JBM_PURE=1, for calls of
+compiled functions cannot be seen.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
+import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import FrameType
 
+from jbm_kafka.compiled import are_used
 from jbm_kafka.core.changes import Fetched, OfferedRaised
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
+from jbm_kafka.ports import GroupConsumer
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from tests.sidecar.parts import channel_of, group_worker_of, link_of
@@ -37,15 +45,17 @@ class NoListener:
 def main() -> None:
     """Measure both, beside each other."""
     for idle, busy in ((9, 1), (2_000, 200)):
-        times = turns(idle, busy)
+        times, calls = turns(idle, busy)
         print(
             f"{idle:>5} idle and {busy:>3} busy receivers: a turn takes {1_000 * statistics.median(times):.3f} ms of "
             f"processor time (median of {TURNS}, {1_000 * max(times):.3f} at most)"
         )
+        if not are_used():
+            print(f"{'':>36}an idle turn makes {calls.total()} calls in {len(calls)} files")
 
 
-def turns(idle: int, busy: int) -> list[float]:
-    """Seconds of this thread's processor time, turn by turn."""
+def turns(idle: int, busy: int) -> tuple[list[float], Counter[str]]:
+    """Seconds of this thread's processor time, turn by turn; and the calls of an idle turn by file."""
     workers = [link_of(f"busy {number}") for number in range(busy)]
     waiting = [link_of(f"idle {number}") for number in range(idle)]
     group_worker = held_back(workers, waiting)
@@ -68,7 +78,23 @@ def turns(idle: int, busy: int) -> list[float]:
         begun = time.thread_time()
         group_worker.turn.once(consumer)
         found.append(time.thread_time() - begun)
-    return found
+    return found, calls_of_turn(group_worker, consumer)
+
+
+def calls_of_turn(group_worker: GroupWorker, consumer: GroupConsumer) -> Counter[str]:
+    """Of a turn to which nothing happened: how many calls, by file."""
+    calls: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        name = frame.f_code.co_filename
+        if event == "call" and f"{os.sep}jbm_kafka{os.sep}" in name and f"{os.sep}memory{os.sep}" not in name:
+            calls[name] += 1
+
+    group_worker.turn.once(consumer)
+    sys.setprofile(note)
+    group_worker.turn.once(consumer)
+    sys.setprofile(None)
+    return calls
 
 
 def held_back(workers: list[Link], waiting: list[Link]) -> GroupWorker:

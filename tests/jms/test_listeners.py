@@ -1,6 +1,7 @@
 """Listeners: on the session's own thread, settled by their return, redelivered by their exception."""
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -413,6 +414,36 @@ def test_without_its_listener_a_consumer_receives_again(
     send(session, orders, "b")
     assert receive(consumer).body == "b"
     assert consumer.listener is None
+
+
+@pytest.mark.parametrize("by", ["another thread", "itself"])
+def test_what_a_removed_listener_had_not_read_is_another_consumers_at_once(
+    connect: Connect, session: Session, orders: Queue, tmp_path: Path, by: str
+) -> None:
+    """Of UNIT-7: it stayed with the consumer for `receiver_idle_ms`, or for ever, and its unit waited."""
+    connection = connect(receiver_idle_ms=600_000, state_dir=tmp_path)
+    may_end = threading.Event()
+
+    def handle(message: Message) -> None:
+        if message.body == "m1" and by == "itself":
+            consumer.set_listener(None)
+        elif message.body == "m1":
+            may_end.wait(SOON_S)
+
+    seen = Seen(handle)
+    consumer = connection.create_session().create_consumer(orders)
+    names = [f"m{number}" for number in range(6)]
+    send(session, orders, *names, unit="u")
+    consumer.set_listener(seen)
+    seen.wait(2)
+    if by == "another thread":
+        eventually(lambda: bool(consumer._link.buffer), "nothing was read ahead")
+        taking_away = Aside(lambda: consumer.set_listener(None))
+        eventually(lambda: consumer.listener is None, "not taken away")
+        may_end.set()
+        taking_away.result()
+    beside = connection.create_session().create_consumer(orders)
+    assert bodies(receive(beside) for _ in range(4)) == names[2:]
 
 
 @pytest.mark.parametrize("listens", [True, False])

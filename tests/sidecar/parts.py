@@ -16,8 +16,7 @@ from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import HeldStore
 from jbm_kafka.ports.installation import SidecarConfig
-from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.link_terms import LinkTerms
+from jbm_kafka.ports.link import Link, LinkTerms
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.steps import ThreadWorkers, Wait, Workers
 from jbm_kafka.ports.wake_up import Sleepers

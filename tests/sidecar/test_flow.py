@@ -261,11 +261,10 @@ def test_what_a_full_disk_kept_of_messages_that_went_on_does_not_come_back() -> 
     assert list(group_worker.drain(LATER_MS)) == list(range(300, 1_500))
 
 
-@pytest.mark.parametrize("unit", ["u", None])
-def test_a_channel_whose_spilled_messages_cannot_be_read_is_recovered(unit: str | None) -> None:
-    """Of LOG-9: it is closed and opened anew, and the group worker goes on."""
+def opener_of_channels() -> ChannelOpener:
+    """Opens anew what the held store has lost, some time."""
     kafka, clock = MemoryKafka(MemoryCluster(ManualClock(), waits=False)), ManualClock()
-    opener = ChannelOpener(
+    return ChannelOpener(
         kafka=kafka,
         journal=MemoryJournal(clock=clock),
         topics=Topics(kafka.admin(), namespace=""),
@@ -274,7 +273,12 @@ def test_a_channel_whose_spilled_messages_cannot_be_read_is_recovered(unit: str 
         settings_of=AddressSettingsRepository({}).resolve,
         workers=SteppedWorkers(clock, lambda _: None),
     )
-    group_worker = GroupWorkerUnderTest(budget_bytes=1 << 20, opener=opener)
+
+
+@pytest.mark.parametrize("unit", ["u", None])
+def test_a_channel_whose_spilled_messages_cannot_be_read_is_recovered(unit: str | None) -> None:
+    """Of LOG-9: it is closed and opened anew, and the group worker goes on."""
+    group_worker = GroupWorkerUnderTest(budget_bytes=1 << 20, opener=opener_of_channels())
     group_worker.fetch(1_000, unit, LATER_MS)
     group_worker.turn()
     assert group_worker.state.gates.waiting_count < 1_000
@@ -285,3 +289,38 @@ def test_a_channel_whose_spilled_messages_cannot_be_read_is_recovered(unit: str 
     assert group_worker.channel.is_lost
     assert list(group_worker.group_worker.data.opening) == [0]
     assert not group_worker.group_worker.data.channels
+
+
+def test_what_was_granted_in_the_turn_that_opens_a_channel_anew_reaches_nobody() -> None:
+    """UNIT-2: another worker may have the unit as soon as the lease is revoked."""
+    group_worker = GroupWorkerUnderTest(budget_bytes=1 << 20, opener=opener_of_channels())
+    group_worker.fetch(1_000, "late", LATER_MS)
+    group_worker.turn()
+    group_worker.fetch(2, "now")
+    group_worker.state.apply(TimePassed(LATER_MS))
+    group_worker.store.is_unreadable = True
+    link = link_of("a")
+    group_worker.group_worker.data.links[link.terms.link_id] = link
+    link.demand.credit = 10
+    group_worker.group_worker.turn.serve(group_worker.consumer)
+    group_worker.group_worker.turn.serve(group_worker.consumer)
+    assert group_worker.channel.is_lost
+    assert not link.buffer
+
+
+def test_a_full_held_store_that_cannot_be_read_ends_no_group_worker_of_one_partition() -> None:
+    """Of LOG-9: nothing is left to share the memory among."""
+    group_worker = GroupWorkerUnderTest(budget_bytes=1 << 20, opener=opener_of_channels())
+    group_worker.fetch(1_000, "u", LATER_MS)
+    group_worker.turn()
+    group_worker.store.is_full = group_worker.store.is_unreadable = True
+    group_worker.fetch(600, "v", LATER_MS)
+    group_worker.turn()
+    assert group_worker.channel.memory.is_paused
+    group_worker.state.apply(TimePassed(LATER_MS))
+    offer = decide_offer(group_worker.state, "a", limit=1_000, now_ms=LATER_MS)
+    group_worker.state.apply(offer.change)
+    offsets = [each.offset for each in offer.references]
+    group_worker.state.apply(Acknowledged(session="a", offsets=offsets))
+    group_worker.turn(3)
+    assert group_worker.channel.is_lost

@@ -47,8 +47,7 @@ def taken(process: SteppedSidecar, link: Link) -> Delivery:
 
 def sleeps_s(process: SteppedSidecar) -> float:
     turn = process.group_worker.turn
-    rest = turn.fetching.rest
-    return rest.seconds(has_unmet_credit=turn.dispatch.has_unmet_credit, is_beside=rest.is_beside())
+    return turn.rest_s(is_beside=turn.is_beside())
 
 
 def test_who_only_waits_for_messages_looks_a_few_times_a_second(process: SteppedSidecar, link: Link) -> None:
@@ -69,7 +68,7 @@ def test_where_whoever_asks_wakes_it_it_sleeps_long(process: SteppedSidecar, lin
     """All work, and nobody waits for a message."""
     taken(process, link)
     link.demand.is_waiting = False
-    assert process.group_worker.turn.fetching.rest.is_beside()
+    assert process.group_worker.turn.is_beside()
     assert sleeps_s(process) == IDLE_POLL_S
 
 

@@ -18,7 +18,7 @@ from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import GroupFenced, TopicDescription, Unreachable
 from jbm_kafka.ports.link import Link
 from jbm_kafka.registry.topics import Topics
-from jbm_kafka.sidecar.lane.missing_topics import MissingTopics
+from jbm_kafka.sidecar.lane.group_workers import MissingTopics
 from jbm_kafka.sidecar.log_lines.connection_lines import EndLines
 from jbm_kafka.sidecar.log_lines.message_lines import EACH_MAX, MessageLines
 from jbm_kafka.sidecar.log_lines.partition_lines import FenceLines, TwinLines, log_revoked

@@ -266,7 +266,7 @@ EXPECTED: dict[Plant, tuple[str, ...]] = {
         "attempt_recorded_before_handed_over",
     ),
     what_a_rebalance_takes_counts: ("attempts_are_somebodys",),
-    auto_acknowledges_when_it_hands_over: ("nothing_is_lost",),
+    auto_acknowledges_when_it_hands_over: ("nothing_is_lost", "unit_in_order"),
     client_acknowledges_later_ones_too: ("unit_in_order", "nothing_is_lost", "refused_when_lost"),
     a_commit_leaves_one_out: ("sends_once_iff_committed",),
     a_nack_counts_the_whole_unit: ("attempts_are",),

@@ -23,10 +23,11 @@ from jbm_kafka.core.destination import Queue, Topic, with_namespace
 from jbm_kafka.core.jms_errors import (
     IllegalStateError,
 )
+from jbm_kafka.core.plain_text import plain_texts
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import checked_seconds
-from jbm_kafka.jms.factory import check_namespace
+from jbm_kafka.jms.factory import checked_namespace
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.provider import Seen
 from jbm_kafka.registry.channel_group import ChannelGroup
@@ -42,9 +43,10 @@ class AdminCore:
     """One cluster and namespace, for the parts of an Admin. Any thread. Its arguments are those of `Admin`."""
 
     def __init__(self, bootstrap: str, kafka: Mapping[str, object] | None, namespace: str, timeout_s: float) -> None:
-        check_namespace(namespace)
+        namespace = checked_namespace(namespace)
         if kafka is not None and not isinstance(kafka, Mapping):
             raise wrong_type("kafka", kafka, "it is a dict of librdkafka properties, or None")
+        kafka = None if kafka is None else plain_texts(kafka)
         timeout_s = checked_seconds("timeout_s", timeout_s)
         self.connections = OwnConnections(bootstrap, kafka, namespace)
         self.cluster = administered(bootstrap, kafka, timeout_s)

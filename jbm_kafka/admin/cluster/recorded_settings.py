@@ -11,10 +11,11 @@ from jbm_kafka.codec.settings_record import (
     patterns_in,
     settings_key,
 )
-from jbm_kafka.core.address_pattern import check_pattern, specificity
+from jbm_kafka.core.address_pattern import checked_pattern, specificity
 from jbm_kafka.core.address_settings import AddressSettings, changed_settings, check_setting_name, settings_without
 from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, JMSError, NewerRecordError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import shown, wrong_type
 from jbm_kafka.registry.registry_log import Changes, RegistryLog, Values
 
@@ -33,7 +34,7 @@ def recorded_settings(registry: RegistryLog, pattern: str | None) -> dict[str, A
         KafkaClientError: no answer.
     """
     if pattern is not None:
-        check_pattern(pattern)
+        pattern = checked_pattern(pattern)
     registry.refresh()
     found = dict(patterns_in(registry.values()))
     wanted = sorted(found, key=specificity) if pattern is None else [pattern]
@@ -46,7 +47,7 @@ def check_settings(pattern: str, settings: AddressSettings) -> None:
     Raises:
         InvalidSettingError: the pattern is none, or no setting is given.
     """
-    check_pattern(pattern)
+    checked_pattern(pattern)
     if not isinstance(settings, AddressSettings):
         raise wrong_type(
             "settings", settings, "it is an AddressSettings(…); AddressSettings.from_mapping(a_dict) makes one"
@@ -69,6 +70,7 @@ def set_settings(registry: RegistryLog, pattern: str, settings: AddressSettings)
         KafkaClientError: no answer.
     """
     check_settings(pattern, settings)
+    pattern = plain_text(pattern)
     key, given = settings_key(pattern), settings.given()
 
     def decide(values: Values) -> Changes:
@@ -99,7 +101,7 @@ def unset_settings(registry: RegistryLog, pattern: str, names: tuple[str, ...]) 
     False: nothing of that was recorded, and nothing is changed.
     Names that only newer versions know are taken too, if they are recorded.
     """
-    check_pattern(pattern)
+    pattern = checked_pattern(pattern)
     for name in names:
         if not isinstance(name, str):
             raise wrong_type("name", name, "it is the name of a setting; several are arguments of their own")

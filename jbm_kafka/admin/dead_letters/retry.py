@@ -14,7 +14,7 @@ from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.passing_over import PassingOver
+from jbm_kafka.jms.selective_receive import SelectiveReceive
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports import KafkaClientError, KafkaRecord, Outgoing
 from jbm_kafka.ports.deliveries import Delivery
@@ -124,7 +124,9 @@ class Retry:
             TransactionInDoubtError: nobody knows what became of the last batch; it was sent whole or not at all.
         """
         with (
-            PassingOver(self._session, self.source, self._is_wanted, wanted="the dead letters to be sent") as queue,
+            SelectiveReceive(
+                self._session, self.source, self._is_wanted, wanted="the dead letters to be sent"
+            ) as queue,
             queue.in_use(),
         ):
             while self.wanted:
@@ -137,7 +139,7 @@ class Retry:
     def _is_wanted(self, delivery: Delivery) -> bool:
         return delivery.place in self.wanted
 
-    def _gather(self, queue: PassingOver, timeout_s: float) -> list[tuple[Delivery, Outgoing]]:
+    def _gather(self, queue: SelectiveReceive, timeout_s: float) -> list[tuple[Delivery, Outgoing]]:
         """The next letters, as many as are there; none when the time is up."""
         batch: list[tuple[Delivery, Outgoing]] = []
         size = 0
@@ -156,7 +158,7 @@ class Retry:
             size += len(record.value or b"")
         return batch
 
-    def _send(self, queue: PassingOver, batch: Sequence[tuple[Delivery, Outgoing]]) -> None:
+    def _send(self, queue: SelectiveReceive, batch: Sequence[tuple[Delivery, Outgoing]]) -> None:
         taken = [delivery for delivery, _ in batch]
         about = f"{len(batch)} dead letters of {self.source}"
         try:

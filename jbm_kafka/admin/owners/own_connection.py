@@ -13,8 +13,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.jms.factory import ConnectionFactory
-from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.link_terms import LinkTerms
+from jbm_kafka.ports.link import Link, LinkTerms
 from jbm_kafka.ports.provider import Provider
 from jbm_kafka.ports.wake_up import Sleepers
 from jbm_kafka.providers.sidecar_provider import SidecarProvider

@@ -250,7 +250,7 @@ class TransactionWriter:
         while True:
             try:
                 yield from self._pool.make_ready()
-                if unanswered >= HANGS_AFTER:
+                if unanswered and unanswered % HANGS_AFTER == 0:  # not each time: its own end is to be seen, too
                     yield from self._end_what_hangs(frozen, checkpoint_id)
                     yield from self._pool.make_ready()  # which ends that, where its abort had no answer
                 unanswered += 1

@@ -1,1 +1,1 @@
-"""The owner thread of a channel group: its turn, its links, its membership."""
+"""The lane of a channel group: the thread that owns its channels, and what it does there, turn by turn."""

@@ -7,6 +7,7 @@ on a thread of the opener; giving one up happens here and takes its time, while 
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +25,6 @@ from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.channel.membership import Membership
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.channel.tuning import FETCH_COUNT_MAX
-from jbm_kafka.sidecar.lane.client_topic import ClientTopic
 from jbm_kafka.sidecar.log_lines.partition_lines import log_assigned, log_given_up, log_lost, log_open, log_revoked
 from jbm_kafka.sidecar.stages.flow import Flow
 from jbm_kafka.sidecar.stages.settle import Settle
@@ -46,6 +46,40 @@ class WorkerCalls:
     """The process leaves the group."""
     give_up: Callable[[Exception], None]
     """Told what makes all of the group useless."""
+
+
+class ClientTopic:
+    """Of the client that a group worker has now. The owner thread's."""
+
+    def __init__(self) -> None:
+        self.is_outdated = False
+        """Its topic was made anew since it was made, or its group does not answer it."""
+        self._topic_id = ""
+        """Empty: it is not known yet."""
+        self._delivered_below: dict[int, int] = {}
+        """Of partitions that are read anew: how much of them receivers may have had."""
+
+    def note_topic(self, topic_id: str) -> None:
+        """The topic has this id now."""
+        self.is_outdated = self.is_outdated or self._topic_id not in ("", topic_id)
+        self._topic_id = topic_id
+
+    def note_delivered(self, partition: int, below: int) -> None:
+        """Receivers may have had what lies below; for who opens the partition with the next client."""
+        self._delivered_below[partition] = below
+
+    def replaced(self) -> None:
+        """Another client follows."""
+        self.is_outdated, self._topic_id = False, ""
+
+    def take_delivered(self, partitions: Sequence[int]) -> dict[int | None, list[int]]:
+        """The partitions, by how much receivers may have had of them; None: what their changelogs say."""
+        found: defaultdict[int | None, list[int]] = defaultdict(list)
+        for partition in partitions:
+            found[self._delivered_below.pop(partition, None)].append(partition)
+        if found:
+            self._delivered_below.clear()  # others have the rest
+        return found
 
 
 class Assignment:

@@ -12,7 +12,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.ports import GroupConsumer
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.channel.membership import Membership
-from jbm_kafka.sidecar.lane.client_topic import ClientTopic
+from jbm_kafka.sidecar.lane.assignment import ClientTopic
 
 log = logging.getLogger("jbm_kafka.partitions")
 

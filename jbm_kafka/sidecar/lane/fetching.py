@@ -2,8 +2,6 @@
 
 As much as is asked for, when it is asked for: what is read earlier has left the processor's cache when it is handed
 over. More only while nobody asks, so that a slow receiver never waits for it, and gets the highest priority of many.
-
-Where the group worker waits meanwhile: idle_wait.py.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from jbm_kafka.core.changes import Fetched
 from jbm_kafka.ports import GroupConsumer, KafkaRecord
 from jbm_kafka.sidecar.channel import tuning as numbers
 from jbm_kafka.sidecar.channel.group_data import GroupData
-from jbm_kafka.sidecar.lane.idle_wait import Rest
 from jbm_kafka.sidecar.stages.misrouted_units import UnitRoutes
 from jbm_kafka.sidecar.stages.repeated_messages import RepeatedMessages
 
@@ -33,7 +30,6 @@ class Fetching:
         self._routes = routes
         self._repeated = repeated
         self._breaks = 0
-        self.rest = Rest(data)
 
     def ahead(self) -> int:
         """How many messages are read and, as far as is known without looking at their units, may be handed over.
@@ -41,16 +37,17 @@ class Fetching:
         With selectors: to those who ask for some.
         """
         channels, wanted = self._data.channels.values(), self._data.wanted()
-        return sum(len(channel.state.arrivals) + channel.state.gates.free_for(wanted) for channel in channels)
+        return sum([len(channel.state.arrivals) + channel.state.gates.free_for(wanted) for channel in channels])
 
-    def fetch(self, consumer: GroupConsumer, *, ahead: int, rest_s: float) -> bool:
+    def fetch(self, consumer: GroupConsumer, *, ahead: int, credit: int, rest_s: float) -> bool:
         """Read on; True when something came. It waits for that only while nothing is `ahead`, and at most `rest_s`.
+
+        `credit`: how many more the receivers want.
 
         Raises:
             PositionOutOfRange, PartitionGone, PartitionUnreadable, KafkaClientError: as of `GroupConsumer.consume`.
         """
         now_ms = self._data.clock.monotonic_ms()
-        credit = self._data.credit()
         has_enough = ahead >= (credit or numbers.ENOUGH_AHEAD)
         if has_enough and now_ms - self._fetched_at_ms < numbers.FETCH_PAUSE_MS:
             return False

@@ -1,7 +1,7 @@
 """A group worker: one channel group's owner thread. It alone touches the group's Kafka consumer and its channels.
 
 Everybody else enqueues: sessions through their links, the checkpointer through `post`. The thread looks at its queues
-every few milliseconds while anybody is active; how it waits meanwhile: idle_wait.py.
+every few milliseconds while anybody is active.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Participant, Settling
 from jbm_kafka.sidecar.lane.assignment import Assignment, WorkerCalls
 from jbm_kafka.sidecar.lane.awaited_partitions import AwaitedPartitions
 from jbm_kafka.sidecar.lane.poll_loop import Turn
-from jbm_kafka.sidecar.lane.served_links import ServedLinks
 from jbm_kafka.sidecar.lane.slow_consumers import LongWork
 from jbm_kafka.sidecar.operators.operator_departures import OperatorDepartures, Reply
 from jbm_kafka.sidecar.operators.owner_commands import OwnerCommands
@@ -80,6 +79,60 @@ class GroupWorkerParts:
     pausing: Pausing
     look_at_topics: Callable[[], None]
     """Asks whether topics are what they were."""
+
+
+class ServedLinks:
+    """Those of one group worker."""
+
+    def __init__(self, data: GroupData) -> None:
+        self._data = data
+        self._being_made: set[str] = set()
+        """Links whose consumers wait for their first assignment."""
+        self.is_failing = False
+        """Its worker leaves as one that stops, and is one that runs until its links were told why."""
+        self.failure: Exception | None = None
+        """Why nothing is served any more; any thread may look."""
+        self.lacks_topic = False
+        """It was found gone, and no partition of it came since; any thread may look."""
+
+    def attach(self, link: Link, *, is_open: bool) -> None:
+        """One more; `is_open`: its consumer was made earlier."""
+        self._data.links[link.terms.link_id] = link
+        self._data.links_changed()
+        if not is_open:
+            self._being_made.add(link.terms.link_id)
+        if self.failure is not None:
+            link.notices.fail(self.failure)
+
+    def detach(self, link_id: str) -> None:
+        """One less."""
+        del self._data.links[link_id]
+        self._being_made.discard(link_id)
+        self._data.links_changed()
+
+    def look(self) -> None:
+        """Once a turn: what waits for an assignment may have it."""
+        # With partitions: a first assignment without any may be over before the consumer, which waits for it, looks.
+        if self._being_made and self._data.channels and self._data.is_settled:
+            self._being_made.clear()
+        if self.lacks_topic and self._data.channels:
+            self.lacks_topic = False
+
+    def topic_gone(self, error: InvalidDestinationError) -> bool:
+        """Refuse those that are being made; True when others are here, which wait."""
+        self.lacks_topic = True
+        links = self._data.links.values()
+        waiting = [link for link in links if link.notices.is_open or link.terms.link_id not in self._being_made]
+        if waiting:
+            for link in links:
+                if link not in waiting:
+                    link.notices.fail(error)
+        return bool(waiting)
+
+    def fail(self, error: Exception) -> None:
+        """Nothing will come any more, for anybody."""
+        for link in list(self._data.links.values()):
+            link.notices.fail(error)
 
 
 class GroupWorker:
@@ -181,7 +234,7 @@ class GroupWorker:
 
     def watch(self, link_id: str, ends: Mapping[int, int], done: Completion) -> None:
         """Complete when every partition was read up to its position and the link has got what it asked for."""
-        self.post(lambda: self._with_link(link_id, lambda link: self.turn.catch_up.watch(link, ends, done)))
+        self.post(lambda: self._with_link(link_id, lambda link: self.turn.watch(link, ends, done)))
 
     def _with_link(self, link_id: str, act: Callable[[Link], None]) -> None:
         link = self.data.links.get(link_id)
@@ -262,17 +315,19 @@ class GroupWorker:
             session_timeout_ms=config.session_timeout_ms, rebalance_timeout_ms=config.rebalance_timeout_ms,
             memory_bytes=self.turn.flow.consumer_bytes, client_id=self._client_id,
         )  # fmt: skip
+        self.data.mailbox.also_wake = self.data.consumer.wake
         return self.data.consumer
 
     def _serve(self, consumer: GroupConsumer, awaited: AwaitedPartitions) -> Steps:
         """With this client, to the worker's end, or until it is outdated."""
         client, work = self.assignment.client, LongWork(self.data)
         try:
-            while not self._is_ending() and not client.is_outdated and not self._is_unused():
+            while not (self._is_ending() or client.is_outdated or (self.turn.has_served and self._is_unused())):
                 yield self._turn(consumer)
-                self.served.look()
-                awaited.look(consumer)
-                work.look()
+                if self.turn.has_served:
+                    self.served.look()
+                    awaited.look(consumer)
+                    work.look()
             if client.is_outdated and not self._is_stopping:
                 self.assignment.end_client()
                 return

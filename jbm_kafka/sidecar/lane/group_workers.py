@@ -1,34 +1,46 @@
-"""The group workers of one process, by consumer group: who knows a group's name reaches its worker here."""
+"""The group workers of one process, by consumer group: who knows a group's name reaches its worker here.
+
+They also hear here what the process's looks at its topics found, which goes to the log and to them. docs/logging.md
+lists the lines.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping, Set
 from functools import partial
 
 from jbm_kafka.codec.command_records import Command
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.core.partition_names import named
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.registry.topics import Look
+from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
-from jbm_kafka.sidecar.lane.lost_changelogs import note_changelog
-from jbm_kafka.sidecar.lane.missing_topics import MissingTopics
 from jbm_kafka.sidecar.lane.shutdown import STOP_TIMEOUT_S
 from jbm_kafka.sidecar.operators.operator_departures import Reply
 
+log = logging.getLogger("jbm_kafka.partitions")
+
 
 class GroupWorkers:
-    """Any thread; one that has ended stays until another takes its place."""
+    """Any thread. One that has ended is forgotten when another is added, but for those that failed: a receiver that
+    comes back is to know why."""
 
     def __init__(self) -> None:
         self._by_group: dict[str, GroupWorker] = {}
         self._missing = MissingTopics()
 
     def add(self, group_worker: GroupWorker) -> None:
-        """Be the one of its group."""
+        """Register the worker for its group."""
+        for group_id, other in list(self._by_group.items()):
+            if not other.is_alive and other.failure is None:
+                self._by_group.pop(group_id, None)
         self._by_group[group_worker.data.group.group_id] = group_worker
 
     def of(self, group_id: str) -> GroupWorker | None:
-        """That of the group, if there ever was one."""
+        """That of the group, if there is one; it may have ended."""
         return self._by_group.get(group_id)
 
     def all(self) -> list[GroupWorker]:
@@ -50,14 +62,14 @@ class GroupWorkers:
         """End this process's membership in the group, and wait for that."""
         if (group_worker := self.of(group_id)) is not None:
             group_worker.stop()
-            group_worker.join(STOP_TIMEOUT_S)
+            if group_worker.join(STOP_TIMEOUT_S) and self.of(group_id) is group_worker:
+                del self._by_group[group_id]
 
     def end_all_of(self, destination: Destination) -> None:
-        """Stop and forget those of a destination that ends."""
+        """Stop those of a destination that ends."""
         for group_worker in self.all():
             if group_worker.data.group.destination == destination:
                 self.stop(group_worker.data.group.group_id)
-                self._by_group.pop(group_worker.data.group.group_id, None)
 
     def refuse(self, group_id: str, error: IllegalStateError) -> None:
         """End it with this error for all who receive there."""
@@ -75,8 +87,8 @@ class GroupWorkers:
             self._notify_topic(info)
         for group_worker in self.all():
             changelog_id = look.changelogs.get(group_worker.data.group.changelog_topic)
-            if changelog_id is not None and not group_worker.data.group.is_temporary:
-                group_worker.post(partial(note_changelog, group_worker.data, changelog_id))
+            if changelog_id is not None and group_worker.is_alive and not group_worker.data.group.is_temporary:
+                group_worker.post(partial(_note_changelog, group_worker.data, changelog_id))
             if group_worker.data.group.topic in look.missing:
                 if group_worker.served.lacks_topic and group_worker.is_running:  # not at one look alone
                     group_worker.post(group_worker.refuse_unmade)
@@ -88,7 +100,51 @@ class GroupWorkers:
     def _notify_topic(self, info: TopicInfo) -> None:
         for group_worker in self.all():
             group = group_worker.data.group
-            if group.topic == info.topic:
+            if group.topic == info.topic and group_worker.is_alive:
                 group_worker.post(
                     partial(group_worker.assignment.topic_is, group.log_id(info.topic_id), info.partitions)
                 )
+
+
+class MissingTopics:
+    """What the log says of topics that are gone while somebody receives from them.
+
+    A consumer whose topic was deleted hears nothing: its client asks for the topic again and again.
+    """
+
+    def __init__(self) -> None:
+        self._suspected: Set[str] = frozenset()
+        """Missing at the latest look. One alone says little: a broker that comes back may not know all yet."""
+        self._told: dict[str, str] = {}
+        """By topic: the destination that a line said is gone."""
+
+    def looked(self, received: Mapping[str, str], *, present: Set[str], missing: Set[str]) -> None:
+        """`received`: topics that somebody here receives from, each with its destination."""
+        for topic in sorted(missing & self._suspected & received.keys() - self._told.keys()):
+            self._told[topic] = received[topic]
+            log.warning(
+                "%s: its topic %s does not exist any more, and what it held is gone; who receives from it waits until "
+                "it is made again",
+                received[topic],
+                topic,
+            )
+        self._suspected = missing
+        for topic in sorted(present & self._told.keys()):
+            # At the level of the loss: who logs warnings alone is to see that it is over.
+            log.warning("%s: its topic %s exists again", self._told.pop(topic), topic)
+
+
+def _note_changelog(data: GroupData, changelog_id: str) -> None:
+    """The cluster says which topic the changelog is now: where it was deleted, what it said is written again.
+
+    On the group's owner thread.
+    """
+    others = [channel for channel in data.channels.values() if not channel.changelog.topic_is(changelog_id)]
+    if others:
+        log.warning(
+            "%s: its changelog %s was deleted; it is made again, and what is known here of %s is written into it with "
+            "the next checkpoints",
+            data.group,
+            others[0].changelog.topic,
+            named([channel.partition for channel in others]),
+        )

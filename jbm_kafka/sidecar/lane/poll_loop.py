@@ -1,18 +1,25 @@
-"""One turn of a group worker: what its thread does again and again. On the group's owner thread only."""
+"""One turn of a group worker: what its thread does again and again. On the group's owner thread only.
+
+A turn looks at what changed. Where nothing was asked, said or read since the channels were looked at last, and what
+they did then changed none of them, there is nothing to decide: it only asks Kafka's client for more, and sleeps. What
+time brings is looked at every `LOOK_MS`, and delays when they end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, PositionOutOfRange
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.steps import GO_ON, Wait
 from jbm_kafka.registry.pauses import Pausing
+from jbm_kafka.sidecar.channel import tuning as numbers
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.lane.assignment import Assignment
-from jbm_kafka.sidecar.lane.drain_watch import CatchUp
 from jbm_kafka.sidecar.lane.fetching import Fetching
-from jbm_kafka.sidecar.lane.group_pause import GroupPause
 from jbm_kafka.sidecar.log_lines.connection_lines import ConnectionLines
 from jbm_kafka.sidecar.operators.owner_commands import OwnerCommands
 from jbm_kafka.sidecar.stages.departures import Departures
@@ -22,6 +29,13 @@ from jbm_kafka.sidecar.stages.misrouted_units import UnitRoutes
 from jbm_kafka.sidecar.stages.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.stages.settle import Settle
 from jbm_kafka.sidecar.topics.address_topics import TargetTopics
+
+log = logging.getLogger("jbm_kafka.sidecar.lane.poll_loop")
+"""Where its lines have always been: people set levels by the names."""
+
+LOOK_MS = 200
+"""How often a group worker to which nothing happens looks at everything: a queue may be paused or its memory's share
+smaller, lines may be due, and receivers may be away for long."""
 
 
 class Turn:
@@ -61,44 +75,114 @@ class Turn:
             ),
             repeated=repeated,
         )
-        self.catch_up = CatchUp(data)
         self._note_dirty = note_dirty
-        self._pause = GroupPause(data, pausing)
+        self._pausing = pausing
+        self._is_pause_told = False
+        """Somebody who waited has heard of the pause that is in force, and is to hear of its end."""
         self._look_at_topics = look_at_topics
+        self._watchers: list[tuple[Link, Mapping[int, int], Completion]] = []
+        self._active_at_ms = 0
+        """When somebody last asked for something, or there was something to do."""
+        self.has_served = False
+        """The last turn looked at the channels: something had changed, or it was time to."""
+        self._served_at_ms = self._retried_at_ms = 0
+        self._before: object = None
+        """What the channels and receivers were like when the last look at them began."""
+        self._ahead = 0
+        self._holds_nothing = True
+        """No session has anything in hand."""
+        self._is_owing = False
+        """Something is not recorded, or is being."""
+        self._next_at_ms = 0
+        """When the next delay ends, wall clock."""
+
+    # -- the turn ------------------------------------------------------------------------------------------------------
 
     def once(self, consumer: GroupConsumer) -> Wait:
         """Once around: fetch, settle, hand over, keep within memory, ask for a checkpoint. Returns how to go on."""
         signal = self._data.mailbox.signal
-        if signal.is_set():
-            self.fetching.rest.note_active()
+        is_new = signal.is_set()
+        if is_new:
             signal.clear()
-        self.pump()  # first, so that what is read takes the memory of what is settled, still in the processor's cache
-        ahead = self.fetching.ahead()
-        is_beside = not ahead and self.fetching.rest.is_beside()
-        has_fetched = self._fetch(consumer, ahead, 0 if is_beside else self._rest_s(is_beside=False))
-        self.pump()
-        self.serve(consumer)
-        if has_fetched or self.dispatch.has_delivered:
-            self.fetching.rest.note_active()
+        # First, so that what is read takes the memory of what is settled, still in the processor's cache.
+        is_new |= self.pump()
+        credit = self._data.credit()
+        if is_new or self._has_changed(credit):
+            self._look()
+            is_new = True
+        is_beside = not self._ahead and self.is_beside()
+        has_fetched = self._fetch(consumer, credit, 0 if is_beside else self.rest_s(is_beside=False))
+        is_new |= self.pump() or has_fetched
+        now_ms = self._data.clock.monotonic_ms()
+        if is_new:
+            self._active_at_ms = now_ms
+        self.has_served = is_new or self._is_due(now_ms) or self._has_changed(self._data.credit())
+        if self.has_served:
+            self._served_at_ms = now_ms
+            self.serve(consumer)
+            self._look()
+        has_delivered = self.has_served and self.dispatch.has_delivered
         # Asleep in the consumer it would hear nobody, and a fast receiver asks every few milliseconds.
-        is_satisfied = self.dispatch.has_delivered and not self._data.credit()
-        may_wait = is_satisfied or ((ahead or is_beside) and not has_fetched)
-        return Wait(self._rest_s(is_beside=is_beside), signal) if may_wait else GO_ON
+        is_satisfied = has_delivered and not self._data.credit()
+        may_wait = is_satisfied or ((self._ahead or is_beside) and not has_fetched)
+        return Wait(self.rest_s(is_beside=is_beside), signal) if may_wait else GO_ON
 
-    def pump(self) -> None:
-        """Carry out what others enqueued: commands, acknowledgements, dispositions."""
-        self._data.mailbox.carry_out()
-        self._settle.take_all()
+    def pump(self) -> bool:
+        """Carry out what others enqueued: commands, acknowledgements, dispositions. True: there was something."""
+        is_new = self._data.mailbox.carry_out()
+        return self._settle.take_all() or is_new
+
+    def serve(self, consumer: GroupConsumer) -> None:
+        """What a turn does with what was read and settled."""
+        self._before = self._state_of(self._data.credit())
+        self.pass_time()
+        self.keep_within_memory(consumer)  # before `grant`: it may open a channel anew, and with it revoke leases
+        is_paused = self._is_paused()
+        if is_paused:
+            self.dispatch.take_back()
+        else:
+            self.dispatch.grant()
+        self.notify_checkpointer()
+        self.dispatch.deliver()
+        if self._watchers:
+            self._notify_watchers(is_paused=is_paused)
+
+    def _state_of(self, credit: int) -> tuple[int, dict[int, int]]:
+        """Another one when a channel changed, came or went, or receivers ask for more."""
+        return credit, {partition: channel.state.changes for partition, channel in self._data.channels.items()}
+
+    def _has_changed(self, credit: int) -> bool:
+        """Since the last look began: what that did itself may be followed by more."""
+        return self._before != self._state_of(credit)
+
+    def _is_due(self, now_ms: int) -> bool:
+        """Time alone may have brought something, or there was more than one turn does."""
+        if now_ms - self._served_at_ms >= LOOK_MS or self._watchers:
+            return True
+        return self._data.clock.now_ms() >= self._next_at_ms or self.flow.is_pressed
+
+    def _look(self) -> None:
+        """Note what the channels are like, for as long as nothing changes."""
+        channels = self._data.channels.values()
+        self._ahead = self.fetching.ahead()
+        self._holds_nothing = all(channel.holds_nothing for channel in channels)
+        self._is_owing = any(channel.needs_checkpoint or channel.checkpoints.freeze is not None for channel in channels)
+        self._next_at_ms = min([channel.next_at_ms for channel in channels], default=NEVER_MS)
+
+    # -- its parts -----------------------------------------------------------------------------------------------------
 
     def pass_time(self) -> None:
         """Let delays end, take back what idle receivers leave unread, and have lazy ones acknowledge."""
         now_ms, set_back_ms = self._data.clock.now_ms(), self._data.clock.set_back_ms
         for channel in self._data.channels.values():
             channel.pass_time(now_ms, set_back_ms)
-        self.departures.retry(now_ms)
         self._commands.go_on()
-        self.departures.lines.log_counts(self._data.clock.monotonic_ms())
         self.dispatch.pass_time()
+        monotonic_ms = self._data.clock.monotonic_ms()
+        if monotonic_ms - self._retried_at_ms >= LOOK_MS:
+            self._retried_at_ms = monotonic_ms
+            self.departures.retry(now_ms)
+            self.departures.lines.log_counts(monotonic_ms)
 
     def keep_within_memory(self, consumer: GroupConsumer) -> None:
         """Pause, spill and load; open anew what the held store has lost."""
@@ -109,12 +193,11 @@ class Turn:
     def notify_checkpointer(self) -> None:
         """Ask for a checkpoint when anything is not in the changelog yet."""
         if any(channel.needs_checkpoint for channel in self._data.channels.values()):
-            awaited = any(channel.is_awaited for channel in self._data.channels.values())
-            self._note_dirty(awaited)
+            self._note_dirty(any(channel.is_awaited for channel in self._data.channels.values()))
 
-    def _fetch(self, consumer: GroupConsumer, ahead: int, rest_s: float) -> bool:
+    def _fetch(self, consumer: GroupConsumer, credit: int, rest_s: float) -> bool:
         try:
-            return self.fetching.fetch(consumer, ahead=ahead, rest_s=rest_s)
+            return self.fetching.fetch(consumer, ahead=self._ahead, credit=credit, rest_s=rest_s)
         except PositionOutOfRange as error:
             self._assignment.reposition(error.partition)
             return False
@@ -126,21 +209,87 @@ class Turn:
             self._assignment.notify_unreadable(error.partition, str(error))
             return False
 
-    def _rest_s(self, *, is_beside: bool) -> float:
-        return self.fetching.rest.seconds(has_unmet_credit=self.dispatch.has_unmet_credit, is_beside=is_beside)
+    # -- how long it sleeps, and where -------------------------------------------------------------------------------
+    # In Kafka's client while somebody waits for what he may get: the next record wakes it there, nobody else. Beside it
+    # while there is something to hand over, somebody has just got what he asked for and will ask again, or all who
+    # received work on that and may commit: whoever asks wakes it there, and no record does. While somebody is active it
+    # looks at the other every few milliseconds. Once nothing happens and nobody has anything in hand, a few times a
+    # second are enough: what somebody asks for first after that is heard a little later.
 
-    def serve(self, consumer: GroupConsumer) -> None:
-        """What a turn does with what was read and settled."""
-        self.pass_time()
-        is_paused = self._pause.is_in_force()
+    def is_beside(self) -> bool:
+        """Nobody waits for a message, and somebody may soon ask for something else: a commit, or to be told that his
+        acknowledgement is recorded. In the client the group worker would hear that `BUSY_POLL_S` late."""
+        if self._holds_nothing and not self._is_owing:
+            return False
+        if [link for link in self._data.links.values() if link.demand.is_waiting and link.demand.credit > 0]:
+            return False
+        return self._data.is_settled  # else what must come soon is the group's answer
+
+    def rest_s(self, *, is_beside: bool) -> float:
+        """How long to sleep at most."""
+        if self._holds_nothing and not self.dispatch.has_unmet_credit:
+            return numbers.IDLE_POLL_S
+        if self._is_owing or not (self._holds_nothing or is_beside) or not self._data.is_settled:
+            return numbers.BUSY_POLL_S
+        if self._data.clock.monotonic_ms() - self._active_at_ms < numbers.QUIET_MS:
+            return numbers.BUSY_POLL_S
+        left_s = (self._next_at_ms - self._data.clock.now_ms()) / 1000
+        return min(numbers.IDLE_POLL_S, max(numbers.BUSY_POLL_S, left_s))
+
+    # -- a pause of its queue ----------------------------------------------------------------------------------------
+
+    def _is_paused(self) -> bool:
+        """Nothing may be handed over now. Each consumer that waits is told once, and that it is over: to who waits a
+        paused queue looks empty. docs/logging.md lists the lines."""
+        destination = self._data.group.destination
+        is_paused = self._pausing.is_paused(destination.name)
         if is_paused:
-            self.dispatch.take_back()
-        else:
-            self.dispatch.grant()
-        self.keep_within_memory(consumer)
-        self.notify_checkpointer()
-        self.dispatch.deliver()
-        self.catch_up.notify_watchers(is_paused=is_paused)
+            for link in self._data.links.values():
+                if link.demand.is_waiting and not link.notices.has_heard_of_pause:
+                    link.notices.has_heard_of_pause = self._is_pause_told = True
+                    log.warning("%s: %s", destination, self._pausing.why_nothing_comes(destination.name))
+        elif self._is_pause_told:
+            self._is_pause_told = False
+            for link in self._data.links.values():
+                link.notices.has_heard_of_pause = False
+            # At the level of the pause: who logs warnings alone is to see that it is over.
+            log.warning("%s: receiving is not paused any more, and goes on", destination)
+        return is_paused
+
+    # -- receivers whose time is up ------------------------------------------------------------------------------------
+
+    def watch(self, link: Link, ends: Mapping[int, int], done: Completion) -> None:
+        """Complete when each partition of ours was read up to its end, and the link has got what it asked for."""
+        self._watchers.append((link, ends, done))
+
+    def _notify_watchers(self, *, is_paused: bool) -> None:
+        """At the end of a turn, after hand-over; `is_paused`: nothing will come, however far it is read."""
+        if not self._data.is_settled:
+            return
+        self._watchers = [row for row in self._watchers if not row[2].is_done]  # its receive has ended
+        channels = self._data.channels.values()
+        if not is_paused and any(channel.mark.waits or channel.is_awaiting_store for channel in channels):
+            return
+        left = []
+        for link, ends, done in self._watchers:
+            if is_paused or (self._is_read(ends) and link.is_answered()):
+                done.complete()
+            else:
+                left.append((link, ends, done))
+        self._watchers = left
+
+    def _is_read(self, ends: Mapping[int, int]) -> bool:
+        consumer, channels = self._data.consumer, self._data.channels
+        assert consumer is not None, self._data.group
+        at_end = consumer.ends_reached()  # markers at the end of a log never come as records
+        return all(
+            max(channels[partition].state.read_position, at_end.get(partition, 0)) >= end
+            for partition, end in ends.items()
+            if partition in channels and not channels[partition].memory.is_paused
+        )
+
+
+NEVER_MS = 1 << 62
 
 
 def _unit_places(data: GroupData, targets: TargetTopics) -> UnitPlaces | None:

@@ -241,7 +241,10 @@ class Dispatch:
             on_turn = link.notices.on_turn
             if on_turn is not None:
                 on_turn(now_ms)
-            if not link.is_active(now_ms, idle_ms) and (link.buffer or link.demand.credit):
+            demand = link.demand
+            if demand.is_waiting or not (demand.credit or link.buffer.ready):
+                continue
+            if not link.is_active(now_ms, idle_ms):
                 self._settle.return_deliveries(link, link.take_unread(if_idle=True))
 
 

@@ -68,8 +68,9 @@ class Flow:
             waiting_bytes += channel.memory.waiting_bytes
             if channel.is_awaiting_store and not self._load(channel, data, room_bytes=self._low - waiting_bytes):
                 unreadable.append(channel)
-        if unreadable:
-            channels = {partition: channel for partition, channel in channels.items() if channel not in unreadable}
+        for channel in unreadable:
+            self.forget(channel)
+            channels = {partition: other for partition, other in channels.items() if other is not channel}
         self._turns_to_look -= 1
         limit = self._low if self._refused or self._goes_on else self._waiting_bytes_max
         if waiting_bytes > limit and (self._turns_to_look <= 0 or waiting_bytes > self._look_beyond):
@@ -99,6 +100,11 @@ class Flow:
         self._overfull.discard(channel)
         self._refused.discard(channel)
         self._spilled.forget(channel)
+
+    @property
+    def is_pressed(self) -> bool:
+        """More is to be spilled than there was time for, or it is tried again after so many turns."""
+        return bool(self._refused or self._goes_on or self._turns_to_look > 0)
 
     def _look_at_share(self) -> None:
         waiting_bytes_max = self.share_bytes() * 7 // 16  # and as much for arrivals; an eighth is the client's

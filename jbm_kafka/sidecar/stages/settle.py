@@ -29,10 +29,14 @@ class Settle:
         self._departures = departures
         self._chance = chance
 
-    def take_all(self) -> None:
-        """Take what every link has enqueued."""
-        for link in list(self._data.links.values()):
+    def take_all(self) -> bool:
+        """Take what links have enqueued; True: there was something."""
+        links = self._data.links.values()
+        said = [link for link in links if link.settlement.dispositions]
+        said += [link for link in links for lease in link.settlement.leases.values() if lease.acked]
+        for link in dict.fromkeys(said):
             self.take(link)
+        return bool(said)
 
     def take(self, link: Link) -> None:
         """Acknowledgements first: a session settles before it gives back."""

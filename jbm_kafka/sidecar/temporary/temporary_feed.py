@@ -127,6 +127,10 @@ class TemporaryFeed:
             behind = self._behind_from
         return [] if behind is None else self._read(behind)
 
+    def wake(self) -> None:
+        with self._filled:
+            self._filled.notify_all()
+
     def _has_unread(self) -> bool:
         return not self._is_paused and bool(self._kept or self._behind_from is not None)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
-class Passes:
+class DeliveryLock:
     """Whose turn it is to call receivers. A receiver may begin another pass within its own."""
 
     def __init__(self, work: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ from jbm_kafka.local.recording import Writing, write_together
 from jbm_kafka.local.state import LocalChannelState
 
 
-class Going:
+class DepartingMessage:
     """One message that leaves, as a resource of transactions."""
 
     def __init__(self, state: LocalChannelState, change: c.ContractChange, may_go: Callable[[], bool]) -> None:

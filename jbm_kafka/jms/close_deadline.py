@@ -12,7 +12,7 @@ from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import Provider
 
 
-class Waits:
+class CloseDeadline:
     """Any thread; one of them closes."""
 
     def __init__(self, provider: Provider) -> None:

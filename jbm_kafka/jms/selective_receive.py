@@ -36,7 +36,7 @@ DURABLE_TIMEOUT_S = 60.0
 """How long a transaction is waited for."""
 
 
-class PassingOver:
+class SelectiveReceive:
     """A consumer of what is wanted. Whoever calls is in a call of the session, but for `close`."""
 
     def __init__(self, session: Session, queue: Queue, wants: Callable[[Delivery], bool], *, wanted: str) -> None:

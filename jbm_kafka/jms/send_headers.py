@@ -9,6 +9,7 @@ from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.jms_errors import MessageFormatError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.header_values import checked_delivery_mode, checked_priority, checked_reply_to, checked_text
@@ -52,16 +53,18 @@ def checked_options(
     )
 
 
-def check_duplicate_id(value: object) -> None:
-    """An id that is empty names nothing.
+def checked_duplicate_id(value: object) -> str | None:
+    """The id as plain text. One that is empty names nothing.
 
     Raises:
         MessageFormatError: it is not a text, or empty.
     """
-    if checked_text("duplicate_id", value) == "":
+    duplicate_id = checked_text("duplicate_id", value)
+    if duplicate_id == "":
         raise MessageFormatError(
             "duplicate_id is '': it is a text that is not empty, or None", header="duplicate_id", value=value
         )
+    return duplicate_id
 
 
 def checked_properties(value: object) -> Mapping[str, object]:
@@ -133,7 +136,7 @@ def as_message(message: object) -> Message:
     if isinstance(message, str):
         # Not by calling the class: that is Python, and goes through three functions.
         made: Message = _NEW(_TEXT_MESSAGE)
-        new_into(made, message)
+        new_into(made, plain_text(message))
         return made
     if isinstance(message, Message):
         return message

@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, Queue
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.jms.raised import what_follows
+from jbm_kafka.jms.listener_failures import what_follows
 from tests.jms.support import eventually
 
 ORDERS = Queue("orders")

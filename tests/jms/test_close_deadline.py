@@ -1,11 +1,11 @@
-"""Who waits for Kafka while the connection closes, and Kafka is silent."""
+"""Calls that wait for Kafka while the connection closes, and Kafka is silent."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.jms.waits import Waits
+from jbm_kafka.jms.close_deadline import CloseDeadline
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.patience import Patience
@@ -29,10 +29,10 @@ class SilentProvider(SimulatedProvider):
 
 def test_a_commit_that_came_just_after_kafka_was_given_up_kept_the_connection_open_for_half_a_minute() -> None:
     """Of CONN-3: it had waited for the callbacks of sends, which end when Kafka is given up."""
-    waits = Waits(SilentProvider())
-    waits.begin_close()
-    assert not waits.wait_closing(lambda seconds: False, 20)
+    deadline = CloseDeadline(SilentProvider())
+    deadline.begin_close()
+    assert not deadline.wait_closing(lambda seconds: False, 20)
     with ThreadPoolExecutor() as threads:
-        commit = threads.submit(waits.wait_for, Completion(), 30, about="commit")
+        commit = threads.submit(deadline.wait_for, Completion(), 30, about="commit")
         with pytest.raises(JMSError, match="Kafka did not answer while the connection was closed"):
             commit.result(timeout=10)
