@@ -65,6 +65,13 @@ class Subscription:
         """`<client id>/<name>`, or the name alone; what a dead letter tells."""
         return f"{self.client_id}/{self.name}" if self.client_id else self.name
 
+    def is_meant(self, address: bytes) -> bool:
+        """Whether a message that one subscription of its topic has is this one's.
+
+        The address is a `group_id` without a namespace. Earlier versions wrote the full name, which says no kind.
+        """
+        return address in (self.group_id().encode(), self.full_name.encode())
+
     @property
     def choice(self) -> tuple[Topic, bool, str]:
         """Which messages it has; with another choice it is another subscription (TOPIC-2)."""

@@ -243,6 +243,11 @@ class Connection:
             raise self._core.closed()
 
 
+def provider_of(connection: Connection) -> Provider:
+    """What the connection works with: the administration uses it for what no session does."""
+    return connection._core.provider
+
+
 def _after_fork() -> None:
     for connection in list(_connections):
         connection._forked()

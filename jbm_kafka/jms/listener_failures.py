@@ -27,9 +27,11 @@ def what_follows(mode: AcknowledgeMode, settings: ResolvedSettings, attempts: in
     return f"attempt {attempts} of {most}, {_end(settings)}"
 
 
-def after_close(mode: AcknowledgeMode) -> str:
-    """Of a message whose listener runs on when its session has closed."""
-    return _STAYS[mode] if mode in (AcknowledgeMode.PRE, AcknowledgeMode.NO) else "it comes again"
+def after_close(mode: AcknowledgeMode, *, is_taken: bool) -> str:
+    """Of a message whose listener runs on when its session has closed; `is_taken`: the session had lost it before."""
+    if mode in (AcknowledgeMode.PRE, AcknowledgeMode.NO):
+        return _STAYS[mode]
+    return "its partition had moved before, and what becomes of it is decided there" if is_taken else "it comes again"
 
 
 def _end(settings: ResolvedSettings) -> str:

@@ -16,7 +16,7 @@ from jbm_kafka.jms.listener_lines import ListenerLines
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.never_run import refuse_unrun
 from jbm_kafka.jms.session_core import SessionCore
-from jbm_kafka.ports.deliveries import Delivery
+from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,8 @@ class Listening:
         """Whose listener was called last: it is looked at last, so that listeners of one session take turns."""
         self._message: Message | None = None
         """What a listener is in; not kept behind its return, for it may be large."""
+        self._lease: PartitionLease | None = None
+        """Of the message that a listener got last."""
         self._lines = ListenerLines()
         self._begun_s = time.monotonic()
         self._looks_for_start = True
@@ -98,7 +100,7 @@ class Listening:
             "closing waits no longer for the listener of %s, which did not return within %.0f s; %s",
             self._place(),
             STOP_TIMEOUT_S,
-            after_close(self._session.mode),
+            after_close(self._session.mode, is_taken=self._lease is not None and self._lease.is_revoked),
         )
 
     def _wait_stopped(self, until_s: float) -> bool:
@@ -246,6 +248,7 @@ class Listening:
                     return
                 strategy.before_receive()
                 message = self._message = inbox.present(delivery)
+                self._lease = delivery.lease
             finally:
                 session.guard.leave()
             try:

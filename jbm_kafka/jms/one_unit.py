@@ -16,7 +16,6 @@ class OneUnit:
 
     def __init__(self, session: Session, queue: Queue, unit: str) -> None:
         assert session.acknowledge_mode is AcknowledgeMode.INDIVIDUAL, session.acknowledge_mode
-        self._session = session
         name = unit.encode()
         self._queue = SelectiveReceive(
             session, queue, lambda delivery: delivery.reference.unit == name, wanted=f"one of unit {unit!r}"
@@ -28,7 +27,7 @@ class OneUnit:
         Raises:
             ResourceAllocationError: too many others come before it.
         """
-        with self._session._core.in_use():
+        with self._queue.in_use():
             delivery = self._queue.next_wanted(timeout_s)
             return None if delivery is None else self._queue.present(delivery)
 

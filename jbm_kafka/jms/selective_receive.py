@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Self
 
 from jbm_kafka.core.destination import Queue
@@ -40,6 +41,8 @@ class SelectiveReceive:
 
     def __init__(self, session: Session, queue: Queue, wants: Callable[[Delivery], bool], *, wanted: str) -> None:
         """`wanted` names it, for people."""
+        self._core = session._core
+        self._queue = queue
         self._connection = session._core.connection
         self._consumer = session.create_consumer(queue)
         self._wants = wants
@@ -48,6 +51,14 @@ class SelectiveReceive:
         self._taken: dict[Delivery, None] = {}
         """Wanted, and neither settled nor presented yet."""
         self._look_at = 0.0
+
+    def in_use(self) -> AbstractContextManager[object]:
+        """Whatever is called within is a call of the session: no other thread may be in one."""
+        return self._core.in_use()
+
+    def partitions(self, timeout_s: float) -> frozenset[int]:
+        """Those of the queue that this process has."""
+        return frozenset(self._connection.provider.end_positions(self._queue, timeout_s))
 
     def next_wanted(self, timeout_s: float) -> Delivery | None:
         """The next that is wanted; None when for so many seconds nothing came, wanted or not.
