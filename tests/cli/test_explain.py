@@ -85,7 +85,7 @@ def test_what_is_not_held_is_told_in_one_line(cli: Run, queue: str) -> None:
     assert (said.code, said.err.count("\n")) == (1, 1)
     said = cli("explain", queue, "--subscription", "audit")
     assert said.code == 1
-    assert "leave that out" in said.err
+    assert "only topics have subscriptions" in said.err
 
 
 def test_a_process_that_does_not_answer_was_waited_for_without_a_word(

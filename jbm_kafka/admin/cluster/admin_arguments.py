@@ -26,7 +26,7 @@ def queue_of(queue: Queue | Topic | str, name: str = "queue") -> Queue:
 def named(destination: Queue | Topic | str, subscription: str | None, client_id: str = "") -> Queue | Topic:
     """The queue, or the topic that the subscription is of, given as such or by its name.
 
-    A topic that is given without one is given back: who asks the cluster knows better what is wrong with it.
+    A topic without a subscription is returned as it is: the look at the cluster says what is wrong with it.
 
     Raises:
         InvalidDestinationError: it cannot be one, or it is a queue with a subscription.
@@ -52,7 +52,7 @@ def check_subscription(subscription: object) -> None:
 
 
 def which_subscription(topic: Topic) -> InvalidDestinationError:
-    """What is said to who looks into a topic that is there, and of which each subscription has its own."""
+    """The error for a call that names a topic, and none of its subscriptions."""
     return InvalidDestinationError(
         f"{topic.name!r} is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}; jbm-kafka "
         f"subscriptions list {topic.name} shows them",
@@ -61,14 +61,14 @@ def which_subscription(topic: Topic) -> InvalidDestinationError:
 
 
 def no_subscriptions(queue: Queue, subscription: str) -> InvalidDestinationError:
-    """What is said to who names a subscription of a queue."""
+    """The error for a call that names a subscription of a queue."""
     return InvalidDestinationError(
         f"{queue} is a queue, which has no subscription {subscription!r}: leave that out", destination=queue.name
     )
 
 
 def letters_in_topic(topic: Topic) -> InvalidDestinationError:
-    """What is said to who looks for dead letters in a topic: it has one of each for every subscription."""
+    """The error for dead letters that are looked for in a topic: each of its subscriptions has its own."""
     return InvalidDestinationError(
         f"{topic}: dead letters of a topic are its subscriptions': receive them there, as with create_durable_consumer("
         f"topic, name), and send on what is to be tried again to the destination that its property "

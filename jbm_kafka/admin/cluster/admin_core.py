@@ -1,4 +1,4 @@
-"""What every part of the administration asks with: one cluster, one namespace, one registry."""
+"""What all parts of an Admin share: one cluster, one namespace, one registry."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Tell = Callable[[str], object]
 
 
 class AdminCore:
-    """One cluster and namespace, for an Admin; its arguments are told there. Any thread."""
+    """One cluster and namespace, for the parts of an Admin. Any thread. Its arguments are those of `Admin`."""
 
     def __init__(self, bootstrap: str, kafka: Mapping[str, object] | None, namespace: str, timeout_s: float) -> None:
         namespace = checked_namespace(namespace)
@@ -59,7 +59,7 @@ class AdminCore:
         self.catalog = Catalog(self.admin, self.registry, namespace, is_in_memory=is_in_memory)
 
     def close(self) -> None:
-        """Again: nothing happens."""
+        """Let the cluster go. A second call does nothing."""
         with self._lock:
             if self._is_closed:
                 return
@@ -85,7 +85,7 @@ class AdminCore:
 
     @contextmanager
     def asking(self, about: str) -> Iterator[None]:
-        """What Kafka's client raises, as an error for the caller."""
+        """Around every call: what Kafka's client raises becomes a JMSError."""
         self.check_open()
         if os.getpid() != self._process:
             raise IllegalStateError("this admin belongs to the parent process: fork before the first is made")
@@ -132,11 +132,11 @@ class AdminCore:
         )
 
     def hands(self, tell: Callable[[str], object] | None = None) -> Hands:
-        """Who finds out what is in hand; `tell` is called with whom it waits for, None: that is logged."""
+        """A look for what is in hand. `tell` is called with a line where a process takes long; None: it is logged."""
         return Hands(self.kafka, namespace=self.namespace, ours=None, tell=tell or log.info)
 
     def owners(self, source: Queue | SubscriptionRecord, settings: AddressSettings) -> Owners:
-        """Who receives from it; if nobody does, this process by these settings, and the registry's over them."""
+        """The processes that receive from it; if none does, this process, by these settings below the registry's."""
         group = self.group(source)
         mine = source if isinstance(source, Queue) else source.subscription
         return Owners(
@@ -149,6 +149,6 @@ class AdminCore:
         )
 
     def present(self, source: Queue | SubscriptionRecord) -> PresentOwners:
-        """Who receives from it, to be asked and nothing more."""
+        """The processes that receive from it, for questions only."""
         group = self.group(source)
         return PresentOwners(self.kafka, self.admin, namespace=self.namespace, group=group.group_id)

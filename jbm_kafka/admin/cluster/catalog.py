@@ -22,7 +22,7 @@ SHIPPED = (SHIPPED_DEAD_LETTERS, SHIPPED_EXPIRED)
 
 
 class Catalog:
-    """Those of one namespace, as the cluster and the registry have them when they are asked for. Any thread."""
+    """The queues and topics of one namespace, as the cluster and the registry have them now. Any thread."""
 
     def __init__(self, admin: KafkaAdmin, registry: Registry, namespace: str, *, is_in_memory: bool = False) -> None:
         """`is_in_memory`: no command of the terminal reaches it, so none is advised."""
@@ -116,7 +116,7 @@ class Catalog:
         return queue
 
     def _no_topic(self, name: str) -> InvalidDestinationError:
-        """What is said when a topic is named, and there is a Kafka topic of the name that is none of JMS."""
+        """The error for a topic whose Kafka topic nobody has used as a JMS topic."""
         if Queue(name) in self.queues():
             instead = f"name a topic, or {name!r} alone where a queue will do"
             why = f"{name!r} is a queue, and only topics have subscriptions: {instead}"

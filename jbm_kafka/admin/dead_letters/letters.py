@@ -1,4 +1,4 @@
-"""Dead letters as operators see them: where each is, where it was, why it left; and what became of a retry."""
+"""Dead letters as operators see them: where each is and was, and why it left; and the report of a retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator's verb would do: the messages that are meant, less what workers have in hand, as owners tell."""
+"""What an operator's command would do: the messages that are meant, without those that workers have in hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which messages of a queue an operator means, in which order, and what has to be said about their units."""
+"""The messages of a queue that an operator means, in their order, with warnings about their units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks the owners of partitions that are there, and takes no answer for an answer: for who only wants to know."""
+"""Asks the owners of partitions that are there. Where none answers, that is an answer, too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jbm_kafka.registry.own_topics import commands_topic
 from jbm_kafka.registry.topic_configs import COMMANDS_CONFIG
 
 PERHAPS_S = 4.0
-"""Owners look every second: whoever is there has heard it by then, twice."""
+"""Owners look every second, so each that is there has looked by then, twice."""
 
 
 @dataclass(slots=True)
