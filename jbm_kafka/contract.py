@@ -1,5 +1,7 @@
 """The core interfaces of the JBoss Messaging Core Specification, Revision 1, as Protocols: nouns without behaviour.
 
+They are for readers of the specification: an application needs none of them.
+
 `jbm_kafka.local` implements them in one process; any object with the right attributes is a message or a receiver.
 What they promise is docs/semantics.md, section 1. Priorities are 0 to 9; instants are wall-clock milliseconds, 0 never.
 """

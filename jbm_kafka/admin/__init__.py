@@ -11,10 +11,10 @@
 """
 
 from jbm_kafka.admin.admin import Admin
-from jbm_kafka.admin.chosen_messages import ChosenMessage
 from jbm_kafka.admin.counts import PartitionCounts, QueueCounts
+from jbm_kafka.admin.dead_letters.letters import DeadLetter, KeptLetter, LetterFilter, RetryReport
 from jbm_kafka.admin.deletion import DeletionReport
-from jbm_kafka.admin.explanation import (
+from jbm_kafka.admin.explain.explanation import (
     Asks,
     ExplainedMessage,
     ExplainedPartition,
@@ -24,12 +24,12 @@ from jbm_kafka.admin.explanation import (
     Reason,
     Taken,
 )
-from jbm_kafka.admin.letters import DeadLetter, KeptLetter, LetterFilter, RetryReport
-from jbm_kafka.admin.message_verbs import KeptMessage, MessagesReport
+from jbm_kafka.admin.messages.operations import KeptMessage, MessagesReport
+from jbm_kafka.admin.messages.selection import ChosenMessage
+from jbm_kafka.admin.messages.units_on_hold import HeldMessage, ReleaseReport
 from jbm_kafka.admin.partition_admission import PathsEnded
 from jbm_kafka.admin.queue_look import QueueLook, Wait
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts
-from jbm_kafka.admin.units_on_hold import HeldMessage, ReleaseReport
 from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.core.blocking_rule import Rule
 

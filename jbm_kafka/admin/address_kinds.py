@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jbm_kafka.admin.found_destinations import FoundDestinations
+from jbm_kafka.admin.cluster.catalog import Catalog
 from jbm_kafka.core.address_settings import ADDRESSES, AddressSettings
 from jbm_kafka.core.addresses import destination_at, kind_remedy
 from jbm_kafka.core.destination import Queue, Topic
@@ -10,7 +10,7 @@ from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.registry.registry import Registry
 
 
-def check_kinds(pattern: str, settings: AddressSettings, found: FoundDestinations, registry: Registry) -> None:
+def check_kinds(pattern: str, settings: AddressSettings, found: Catalog, registry: Registry) -> None:
     """Return when no address names a queue where there is a topic, or a topic where there is a queue.
 
     Recorded, it would have every process refuse a receiver there. What is made later is not seen here.
@@ -26,7 +26,7 @@ def check_kinds(pattern: str, settings: AddressSettings, found: FoundDestination
             )
 
 
-def absent_addresses(pattern: str, settings: AddressSettings, found: FoundDestinations) -> list[str]:
+def absent_addresses(pattern: str, settings: AddressSettings, found: Catalog) -> list[str]:
     """What is to be said of addresses that are queues and not there: a misspelt one is made, and nobody looks into it.
 
     Not of the one queue that the pattern names: of that, it is said that it is its own.
@@ -46,7 +46,7 @@ def absent_addresses(pattern: str, settings: AddressSettings, found: FoundDestin
     return warnings
 
 
-def unheard_addresses(settings: AddressSettings, found: FoundDestinations) -> list[str]:
+def unheard_addresses(settings: AddressSettings, found: Catalog) -> list[str]:
     """What is to be said of addresses that are topics without a subscription, so that nobody would get what leaves.
 
     Raises:
@@ -70,7 +70,7 @@ def _addresses(settings: AddressSettings) -> list[tuple[str, str]]:
     return [(setting, address) for setting in ADDRESSES if isinstance(address := given.get(setting), str)]
 
 
-def _is_other_kind(wanted: Queue | Topic, found: FoundDestinations, registry: Registry) -> bool:
+def _is_other_kind(wanted: Queue | Topic, found: Catalog, registry: Registry) -> bool:
     described = found.described(wanted)
     if described is None:
         return False

@@ -1,15 +1,48 @@
-"""Administration of the queues and topics of one cluster."""
+"""Administration of the queues and topics of one cluster: `Admin`, and nothing of what it does."""
 
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Self
+
+from jbm_kafka.admin.cluster.admin_arguments import queue_of
+from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
+from jbm_kafka.admin.cluster.catalog import SHIPPED_DEAD_LETTERS
+from jbm_kafka.admin.counts import QueueCounts
+from jbm_kafka.admin.dead_letters.letter_admin import RETRY_TIMEOUT_S, LetterAdmin
+from jbm_kafka.admin.dead_letters.letter_arguments import letter_filter, letters_queue
+from jbm_kafka.admin.dead_letters.letters import DeadLetter, LetterReason, RetryReport
+from jbm_kafka.admin.deletion import DeletionReport
 from jbm_kafka.admin.destination_admin import DestinationAdmin
-from jbm_kafka.admin.explaining_admin import ExplainingAdmin
-from jbm_kafka.admin.letter_admin import LetterAdmin
-from jbm_kafka.admin.message_admin import MessageAdmin
+from jbm_kafka.admin.explain.explain_admin import EXPLAIN_TIMEOUT_S, ExplainAdmin
+from jbm_kafka.admin.explain.explanation import Explanation
+from jbm_kafka.admin.looking_admin import COUNT_MAX, LookingAdmin
+from jbm_kafka.admin.messages.message_admin import MessageAdmin
+from jbm_kafka.admin.messages.operations import MessagesReport, wish_of
+from jbm_kafka.admin.messages.selection import Order, choice_of
+from jbm_kafka.admin.messages.units_on_hold import ReleaseReport
+from jbm_kafka.admin.owners.owner_client import ASK_TIMEOUT_S
 from jbm_kafka.admin.partition_admin import PartitionAdmin
-from jbm_kafka.admin.running_admin import RunningAdmin
+from jbm_kafka.admin.partition_admission import PathsEnded
+from jbm_kafka.admin.pausing import FOLLOW_S, What
+from jbm_kafka.admin.queue_look import QueueLook
+from jbm_kafka.admin.runtime_admin import PauseAdmin, SettingsAdmin
+from jbm_kafka.admin.subscription_counts import SubscriptionCounts
+from jbm_kafka.codec.pause_record import Pause
+from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.jms_errors import InvalidDestinationError
+from jbm_kafka.core.operator_removal import Verb
+from jbm_kafka.core.sentinels import UNSET, Unset
+from jbm_kafka.core.wrong_values import checked_int
+from jbm_kafka.jms.arguments import checked_flag, checked_seconds
+from jbm_kafka.jms.browser import Include
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.registry.unit_paths import SETTLED_AFTER_S
 
 
-class Admin(DestinationAdmin, PartitionAdmin, ExplainingAdmin, LetterAdmin, MessageAdmin, RunningAdmin):
+class Admin:
     """What operators do: makes, looks into, changes and clears the queues and topics of one cluster. Any thread.
 
     As a context manager it closes itself.
@@ -38,3 +71,597 @@ class Admin(DestinationAdmin, PartitionAdmin, ExplainingAdmin, LetterAdmin, Mess
     """
 
     __reduce__ = refuse_pickle
+    __slots__ = (
+        "__weakref__",
+        "_core",
+        "_destinations",
+        "_explains",
+        "_letters",
+        "_looks",
+        "_messages",
+        "_partitions",
+        "_pauses",
+        "_settings",
+    )
+
+    def __init__(
+        self, bootstrap: str, *, kafka: Mapping[str, object] | None = None, namespace: str = "", timeout_s: float = 10.0
+    ) -> None:
+        core = self._core = AdminCore(bootstrap, kafka, namespace, timeout_s)
+        self._looks = LookingAdmin(core)
+        self._destinations = DestinationAdmin(core, self._looks)
+        self._partitions = PartitionAdmin(core)
+        self._explains = ExplainAdmin(core)
+        self._settings = SettingsAdmin(core)
+        self._pauses = PauseAdmin(core)
+        self._letters = LetterAdmin(core)
+        self._messages = MessageAdmin(core)
+
+    def close(self) -> None:
+        """Let the cluster go. A second call does nothing."""
+        self._core.close()
+
+    def __repr__(self) -> str:
+        return f"<Admin {self._core.url} {'closed' if self.is_closed else 'open'}>"
+
+    def __enter__(self) -> Self:
+        self._core.check_open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """It was closed."""
+        return self._core.is_closed
+
+    def create_queue(self, name: str | Queue, *, partitions: int | None = None) -> bool:
+        """Make the queue's topic and its changelog: True when it was not there, False when it is as asked already.
+
+        Raises:
+            InvalidDestinationError: the name is not legal or not free, or it exists with other partitions.
+            InvalidSettingError: `partitions` is not from 1 to 10,000; of a wrong type InvalidTypeError.
+        """
+        return self._destinations.create(name if isinstance(name, Queue) else Queue(name), partitions)
+
+    def create_topic(self, name: str | Topic, *, partitions: int | None = None) -> bool:
+        """Make a topic; as `create_queue`.
+
+        Raises:
+            InvalidDestinationError, InvalidSettingError: as of `create_queue`.
+        """
+        return self._destinations.create(name if isinstance(name, Topic) else Topic(name), partitions)
+
+    def delete_destination(
+        self, destination: Queue | Topic | str, *, force: bool = False, dry_run: bool = False
+    ) -> DeletionReport:
+        """Delete a queue or topic with everything that Kafka keeps of it in this namespace: its messages too, for good.
+
+        Deleted are its topic, its changelog, its consumer group and its record in the registry. A queue that is made
+        anew under the name knows nothing of it. Where this ends early, a second call deletes the rest. A topic that
+        other namespaces use too is kept, and with it its messages.
+
+        Args:
+            force: also while processes receive from it; when it is a topic with subscriptions, which go with it; when
+                it does not look like a queue of ours; and also a Kafka topic that other namespaces use, whose
+                changelogs and groups stay. Processes with `auto_create` that go on make it again.
+            dry_run: nothing is deleted; the report has what would be.
+
+        Raises:
+            InvalidDestinationError: there is no such queue or topic; or, unless forced, its topic has no changelog.
+            IllegalStateError: unless forced: processes receive from it, or it has subscriptions.
+            JMSSecurityError: these credentials may not delete it.
+        """
+        return self._destinations.delete(destination, force=force, dry_run=dry_run)
+
+    def unsubscribe(self, name: str, *, client_id: str = "") -> SubscriptionCounts:
+        """End a durable subscription, from outside and for good: what it had not received. Its group goes, too.
+
+        Raises:
+            InvalidDestinationError: there is none of this name with this client id; the text names likely ones.
+            IllegalStateError: processes receive from it.
+        """
+        return self._destinations.unsubscribe(name, client_id)
+
+    def destinations(self) -> list[Queue | Topic]:
+        """Every queue and topic, by name.
+
+        A queue is each Kafka topic that has a changelog or was used as a queue, and is not a JMS topic; a topic is what
+        was created or used as one. What nobody of ours used yet is not among them.
+        """
+        return self._looks.destinations()
+
+    def exists(self, destination: Queue | Topic | str) -> bool:
+        """Whether there is a Kafka topic for it; of `Topic(…)`: for a JMS topic."""
+        return self._looks.exists(destination)
+
+    def partitions(self, destination: Queue | Topic | str) -> int:
+        """How many partitions the queue or topic has.
+
+        Raises:
+            InvalidDestinationError: there is no such queue or topic.
+        """
+        return self._looks.partitions(destination)
+
+    def subscriptions(self, topic: Topic | str | None = None) -> list[SubscriptionCounts]:
+        """The subscriptions of a topic, or all, with what each has not received.
+
+        Raises:
+            InvalidDestinationError: there is no such topic.
+        """
+        return self._destinations.subscriptions(topic)
+
+    def counts(
+        self,
+        destination: Queue | Topic | str,
+        *,
+        subscription: str | None = None,
+        client_id: str = "",
+        count_max: int = COUNT_MAX,
+    ) -> QueueCounts:
+        """What the queue, or this subscription of the topic, holds; of more than `count_max` only how many.
+
+        It is computed from the topic and its changelog.
+
+        Raises:
+            InvalidDestinationError: there is no such queue, or no such subscription.
+            InvalidSettingError: `count_max` is negative; of a wrong type InvalidTypeError.
+        """
+        return self._looks.counts(destination, subscription, client_id, count_max)
+
+    def browse(
+        self,
+        destination: Queue | Topic | str,
+        *,
+        subscription: str | None = None,
+        client_id: str = "",
+        selector: str | None = None,
+        include: Include = "deliverable",
+        tell: Tell | None = None,
+    ) -> QueueLook:
+        """The messages of the queue, or of this subscription of the topic, as a browser shows them.
+
+        Iterate what it gives; each iteration looks anew, and at its end `not_shown` tells how many others there are,
+        and why. Nothing is consumed, no group joined.
+
+        Args:
+            destination: a Queue, or a Topic with `subscription`, or the name of either.
+            subscription: its name, of a topic only; not given: it is a queue that is looked into.
+            client_id: of the connection that it belongs to; '': it belongs to none.
+            selector: which messages, as in JMS: "region = 'EU' AND qty > 10"; None: every one.
+            include: 'deliverable': what could be received now, of each unit the first at most; 'all': everything that
+                is held, and `message.state` tells what is in a receiver's hand.
+            tell: is called with a line that says so where a process takes long to tell what it has in hand; None: it is
+                logged.
+
+        Raises:
+            InvalidSelectorError: the selector is wrong; `position` tells the column.
+            InvalidTypeError, InvalidSettingError: another argument is; the text names it.
+            InvalidDestinationError: it is a Topic, and no subscription is named; or, when an iteration asks for its
+                first message, there is no such queue or subscription.
+            JMSError: in an iteration: the cluster does not answer within the Admin's `timeout_s`.
+        """
+        return self._looks.browse(destination, subscription, client_id, selector, include, tell)
+
+    def explain(
+        self,
+        destination: Queue | Topic | str,
+        *,
+        unit: str | None = None,
+        message_id: str | None = None,
+        subscription: str | None = None,
+        client_id: str = "",
+        older_than_s: float = 0.0,
+        timeout_s: float = EXPLAIN_TIMEOUT_S,
+        tell: Tell | None = None,
+    ) -> Explanation:
+        """Why this unit, this message, or what waits longest does not move: who has it, since when, by which rule.
+
+        Nothing is changed. Who has the partitions is asked; of those who do not answer what topic, changelog and group
+        tell is told. Of `unit` and `message_id` one at most is given.
+
+        Args:
+            subscription: of a topic, the name of the one that is meant, with its `client_id`.
+            older_than_s: only what was sent before so many seconds.
+            timeout_s: how long the processes that receive may take to answer.
+            tell: is called with a line that says who is waited for, where that takes long; None: it is logged.
+
+        Raises:
+            InvalidDestinationError: there is no such queue, topic or subscription.
+            InvalidSettingError: both a unit and a message are given.
+        """
+        return self._explains.explain(
+            destination,
+            subscription,
+            client_id,
+            unit=unit,
+            message_id=message_id,
+            older_than_s=older_than_s,
+            timeout_s=timeout_s,
+            tell=tell,
+        )
+
+    def pause(
+        self, destination: Queue | Topic | str, what: What = "both", *, by: str | None = None, wait_s: float = FOLLOW_S
+    ) -> Pause:
+        """Pause sending to it ("production" or "sending"), receiving from it ("consumption" or "receiving"), or both,
+        until `resume`.
+
+        Every process follows, also one that starts later; `wait_s` seconds go by first, so that all of them have heard.
+        In memory it returns as soon as they have.
+
+        Sends raise IllegalStateError. Receivers get nothing more; what they have in hand they go on with.
+
+        Args:
+            by: who does, for people, up to 100 characters on one line; without it user and host of this process.
+
+        Raises:
+            InvalidDestinationError: there is no such queue or topic.
+            InvalidSettingError: `what`, `by` or `wait_s` cannot be so.
+        """
+        return self._pauses.pause(destination, what, by, wait_s)
+
+    def resume(self, destination: Queue | Topic | str, what: What = "both", *, wait_s: float = 0.0) -> Pause:
+        """Let go on what was paused; processes hear it within a second or two. What is still paused.
+
+        Raises:
+            InvalidDestinationError: there is no such queue or topic.
+            InvalidSettingError: `what` or `wait_s` cannot be so.
+        """
+        return self._pauses.resume(destination, what, wait_s)
+
+    def paused(self, destination: Queue | Topic | str) -> Pause:
+        """What of it is paused, by whom and since when.
+
+        Raises:
+            InvalidDestinationError: there is no such queue or topic.
+        """
+        return self._pauses.paused(destination)
+
+    def release(
+        self,
+        destination: Queue | Topic | str,
+        unit: str | None = None,
+        *,
+        subscription: str | None = None,
+        client_id: str = "",
+        message_id: str | None = None,
+        everything: bool = False,
+        again: bool = False,
+        dead_letter_address: Queue | Topic | str | Unset | None = UNSET,
+        dry_run: bool = False,
+        timeout_s: float = ASK_TIMEOUT_S,
+    ) -> ReleaseReport:
+        """Let units go on that are on hold (`on_dead_letter="hold"`): this unit, that of this message, or
+        `everything`; one of them is to be given.
+
+        The messages that hold them leave for the dead-letter address. The processes that receive do it; where none
+        does, this one joins the group for a moment. When it returns it is recorded. Again: what went on is left alone.
+
+        Args:
+            subscription: of the topic that is given, this subscription's units; `client_id` where it belongs to one.
+            everything: all that is on hold there.
+            again: they are not given up, but tried anew, with all their attempts.
+            dead_letter_address: where they go when no process receives and the registry has no setting for it
+                (`set_address_settings`); else it goes by the settings. Not given: DLQ; None: they are removed.
+            dry_run: nothing is released; the report has what would be.
+
+        Raises:
+            InvalidSettingError: it is not said which, or `everything` and a unit are.
+            InvalidDestinationError: there is no such queue, or no such subscription.
+            JMSError: not every process that receives has answered, and some may have released what they have: again.
+        """
+        return self._messages.release(
+            destination,
+            subscription,
+            client_id,
+            unit=unit,
+            message_id=message_id,
+            everything=everything,
+            again=again,
+            dead_letter_address=dead_letter_address,
+            dry_run=dry_run,
+            timeout_s=timeout_s,
+        )
+
+    def set_address_settings(self, pattern: str, settings: AddressSettings) -> None:
+        """Record settings for the destinations that the pattern matches; running processes go by them a second later.
+
+        They win over every factory's, setting by setting, and hold for the next failure, hand-over or send: what was
+        counted stays counted. What `settings` does not speak of stays as it is recorded; None unsets what a wider
+        pattern or a factory says. `partitions` is for destinations that are made from then on. What is legal and
+        loses messages is warned of in the log: an address that is its own or not there, a topic without a subscription.
+
+        Raises:
+            InvalidSettingError: the pattern is none, a number too large, or an address names a queue where there is a
+                topic of that name, or a topic where there is a queue.
+        """
+        self._settings.set(pattern, settings)
+
+    def unset_address_settings(self, pattern: str, *names: str) -> bool:
+        """Record nothing any more for the pattern, or nothing of the named settings: what others say holds again.
+
+        False: nothing of that was recorded.
+
+        Raises:
+            InvalidSettingError: the pattern is none, or there is no such setting.
+        """
+        return self._settings.unset(pattern, names)
+
+    def address_settings(self, pattern: str | None = None) -> dict[str, AddressSettings]:
+        """What the registry says of settings, by pattern, the least specific first; of one pattern, only that.
+
+        It wins over what factories say. No other process's factory is known here.
+
+        Raises:
+            InvalidSettingError: the pattern is none.
+            JMSError: a newer version wrote what cannot be read here.
+        """
+        return self._settings.recorded(pattern)
+
+    def queues_with_dead_letters(self, *, queues_max: int = 50) -> list[Queue]:
+        """Queues that hold dead letters or expired messages, found by a quick look at what was sent to each last.
+
+        So it misses one where many other messages follow; and it looks into the first `queues_max` queues by name.
+        """
+        return self._letters.queues_with_letters(queues_max)
+
+    def dead_letters(
+        self,
+        queue: Queue | str = SHIPPED_DEAD_LETTERS,
+        *,
+        origin: Queue | Topic | str | None = None,
+        reason: LetterReason | None = None,
+        unit: str | None = None,
+        message_id: str | None = None,
+        selector: str | None = None,
+    ) -> Iterable[tuple[DeadLetter, Message]]:
+        """The messages of a dead-letter or expiry queue, with where each was and why it left; nothing is consumed.
+
+        Iterate what it gives; each iteration looks anew. Filters as of `retry_dead_letters`.
+
+        Raises:
+            InvalidSettingError: no message leaves for this `reason`.
+            InvalidSelectorError: the selector is wrong; `position` tells the column.
+            InvalidDestinationError: when the first is asked for: there is no such queue.
+        """
+        wanted = letter_filter(origin, selector, reason=reason, unit=unit, message_id=message_id)
+        return self._letters.look(letters_queue(queue), wanted)
+
+    def retry_dead_letters(
+        self,
+        queue: Queue | str = SHIPPED_DEAD_LETTERS,
+        *,
+        origin: Queue | Topic | str | None = None,
+        reason: LetterReason | None = None,
+        unit: str | None = None,
+        message_id: str | None = None,
+        selector: str | None = None,
+        count: int | None = None,
+        dry_run: bool = False,
+        timeout_s: float = RETRY_TIMEOUT_S,
+    ) -> RetryReport:
+        """Send dead letters of `queue` to where they came from: of those that match, the `count` oldest, or all.
+
+        One that a subscription of a topic gave up comes to that subscription alone (decision 51).
+
+        What is sent leaves `queue` in the same transaction; what is not stays, uncounted, in its place.
+        Letters that come meanwhile are left for another time. It ends when none came for `timeout_s` seconds.
+
+        Args:
+            origin: only what came from there: a queue, or `Topic(…)` or "topic:…".
+            reason: only what left for this reason, as `dead_letters` tells it.
+            message_id: only what has this id; ids may repeat.
+            selector: only what it chooses of the dead letters' properties (docs/selectors.md).
+            dry_run: nothing is received nor sent; the report has what would be.
+
+        Raises:
+            InvalidDestinationError: there is no such queue.
+            InvalidSettingError: no message leaves for this `reason`.
+            InvalidSelectorError: the selector is wrong; `position` tells the column.
+            TransactionInDoubtError: nobody knows whether the latest batch, a few hundred, was sent; it was sent whole
+                and left, or neither. Retry again: what was not sent is still there.
+        """
+        source, timeout_s = letters_queue(queue), checked_seconds("timeout_s", timeout_s)
+        checked_flag("dry_run", dry_run)
+        if count is not None:
+            checked_int("count", count, 1, None, "letters")
+        wanted = letter_filter(origin, selector, reason=reason, unit=unit, message_id=message_id)
+        return self._letters.retry(source, wanted, count, dry_run=dry_run, timeout_s=timeout_s)
+
+    def move(
+        self,
+        destination: Queue | Topic | str,
+        to: Queue | str,
+        *,
+        subscription: str | None = None,
+        client_id: str = "",
+        selector: str | None = None,
+        unit: str | None = None,
+        message_id: str | Collection[str] | None = None,
+        everything: bool = False,
+        order: Order = "log",
+        count: int | None = None,
+        split_units: bool = False,
+        dry_run: bool = False,
+        timeout_s: float = ASK_TIMEOUT_S,
+    ) -> MessagesReport:
+        """Move messages to another queue: each leaves in the transaction that writes it there.
+
+        Meant are those of the unit, with one of the ids, chosen by the selector: all of that which is given; or
+        everything. They stay as they are, but for attempts, which are counted anew, and duplicate ids, which go. What
+        somebody works on stays with him, and what is behind it in its unit stays too; the report tells.
+
+        A unit keeps its order when it is moved whole while both queues are paused (`pause`); else a warning says so.
+        Whoever receives from the queue does it; when nobody does, this process joins its group for a moment.
+
+        Args:
+            subscription: of the topic that is given, what this subscription has; `client_id` where it belongs to one.
+                The other subscriptions keep their copies, and the topic's log is as it was.
+            order: in which they are sent: as in the "log", as they were "sent", or by "priority". Messages of a unit
+                stay in theirs, and the order holds within each partition.
+            count: so many of them at most, the first in that order.
+            split_units: also when only some messages of a unit are meant.
+            dry_run: nothing is moved; the report has what would be, and those who receive are asked what they work on.
+
+        Raises:
+            InvalidDestinationError: a queue or the subscription is not there, or both queues are the same.
+            InvalidSettingError: it is not said which messages are meant.
+            InvalidSelectorError: the selector is wrong; `position` tells the column.
+            OrderError: units would be split; nothing is done.
+        """
+        choice = choice_of(selector, unit, message_id, everything=everything)
+        target = queue_of(to, "to")
+        wish = wish_of(
+            Verb.MOVE,
+            destination,
+            subscription,
+            client_id,
+            choice,
+            to=target,
+            order=order,
+            count=count,
+            splits_units=split_units,
+            dry_run=dry_run,
+            timeout_s=timeout_s,
+        )
+        if target == wish.destination:
+            raise InvalidDestinationError(f"{target}: its messages are there already; name another queue")
+        return self._messages.take_out(wish, AddressSettings())
+
+    def remove(
+        self,
+        destination: Queue | Topic | str,
+        *,
+        subscription: str | None = None,
+        client_id: str = "",
+        selector: str | None = None,
+        unit: str | None = None,
+        message_id: str | Collection[str] | None = None,
+        everything: bool = False,
+        count: int | None = None,
+        dry_run: bool = False,
+        timeout_s: float = ASK_TIMEOUT_S,
+    ) -> MessagesReport:
+        """Remove messages for good, but for those that somebody works on. As `move` in all else.
+
+        Raises:
+            InvalidDestinationError, InvalidSettingError, InvalidSelectorError: as of `move`.
+        """
+        choice = choice_of(selector, unit, message_id, everything=everything)
+        wish = wish_of(
+            Verb.REMOVE, destination, subscription, client_id, choice, count=count, dry_run=dry_run, timeout_s=timeout_s
+        )
+        return self._messages.take_out(wish, AddressSettings())
+
+    def expire(
+        self,
+        destination: Queue | Topic | str,
+        *,
+        subscription: str | None = None,
+        client_id: str = "",
+        selector: str | None = None,
+        unit: str | None = None,
+        message_id: str | Collection[str] | None = None,
+        everything: bool = False,
+        count: int | None = None,
+        expiry_address: str | Queue | Topic | Unset | None = UNSET,
+        dry_run: bool = False,
+        timeout_s: float = ASK_TIMEOUT_S,
+    ) -> MessagesReport:
+        """Let messages expire now: they go to the expiry address, or are removed where there is none.
+
+        As `move` in all else. `expiry_address` is what counts when nobody receives and the registry has no setting for
+        it; not given: ExpiryQueue. Else it goes by the settings.
+
+        Raises:
+            InvalidDestinationError, InvalidSettingError, InvalidSelectorError: as of `move`.
+        """
+        choice = choice_of(selector, unit, message_id, everything=everything)
+        wish = wish_of(
+            Verb.EXPIRE, destination, subscription, client_id, choice, count=count, dry_run=dry_run, timeout_s=timeout_s
+        )
+        return self._messages.take_out(wish, AddressSettings(expiry_address=expiry_address))
+
+    def send_to_dead_letter(
+        self,
+        destination: Queue | Topic | str,
+        *,
+        subscription: str | None = None,
+        client_id: str = "",
+        selector: str | None = None,
+        unit: str | None = None,
+        message_id: str | Collection[str] | None = None,
+        everything: bool = False,
+        count: int | None = None,
+        dead_letter_address: str | Queue | Topic | Unset | None = UNSET,
+        dry_run: bool = False,
+        timeout_s: float = ASK_TIMEOUT_S,
+    ) -> MessagesReport:
+        """Give messages up now: they go to the dead-letter address with the reason "operator".
+
+        As `move` in all else. `dead_letter_address` is what counts when nobody receives and the registry has no setting
+        for it; not given: DLQ. Else it goes by the settings.
+
+        Raises:
+            InvalidDestinationError, InvalidSettingError, InvalidSelectorError: as of `move`.
+        """
+        choice = choice_of(selector, unit, message_id, everything=everything)
+        wish = wish_of(
+            Verb.DEAD_LETTER,
+            destination,
+            subscription,
+            client_id,
+            choice,
+            count=count,
+            dry_run=dry_run,
+            timeout_s=timeout_s,
+        )
+        return self._messages.take_out(wish, AddressSettings(dead_letter_address=dead_letter_address))
+
+    def admit_partitions(
+        self,
+        destination: Queue | Topic | str,
+        *,
+        partitions: int | None = None,
+        force: bool = False,
+        wait_s: float = SETTLED_AFTER_S,
+        tell: Tell | None = None,
+    ) -> tuple[int, int]:
+        """Route the units of a queue or topic in use by more partitions: the count before, and now.
+
+        A unit of which anything is held, by the queue or by any subscription of the topic, stays where it is, by a
+        path, until `end_paths`. Killed at any moment: again.
+
+        Args:
+            partitions: so many, which its topic gets; None: as many as it has, or as an admission that was killed gives
+                it. The count that it has already takes such an admission back.
+            force: whatever is held, at once: order across that point is given up.
+            wait_s: until every sender that has not heard of it has stopped going by the old count, or was given up. In
+                memory it waits only until all have heard.
+            tell: is called with a line that says so before that wait; None: it is logged.
+
+        Raises:
+            InvalidDestinationError: there is no such queue or topic.
+            IllegalStateError: it is used in other namespaces too, an open transaction hides what it holds, or that
+                is of too many units; nothing is changed.
+        """
+        return self._partitions.admit(destination, partitions, force=force, wait_s=wait_s, tell=tell)
+
+    def unit_paths(self, destination: Queue | Topic | str) -> Mapping[str, int]:
+        """The units of a queue or topic that keep a partition, whatever their hash says, with that partition."""
+        return self._partitions.unit_paths(destination)
+
+    def end_paths(
+        self, destination: Queue | Topic | str, *, wait_s: float = SETTLED_AFTER_S, tell: Tell | None = None
+    ) -> PathsEnded:
+        """Route units by their hash again that kept their partition, and of which nothing is held any more.
+
+        `tell` as of `admit_partitions`.
+
+        Raises:
+            InvalidDestinationError: there is no such queue or topic.
+            IllegalStateError: an open transaction hides what it holds.
+        """
+        return self._partitions.end_paths(destination, wait_s, tell)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jbm_kafka.admin.found_namespaces import namespaces_of
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscription_key, subscriptions_in
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, with_namespace
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.summary import summary
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
+from jbm_kafka.registry.other_namespaces import namespaces_among
 from jbm_kafka.registry.registry import Registry
 
 NAMED = 3
@@ -125,7 +125,7 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
         group=group if group in groups else None,
         receivers=admin.group_members(group) if group in groups else 0,
         is_recorded=registry.is_recorded(queue.name, None if described is None else described.topic_id),
-        others=sorted({*namespaces_of(queue, groups), *_by_changelogs(queue, names)} - {namespace}),
+        others=sorted({*namespaces_among(queue, groups), *_by_changelogs(queue, names)} - {namespace}),
         subscriptions={group: record for group, record in subscriptions.items() if group not in in_use},
         names=names_of,
         in_use=sorted(full_names[each] for each in in_use),
@@ -185,7 +185,7 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, is_topic
         )
 
 
-def delete(queue: Queue, found: Belongings, *, admin: KafkaAdmin, registry: Registry) -> None:
+def delete_all(queue: Queue, found: Belongings, *, admin: KafkaAdmin, registry: Registry) -> None:
     """Delete it; where that ends early, a second time deletes the rest.
 
     Raises:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from jbm_kafka.admin.cluster.admin_core import Tell
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.core.unit_places import UnitPlaces
@@ -27,8 +28,6 @@ PATHS_MAX = 100_000
 OPEN_TRANSACTION_S = 30.0
 """Longer than any transaction of ours may last."""
 LOOK_AGAIN_S = 0.5
-Tell = Callable[[str], object]
-"""Takes a line for who waits: what it is that takes so long."""
 
 
 @dataclass(frozen=True, slots=True)

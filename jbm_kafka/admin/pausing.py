@@ -10,6 +10,7 @@ from typing import Literal
 
 from jbm_kafka.codec.pause_record import Halt, Pause, decode_pause, encode_pause, pause_key
 from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 from jbm_kafka.registry.registry_log import Changes, RegistryLog
 
@@ -46,7 +47,7 @@ def by_whom(by: object) -> str:
         raise wrong_type("by", by, "it is a str that tells people who does it, or None")
     if not by.strip() or len(by) > BY_MAX or not by.isprintable():
         raise wrong_value("by", by, f"it is 1 to {BY_MAX} characters that can be printed, on one line")
-    return by
+    return plain_text(by)
 
 
 def me() -> str:

@@ -102,7 +102,7 @@ def fill_with(
 
 def _encode(kind: Kind, body_bytes: int) -> EncodedMessage:
     message = TextMessage("x" * body_bytes)
-    message.message_id = "ID:0123456789abcdef-00000001"
+    message._known_id = "ID:0123456789abcdef-00000001"
     encoded = to_record(message, properties={"region": kind.region, "quantity": 7})
     assert len(encoded.headers) == 4, encoded.headers
     if kind.delivery_time_ms:

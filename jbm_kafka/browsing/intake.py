@@ -100,8 +100,8 @@ def without_others(
     """But for those that only another subscription of the topic has. A queue has all."""
     if subscription is None or not addressed:
         return references
-    mine = subscription.full_name.encode()
-    return [each for each in references if addressed.get(each.offset, mine) == mine]
+    others = {offset for offset, address in addressed.items() if not subscription.is_meant(address)}
+    return [each for each in references if each.offset not in others]
 
 
 def is_for_another(record: KafkaRecord, subscription: Subscription | None) -> bool:
@@ -109,7 +109,7 @@ def is_for_another(record: KafkaRecord, subscription: Subscription | None) -> bo
     if subscription is None:
         return False
     only = scan(record.headers()).subscription
-    return only is not None and only != subscription.full_name.encode()
+    return only is not None and not subscription.is_meant(only)
 
 
 def what_it_has(subscription: Subscription) -> Callable[[Reference], bool] | None:

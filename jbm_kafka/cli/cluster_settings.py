@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jbm_kafka.admin.administered import IN_MEMORY
+from jbm_kafka.admin.cluster.administered import IN_MEMORY
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import click
 
 from jbm_kafka.admin import Admin
-from jbm_kafka.admin.administered import IN_MEMORY
-from jbm_kafka.admin.asked import letters_queue
+from jbm_kafka.admin.cluster.administered import IN_MEMORY
+from jbm_kafka.admin.dead_letters.letter_arguments import letters_queue
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.render import printable
 from jbm_kafka.core.addresses import address_fault

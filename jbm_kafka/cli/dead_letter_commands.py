@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from jbm_kafka.admin import DeadLetter, KeptLetter, RetryReport
-from jbm_kafka.admin.letters import REASONS, LetterReason, reason_fault
+from jbm_kafka.admin.dead_letters.letters import REASONS, LetterReason, reason_fault
 from jbm_kafka.cli.browse_command import COUNTED_MAX, SHOW_MORE, counted, first_rows, print_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster

@@ -7,7 +7,7 @@ from enum import Enum
 import click
 
 from jbm_kafka.admin import ExplainedPartition, ExplainedReceiver, Explanation
-from jbm_kafka.admin.explained_receivers import does
+from jbm_kafka.admin.explain.receiver_states import does
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import ID, UNIT, Seconds, answer_timeout_option, json_option, subscription_options
@@ -16,11 +16,6 @@ from jbm_kafka.cli.reason_lines import ReasonLines
 from jbm_kafka.cli.render import json_line, printable
 from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.jms_errors import JMSError
-
-NOT_HELD = (
-    "nothing of that is held: it was acknowledged, or given up or expired (jbm-kafka dead-letters list, also with "
-    "--from ExpiryQueue), never sent here, or deleted by its topic's retention.ms before anybody received it"
-)
 
 
 @click.command(epilog="Example: jbm-kafka explain orders --unit joe")
@@ -69,13 +64,12 @@ def explain(
     else:
         _show(found, now_ms, is_all=is_all, older_than_s=older_than)
     if not (found.messages or is_all):
-        raise JMSError(f"{found.name}: {_not_held(found, older_than)}")
+        raise JMSError(f"{found.name}: {_not_held(found)}")
 
 
-def _not_held(found: Explanation, older_than_s: float) -> str:
-    if not found.is_whole:
-        return "whether anything of that is held is not known"
-    return f"of what was sent more than {older_than_s:g} s ago, {NOT_HELD}" if older_than_s else NOT_HELD
+def _not_held(found: Explanation) -> str:
+    why = [each.text for each in found.reasons if each.rule is Rule.NOT_HELD]
+    return why[0] if why else "whether anything of that is held is not known"
 
 
 def _show(found: Explanation, now_ms: int, *, is_all: bool, older_than_s: float) -> None:
@@ -90,7 +84,7 @@ def _show(found: Explanation, now_ms: int, *, is_all: bool, older_than_s: float)
         where = f"in namespace {namespace!r}" if namespace else "without a namespace"
         click.echo(f"also received {where}: every message comes there too; if by mistake, stop who receives there")
     lines = ReasonLines()
-    lines.of_all([each for each in found.reasons if each.rule is not Rule.NOT_HELD])  # the last line, an error, has it
+    lines.tell(each for each in found.reasons if each.rule is not Rule.NOT_HELD)  # the last line, an error, has it
     is_read = _is_read(found)
     is_shared_anew = len(found.idle_members) == found.members
     for name in () if is_shared_anew else found.idle_members:
@@ -122,10 +116,6 @@ def _show_nothing(found: Explanation, older_than_s: float) -> None:
         click.echo("nothing that waits can be read yet")
     else:
         click.echo("nothing is held")
-        click.echo(
-            "  what is missed was acknowledged, given up (jbm-kafka dead-letters list), never sent here, or deleted by "
-            "the topic's retention.ms before anybody received it"
-        )
 
 
 def _is_read(found: Explanation) -> bool:
@@ -142,7 +132,7 @@ def _show_partition(partition: ExplainedPartition, lines: ReasonLines, *, is_all
     told = f"; units: {units}" if units else ""
     held = f"{partition.held} held" if is_read else "not readable now"
     click.echo(f"partition {partition.partition}: {held}, owner {owner}{told}")
-    lines.of_one(reasons)
+    lines.tell(reasons, "  ")
 
 
 def _show_receiver(each: ExplainedReceiver, *, is_empty: bool) -> None:

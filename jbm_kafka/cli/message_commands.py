@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from jbm_kafka.admin import Admin, ChosenMessage, MessagesReport
-from jbm_kafka.admin.chosen_messages import Order
+from jbm_kafka.admin.messages.selection import Order
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (

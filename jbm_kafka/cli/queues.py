@@ -6,8 +6,8 @@ from dataclasses import asdict
 import click
 
 from jbm_kafka.admin import PartitionCounts, QueueCounts
-from jbm_kafka.admin.commands import of_subscription
-from jbm_kafka.admin.reasons import NO_CHANGELOG
+from jbm_kafka.admin.explain.reasons import NO_CHANGELOG
+from jbm_kafka.admin.explain.suggested_commands import of_subscription
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Whole, emit, json_list_option, json_option, subscription_options

@@ -24,7 +24,7 @@ from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message import Message, TextMessage
-from jbm_kafka.jms.message_properties import check_property_name
+from jbm_kafka.jms.message_properties import checked_property_name
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.stream_message import StreamMessage
@@ -71,7 +71,7 @@ def _property(value: str) -> Typed:
         raise ValueError("write name=text, or name:type=value")
     if kind not in PROPERTY_TYPES:
         raise ValueError(f"{kind!r} is not a type; use {', '.join(sorted(PROPERTY_TYPES))}")
-    check_property_name(name)
+    checked_property_name(name)
     parse_property(cast(PropertyType, kind), text)
     return name, cast(PropertyType, kind), text
 

@@ -13,7 +13,7 @@ from jbm_kafka.cli.command_options import emit, json_list_option, json_option
 from jbm_kafka.cli.connect import admin_of
 from jbm_kafka.cli.lazy import CommandGroup
 from jbm_kafka.cli.render import json_line, printable, table
-from jbm_kafka.core.address_pattern import ANY_WORDS, check_pattern, matches
+from jbm_kafka.core.address_pattern import ANY_WORDS, checked_pattern, matches
 from jbm_kafka.core.address_settings import AddressSettings, check_setting_name
 from jbm_kafka.core.jms_errors import InvalidSettingError, JMSError
 from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UnitMarker
@@ -28,7 +28,7 @@ FOR_NONE_YET = "no queue or topic matches yet; it holds for one from its creatio
 def _as_pattern(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     try:
         if value is not None:
-            check_pattern(value)
+            checked_pattern(value)
     except InvalidSettingError as error:
         raise click.BadParameter(str(error), context, parameter) from None
     return value

@@ -12,10 +12,12 @@ from jbm_kafka.codec.one_header import header_count
 from jbm_kafka.codec.property_header import Property, property_header
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, SUBSCRIPTION_HEADER, Header
 from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER
 
 ORIG_DESTINATION = "_JBM_ORIG_DESTINATION"
 ORIG_SUBSCRIPTION = "_JBM_ORIG_SUBSCRIPTION"
+ORIG_SUBSCRIPTION_KIND = "_JBM_ORIG_SUBSCRIPTION_KIND"
 ORIG_MESSAGE_ID = "_JBM_ORIG_MESSAGE_ID"
 ORIG_PARTITION = "_JBM_ORIG_PARTITION"
 ORIG_OFFSET = "_JBM_ORIG_OFFSET"
@@ -28,6 +30,7 @@ HOP_PROPERTIES = frozenset(
     [
         ORIG_DESTINATION,
         ORIG_SUBSCRIPTION,
+        ORIG_SUBSCRIPTION_KIND,
         ORIG_MESSAGE_ID,
         ORIG_PARTITION,
         ORIG_OFFSET,
@@ -57,7 +60,7 @@ def dead_letter_headers(
     reason: str,
     last_error: str | None = None,
     timestamp_ms: int = 0,
-    subscription: str = "",
+    subscription: Subscription | None = None,
 ) -> list[Header]:
     """The headers of a dead letter.
 
@@ -82,7 +85,7 @@ def expired_headers(
     delivery_count: int,
     actual_expiry_ms: int,
     timestamp_ms: int = 0,
-    subscription: str = "",
+    subscription: Subscription | None = None,
 ) -> list[Header]:
     """The headers of an expired message's copy; `actual_expiry_ms` is when it was found to be expired."""
     hop = _hop(destination, message_id, partition, offset, delivery_count, subscription)
@@ -107,6 +110,8 @@ class Origin(NamedTuple):
     """Of an expired message."""
     last_error: str | None
     """Why the last attempt failed."""
+    subscription_kind: str | None = None
+    """Of a topic: `durable`, `shared-durable`, `shared` or `private`; letters of earlier versions do not tell it."""
 
 
 def origin_of(headers: Sequence[Header] | None) -> Origin:
@@ -131,19 +136,20 @@ def origin_of(headers: Sequence[Header] | None) -> Origin:
         reason=text(DEAD_LETTER_REASON),
         actual_expiry_ms=number(ACTUAL_EXPIRY),
         last_error=text(LAST_ERROR),
+        subscription_kind=text(ORIG_SUBSCRIPTION_KIND),
     )
 
 
-def retried_headers(copied: Sequence[Header] | None, *, subscription: str | None = None) -> list[Header]:
+def retried_headers(copied: Sequence[Header] | None, *, subscription: Subscription | None = None) -> list[Header]:
     """The headers of a dead letter that is sent again: without those of its hop, all others unchanged.
 
     Its id and its time of sending stay: it is the same message still. It has no duplicate id (docs/decisions/0007).
-    Only the `subscription` of this full name gets it; None: it goes to a queue.
+    Only this `subscription` of its topic gets it; None: it goes to a queue.
     """
     headers = [header for header in copied or () if property_of_header(header[0])[1] not in HOP_PROPERTIES]
     if subscription is None:
         return headers
-    addressed = (SUBSCRIPTION_HEADER, subscription.encode())
+    addressed = (SUBSCRIPTION_HEADER, subscription.group_id().encode())
     return [*(header for header in headers if header[0] != SUBSCRIPTION_HEADER), addressed]
 
 
@@ -158,9 +164,17 @@ def moved_headers(original: Sequence[Header] | None, *, message_id: str, timesta
 
 
 def _hop(
-    destination: Destination, message_id: str, partition: int, offset: int, delivery_count: int, subscription: str
+    destination: Destination,
+    message_id: str,
+    partition: int,
+    offset: int,
+    delivery_count: int,
+    subscription: Subscription | None,
 ) -> dict[str, Property]:
-    of = {ORIG_SUBSCRIPTION: Property("string", subscription)} if subscription else {}
+    of = {}
+    if subscription is not None:
+        of[ORIG_SUBSCRIPTION] = Property("string", subscription.full_name)
+        of[ORIG_SUBSCRIPTION_KIND] = Property("string", subscription.kind.value)
     return {
         ORIG_DESTINATION: Property("string", str(destination)),
         **of,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from jbm_kafka.core.jms_errors import MessageFormatError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import no_utf8, shown, wrong_type, wrong_value
 
 JSON: Final = "json"
@@ -93,6 +94,7 @@ def register_object_codec(name: str, *, encode: Callable[[Any], bytes], decode: 
     """
     if not isinstance(name, str):
         raise wrong_type("name", name, _NAME_RULE)
+    name = plain_text(name)
     if _NAME.fullmatch(name) is None:
         raise wrong_value("name", name, _NAME_RULE)
     if name == JSON:
@@ -119,13 +121,18 @@ def is_registered(name: str) -> bool:
     return name in _CODECS
 
 
-def check_registered(name: object) -> None:
-    """Raises InvalidSettingError unless it is the name of a codec that is known here."""
+def checked_codec(name: object) -> str:
+    """The name, if it is that of a codec that is known here.
+
+    Raises:
+        InvalidSettingError: it is not.
+    """
     if not isinstance(name, str):
         raise wrong_type("codec", name, "it is the name of a codec, a str")
     if name not in _CODECS:
         rule = f"it is not registered in this process; call {_registration(name)} first"
         raise wrong_value("codec", name, f"{rule} (registered: {', '.join(sorted(_CODECS))})")
+    return plain_text(name)
 
 
 def not_registered(name: str) -> str:
@@ -146,7 +153,7 @@ def encode_object(name: str, value: object) -> bytes:
         return _to_json(value)
     codec = _CODECS.get(name)
     if codec is None:  # of a received object, which was cleared
-        check_registered(name)
+        checked_codec(name)
     assert codec is not None
     try:
         data: object = codec.encode(value)

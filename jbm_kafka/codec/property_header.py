@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 from jbm_kafka.core.jms_errors import MessageFormatError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.selectors.tokens import KEYWORDS
 from jbm_kafka.core.wrong_values import shown, shown_name
 
@@ -98,7 +99,7 @@ def property_of(name: object, value: object) -> Property:
     if isinstance(value, bool):
         return Property("boolean", value)
     if isinstance(value, str):
-        return Property("string", value)
+        return Property("string", plain_text(value))
     if isinstance(value, int):
         if integer_fits(value, 32):
             return Property("int", int(value))

@@ -8,14 +8,19 @@ from operator import or_
 
 from jbm_kafka.core.destination import Destination, name_fault
 from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import shown
 
 ONE_WORD = "*"
 ANY_WORDS = "#"
 
 
-def check_pattern(pattern: object) -> None:
-    """Raises InvalidSettingError unless every wildcard is a word of its own; of no text InvalidTypeError."""
+def checked_pattern(pattern: object) -> str:
+    """The plain text of a pattern whose wildcards are words of their own.
+
+    Raises:
+        InvalidSettingError: it is no pattern; InvalidTypeError: it is no text.
+    """
     if isinstance(pattern, Destination):
         told = f"address pattern {shown(pattern)}: it is a name, not what has it; write {shown(pattern.name)}"
         raise InvalidTypeError(told, setting="pattern", value=pattern)
@@ -36,6 +41,7 @@ def check_pattern(pattern: object) -> None:
                 value=pattern,
                 word=word,
             )
+    return plain_text(pattern)
 
 
 def matches(pattern: str, name: str) -> bool:

@@ -9,10 +9,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, Self
 
-from jbm_kafka.core.address_pattern import check_pattern, matches, specificity
+from jbm_kafka.core.address_pattern import checked_pattern, matches, specificity
 from jbm_kafka.core.addresses import as_address, destination_at
 from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.sentinels import UNSET, UnitMarker, Unset
 from jbm_kafka.core.setting_rules import is_of_its_type, setting_fault
 from jbm_kafka.core.wrong_values import did_you_mean, shown, wrong_type, wrong_value
@@ -71,6 +72,8 @@ class AddressSettings:
                 raise (wrong_value if is_of_its_type(name, value) else wrong_type)(name, value, fault)
             if name in ADDRESSES and value is not None:
                 object.__setattr__(self, name, as_address(value))
+            elif isinstance(value, str):
+                object.__setattr__(self, name, plain_text(value))
         self._check_cap()
 
     def _check_cap(self) -> None:
@@ -263,9 +266,8 @@ _Ordered = tuple[tuple[str, AddressSettings], ...]
 
 
 def _least_specific_first(patterns: Mapping[str, AddressSettings]) -> _Ordered:
-    for pattern in patterns:
-        check_pattern(pattern)
-    return tuple(sorted(patterns.items(), key=lambda item: specificity(item[0])))
+    checked = [(checked_pattern(pattern), settings) for pattern, settings in patterns.items()]
+    return tuple(sorted(checked, key=lambda item: specificity(item[0])))
 
 
 class _Said(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from jbm_kafka.core.destination import Destination, Queue, Topic, name_fault
+from jbm_kafka.core.plain_text import plain_text
 
 _QUEUE: Final = "queue:"
 _TOPIC: Final = "topic:"
@@ -32,7 +33,7 @@ def as_address(value: Destination | str) -> str:
     """The one text of an address that can be one: the name of a queue, or `topic:` and the name of a topic."""
     if isinstance(value, Destination):
         return str(value) if isinstance(value, Topic) else value.name
-    return value.removeprefix(_QUEUE)
+    return plain_text(value).removeprefix(_QUEUE)
 
 
 def destination_at(address: str) -> Queue | Topic:
@@ -41,7 +42,7 @@ def destination_at(address: str) -> Queue | Topic:
     Raises:
         InvalidDestinationError: it is no address.
     """
-    kind, name = _parted(address)
+    kind, name = _parted(plain_text(address))
     return Topic(name) if kind == _TOPIC else Queue(name)
 
 

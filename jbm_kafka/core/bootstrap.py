@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import shown_name, wrong_type, wrong_value
 
 _HOST_AND_PORT = re.compile(r"([^,/:\s\[\]]+|\[[^,/\s\[\]]+\]):[0-9]+")
@@ -30,6 +31,7 @@ def checked_bootstrap(name: str, value: object) -> str:
     """
     if not isinstance(value, str):
         raise wrong_type(name, value, "it is a str such as 'localhost:9092'")
+    value = plain_text(value)
     if "@" in value:
         raise wrong_value(name, without_credentials(value), _CREDENTIALS)
     rest = value.removeprefix(SCHEME)

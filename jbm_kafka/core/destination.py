@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, InvalidTypeError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import shown
 
 NAME_LENGTH_MAX = 200
@@ -52,6 +53,7 @@ class Destination:
         if cause is not None:
             told = {"destination": self.name} if isinstance(self.name, str) else {}
             raise InvalidDestinationError(f"{self.kind} {shown(self.name)}: {cause}", value=self.name, **told)
+        object.__setattr__(self, "name", plain_text(self.name))
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"

@@ -7,6 +7,7 @@ from types import MappingProxyType, NoneType
 from jbm_kafka.core.addresses import address_fault
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.durations import duration_fault
+from jbm_kafka.core.plain_text import utf8_fault
 from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UnitMarker
 
 PARTITIONS_MAX = 10_000
@@ -59,8 +60,10 @@ def _cap(value: object) -> str | None:
 
 
 def _unit(value: object) -> str | None:
-    if value is None or value is SYSTEM_GENERATED or (isinstance(value, str) and value):
+    if value is None or value is SYSTEM_GENERATED:
         return None
+    if isinstance(value, str) and value:
+        return utf8_fault(value)
     return "it is a name that is not empty, SYSTEM_GENERATED, or None"
 
 

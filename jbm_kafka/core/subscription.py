@@ -7,6 +7,7 @@ from enum import Enum
 
 from jbm_kafka.core.destination import Queue, Topic, percent_encode, with_namespace
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidClientIDError
+from jbm_kafka.core.plain_text import recorded_text
 from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
 
 NAME_LENGTH_MAX = 200
@@ -47,7 +48,7 @@ class Subscription:
     """Which messages of its topic it has, in the normal form; empty: every one. The rest counts as never there."""
 
     def __post_init__(self) -> None:
-        checked_subscription_name(self.name)
+        object.__setattr__(self, "name", checked_subscription_name(self.name))
 
     @property
     def is_durable(self) -> bool:
@@ -63,6 +64,13 @@ class Subscription:
     def full_name(self) -> str:
         """`<client id>/<name>`, or the name alone; what a dead letter tells."""
         return f"{self.client_id}/{self.name}" if self.client_id else self.name
+
+    def is_meant(self, address: bytes) -> bool:
+        """Whether a message that one subscription of its topic has is this one's.
+
+        The address is a `group_id` without a namespace. Earlier versions wrote the full name, which says no kind.
+        """
+        return address in (self.group_id().encode(), self.full_name.encode())
 
     @property
     def choice(self) -> tuple[Topic, bool, str]:
@@ -109,7 +117,7 @@ def checked_subscription_name(name: object) -> str:
         raise wrong_type("name", name, rule)
     if not 0 < len(name) <= NAME_LENGTH_MAX:
         raise wrong_value("name", name, rule)
-    return name
+    return recorded_text("name", name)
 
 
 Source = Queue | Subscription
@@ -134,7 +142,7 @@ def checked_client_id(client_id: object) -> str:
     if not 0 < len(client_id) <= NAME_LENGTH_MAX:
         has = f"has {len(client_id)} characters" if client_id else "is ''"
         raise InvalidClientIDError(f"client_id {has}: it has 1 to {NAME_LENGTH_MAX} characters", client_id=client_id)
-    return client_id
+    return recorded_text("client_id", client_id, InvalidClientIDError)
 
 
 def client_id_needed(name: str) -> IllegalStateError:

@@ -11,6 +11,7 @@ from jbm_kafka.core.jms_errors import (
     MessageNotReadableError,
     MessageNotWriteableError,
 )
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import checked_int, shown
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.value_conversions import checked_value, value_of
@@ -146,7 +147,7 @@ class BytesMessage(Message):
         """Adds a str of one character up to U+FFFF, in 2 bytes; MessageFormatError for any other value."""
         if not isinstance(value, str) or len(value) != 1 or value > "\uffff":
             raise MessageFormatError(f"value is {shown(value)}: it is a str of one character up to U+FFFF", value=value)
-        self._write(encode_fixed("char", value))
+        self._write(encode_fixed("char", plain_text(value)))
 
     def write_int(self, value: int) -> None:
         """Adds an int of 32 bits; MessageFormatError for any other value."""
@@ -172,7 +173,7 @@ class BytesMessage(Message):
         """
         if not isinstance(value, str):
             raise MessageFormatError(f"value is {shown(value)}: it is a str", value=value)
-        self._write(encode_utf(value))
+        self._write(encode_utf(plain_text(value)))
 
     def write_bytes(self, value: bytes | bytearray | memoryview) -> None:
         """Adds bytes as they are; MessageFormatError for any other value."""

@@ -22,7 +22,7 @@ from jbm_kafka.jms.header_values import (
     checked_state,
     checked_text,
 )
-from jbm_kafka.jms.message_core import MessageCore
+from jbm_kafka.jms.message_core import SET_BY_SEND, MessageCore, check_not_new
 
 T = TypeVar("T")
 
@@ -55,8 +55,12 @@ def with_checked_headers(cls: type[T]) -> type[T]:
 def _checked(name: str, check: Callable[[str, object], object]) -> property:
     field = f"_{name}"
     keep = vars(MessageCore)[field].__set__
+    is_set_by_send = name in SET_BY_SEND
 
-    def set_checked(message: object, value: object) -> None:
-        keep(message, check(name, value))
+    def set_checked(message: MessageCore, value: object) -> None:
+        checked = check(name, value)
+        if is_set_by_send:
+            check_not_new(message, name, value)
+        keep(message, checked)
 
     return property(attrgetter(field), set_checked)

@@ -97,7 +97,7 @@ class Connection:
 
     @client_id.setter
     def client_id(self, value: str) -> None:
-        checked_client_id(value)
+        value = checked_client_id(value)
         self._core.check_process()
         if self._open_sessions():
             raise IllegalStateError(
@@ -183,13 +183,13 @@ class Connection:
                 return
             self._has_closed = True
             sessions = self._open_sessions()
-        self._core.waits.begin_close()
+        self._core.close_deadline.begin_close()
         close_sessions(self._core, sessions)
         for session in sessions:
             session._wait_closed()
         self._core.temporaries.close()
-        self._core.waits.wait_closing(self._core.provider.flush, CLOSE_TIMEOUT_S)
-        self._core.waits.wait_closing(self._core.completions.wait_done, CLOSE_TIMEOUT_S)
+        self._core.close_deadline.wait_closing(self._core.provider.flush, CLOSE_TIMEOUT_S)
+        self._core.close_deadline.wait_closing(self._core.completions.wait_done, CLOSE_TIMEOUT_S)
         self._core.completions.stop()
         try:
             self._core.provider.close()
@@ -212,6 +212,8 @@ class Connection:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._core.is_forked:  # sys.exit() in a child: what is to be closed is the parent's
+            return
         if error is not None:
             for session in self._open_sessions():
                 session._strategy.abandon()
@@ -239,6 +241,11 @@ class Connection:
         self._core.check_process()
         if self.is_closed:
             raise self._core.closed()
+
+
+def provider_of(connection: Connection) -> Provider:
+    """What the connection works with: the administration uses it for what no session does."""
+    return connection._core.provider
 
 
 def _after_fork() -> None:

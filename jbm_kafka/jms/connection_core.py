@@ -10,11 +10,11 @@ from jbm_kafka.core.jms_errors import IllegalStateError, SendTimeoutError
 from jbm_kafka.core.sentinels import UnitMarker
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms import sends_at_exit
+from jbm_kafka.jms.close_deadline import CloseDeadline
 from jbm_kafka.jms.completions import Completions
 from jbm_kafka.jms.exception_listener import ListenerCalls
 from jbm_kafka.jms.named_messages import with_ids
 from jbm_kafka.jms.own_temporaries import OwnTemporaries
-from jbm_kafka.jms.waits import Waits
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import Provider
 
@@ -44,7 +44,7 @@ class ConnectionCore:
         self.temporaries = OwnTemporaries(provider, self.connection_id)
         self.completions = Completions()
         self.listener_calls = ListenerCalls(lambda error: with_ids(error, provider.message_ids))
-        self.waits = Waits(provider)
+        self.close_deadline = CloseDeadline(provider)
         self.is_started = False
         self.is_forked = False
         """This process got the connection by a fork: it belongs to the parent."""
@@ -94,7 +94,7 @@ class ConnectionCore:
         Raises:
             JMSError: what it failed with, or that no answer came in time.
         """
-        self.waits.wait_for(completion, timeout_s, about=about)
+        self.close_deadline.wait_for(completion, timeout_s, about=about)
 
     def hold_client_id(self, client_id: object) -> None:
         """Be known by this name, and nobody else (CONN-2).

@@ -277,6 +277,8 @@ class MessageConsumer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._session.connection.is_forked:
+            return
         if error is not None:
             self._strategy.abandon()
         self.close()

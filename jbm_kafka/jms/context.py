@@ -389,6 +389,8 @@ class Context:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._connection._core.is_forked:
+            return
         if error is not None:
             self._session._strategy.abandon()
         self._connection.close()

@@ -8,11 +8,12 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, cast
 
-from jbm_kafka.core.address_pattern import check_pattern
+from jbm_kafka.core.address_pattern import checked_pattern
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.bootstrap import checked_bootstrap, without_credentials
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, InvalidTypeError, JMSSecurityError
+from jbm_kafka.core.plain_text import plain_text, plain_texts, recorded_text
 from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.core.wrong_values import checked_int, shown, shown_name, wrong_type, wrong_value
@@ -90,10 +91,10 @@ class ConnectionFactory:
         persist_delivery_count_before_delivery: bool | Unset = UNSET,
         prefetch: int = 1000,
     ) -> None:
-        check_namespace(namespace)
+        namespace = checked_namespace(namespace)
         _check_type("client_id", client_id, str, "a str, or None")
         if client_id is not None:
-            checked_client_id(client_id)
+            client_id = checked_client_id(client_id)
         _check_type("kafka", kafka, Mapping, "a dict of librdkafka properties, or None")
         _check_type("address_settings", address_settings, Mapping, "a dict from pattern to AddressSettings, or None")
         asked = {
@@ -111,7 +112,7 @@ class ConnectionFactory:
         self._scheme, address = _address(url)
         self._installation = Installation(
             bootstrap=address,
-            client_settings=dict(kafka or {}),
+            client_settings=plain_texts(kafka),
             state_dir=_state_dir(state_dir),
             config=SidecarConfig(namespace=namespace, **given),
             given=frozenset(given),
@@ -177,7 +178,7 @@ def _provider(scheme: str) -> ProviderModule:
 
 def _address(url: str) -> tuple[str, str]:
     """Scheme, and what it is about: brokers as `host:port,…`, or the name of a world in memory."""
-    scheme, _, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
+    scheme, _, rest = plain_text(url).partition("://") if isinstance(url, str) else ("", "", "")
     if scheme == "memory":
         return scheme, rest
     if scheme in ("amqp", "amqps"):
@@ -202,16 +203,21 @@ def _state_dir(given: object) -> str | None:
         raise wrong_value("state_dir", given, "it is the path of a folder; leave it out for a temporary one")
     if not os.path.isdir(path) and os.path.exists(path):  # noqa: PTH110, PTH112 - as it was written
         raise wrong_value("state_dir", given, "it is a file; name a folder, which is made if it is not there")
-    return path
+    return plain_text(path)
 
 
-def check_namespace(value: object) -> None:
-    """Raises InvalidSettingError when it cannot be the namespace of our topics and groups."""
+def checked_namespace(value: str) -> str:
+    """The namespace, if it can be that of our topics and groups.
+
+    Raises:
+        InvalidSettingError: it cannot.
+    """
     _check_type("namespace", value, str, "a str, '' for none", may_be_none=False)
     try:
-        with_namespace("jbm.registry", str(value))
+        with_namespace("jbm.registry", plain_text(value))
     except InvalidDestinationError as fault:
         raise InvalidSettingError(str(fault), setting="namespace", value=value) from None
+    return plain_text(value)
 
 
 def _check_type(name: str, value: object, wanted: type, what: str, *, may_be_none: bool = True) -> None:
@@ -224,22 +230,25 @@ def _whole(name: str, value: object, least: int, most: int, unit: str) -> int:
 
 
 def _unit(value: object) -> str | UnitMarker | None:
-    if value is None or value is SYSTEM_GENERATED or (isinstance(value, str) and value):
+    if value is None or value is SYSTEM_GENERATED:
         return value
+    if isinstance(value, str) and value:
+        return recorded_text("default_unit_of_order", value)
     wrong = wrong_value if isinstance(value, str | UnitMarker) else wrong_type
     raise wrong("default_unit_of_order", value, "it is a str that is not empty, SYSTEM_GENERATED or None")
 
 
 def _address_settings(_: str, given: Any) -> Mapping[str, AddressSettings]:
+    taken = {}
     for pattern, settings in given.items():
-        check_pattern(pattern)
+        taken[checked_pattern(pattern)] = settings
         if not isinstance(settings, AddressSettings):
             raise wrong_type(
                 f"address_settings[{shown(pattern)}]",
                 settings,
                 "it is an AddressSettings(…); AddressSettings.from_mapping(a_dict) makes one",
             )
-    return dict(given)
+    return taken
 
 
 def _whole_from(least: int, most: int, unit: str) -> Callable[[str, object], int]:

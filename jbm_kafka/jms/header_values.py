@@ -5,20 +5,23 @@ from __future__ import annotations
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import MessageFormatError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import as_destination
 
 
 def checked_text(name: str, value: object) -> str | None:
-    """A header's text, if it is one.
+    """A header's plain text, if it is one.
 
     Raises:
         MessageFormatError: it is neither a str nor None.
     """
-    if value is not None and not isinstance(value, str):
+    if value is None:
+        return None
+    if not isinstance(value, str):
         raise MessageFormatError(f"{name} is {shown(value)}: it is a str, or None", header=name, value=value)
-    return value
+    return plain_text(value)
 
 
 def checked_reply_to(value: object) -> Destination | None:

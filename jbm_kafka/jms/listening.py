@@ -11,12 +11,12 @@ from jbm_kafka.core.settlement import Modified
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.call_guard import ListeningState
 from jbm_kafka.jms.inbox import Inbox, MessageListener
+from jbm_kafka.jms.listener_failures import after_close, what_follows
 from jbm_kafka.jms.listener_lines import ListenerLines
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.never_run import refuse_unrun
-from jbm_kafka.jms.raised import after_close, what_follows
 from jbm_kafka.jms.session_core import SessionCore
-from jbm_kafka.ports.deliveries import Delivery
+from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,8 @@ class Listening:
         """Whose listener was called last: it is looked at last, so that listeners of one session take turns."""
         self._message: Message | None = None
         """What a listener is in; not kept behind its return, for it may be large."""
+        self._lease: PartitionLease | None = None
+        """Of the message that a listener got last."""
         self._lines = ListenerLines()
         self._begun_s = time.monotonic()
         self._looks_for_start = True
@@ -98,14 +100,16 @@ class Listening:
             "closing waits no longer for the listener of %s, which did not return within %.0f s; %s",
             self._place(),
             STOP_TIMEOUT_S,
-            after_close(self._session.mode),
+            after_close(self._session.mode, is_taken=self._lease is not None and self._lease.is_revoked),
         )
 
     def _wait_stopped(self, until_s: float) -> bool:
         """True when none runs, or its own thread asks, which would wait for itself."""
         if self._state.thread is None or self._state.is_current:
             return True
-        return self._session.connection.waits.wait_closing(self._state.wait_end, max(until_s - time.monotonic(), 0.0))
+        return self._session.connection.close_deadline.wait_closing(
+            self._state.wait_end, max(until_s - time.monotonic(), 0.0)
+        )
 
     def _place(self) -> str:
         message, inbox = self._message, self._served
@@ -134,14 +138,14 @@ class Listening:
 
     def _start_thread(self) -> None:
         name = f"jbm-session-{self._session.session_id}"
-        self._state.thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._begun_s = time.monotonic()
-        self._state.thread.start()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
 
     # -- the thread --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        with self._session.connection.waits.listening.noted():
+        self._state.thread = threading.current_thread()  # until it runs nobody can wait for its end
+        with self._session.connection.close_deadline.listening.noted():
             try:
                 self._take_and_deliver()
             finally:
@@ -244,6 +248,7 @@ class Listening:
                     return
                 strategy.before_receive()
                 message = self._message = inbox.present(delivery)
+                self._lease = delivery.lease
             finally:
                 session.guard.leave()
             try:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 from jbm_kafka.codec.bodies import BodyShape
 from jbm_kafka.codec.typed_values import TypedValue, Value, ValueType
 from jbm_kafka.core.jms_errors import MessageFormatError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.typed_access import (
@@ -57,8 +58,7 @@ class MapMessage(Message):
 
     def item_exists(self, name: str) -> bool:
         """Whether there is an entry of this name, if only a null."""
-        _check_type(name)
-        return name in self._entries
+        return _checked_type(name) in self._entries
 
     def clear_body(self) -> None:
         """Empties the body and makes it writable."""
@@ -67,8 +67,7 @@ class MapMessage(Message):
 
     def get_object(self, name: str) -> Value:
         """The entry as it was set; None when there is none."""
-        _check_type(name)
-        return as_it_is(self._entries.get(name))
+        return as_it_is(self._entries.get(_checked_type(name)))
 
     def set_object(self, name: str, value: Value) -> None:
         """Sets the entry, with the type that the value has by itself."""
@@ -76,43 +75,43 @@ class MapMessage(Message):
 
     def get_boolean(self, name: str) -> bool:
         """The entry as a bool; False of a null."""
-        return as_boolean(_what(name), self._entries.get(name))
+        return as_boolean(*self._held(name))
 
     def get_byte(self, name: str) -> int:
         """The entry as an int of 8 bits."""
-        return as_integer(_what(name), self._entries.get(name), "byte")
+        return as_integer(*self._held(name), "byte")
 
     def get_short(self, name: str) -> int:
         """The entry as an int of 16 bits."""
-        return as_integer(_what(name), self._entries.get(name), "short")
+        return as_integer(*self._held(name), "short")
 
     def get_char(self, name: str) -> str:
         """The entry as a str of one character."""
-        return as_char(_what(name), self._entries.get(name))
+        return as_char(*self._held(name))
 
     def get_int(self, name: str) -> int:
         """The entry as an int of 32 bits."""
-        return as_integer(_what(name), self._entries.get(name), "int")
+        return as_integer(*self._held(name), "int")
 
     def get_long(self, name: str) -> int:
         """The entry as an int of 64 bits."""
-        return as_integer(_what(name), self._entries.get(name), "long")
+        return as_integer(*self._held(name), "long")
 
     def get_float(self, name: str) -> float:
         """The entry as a float of 32 bits."""
-        return as_float(_what(name), self._entries.get(name), "float")
+        return as_float(*self._held(name), "float")
 
     def get_double(self, name: str) -> float:
         """The entry as a float of 64 bits."""
-        return as_float(_what(name), self._entries.get(name), "double")
+        return as_float(*self._held(name), "double")
 
     def get_string(self, name: str) -> str | None:
         """The entry as a str; None of a null."""
-        return as_text(_what(name), self._entries.get(name))
+        return as_text(*self._held(name))
 
     def get_bytes(self, name: str) -> bytes | None:
         """The entry as bytes, all of them; None of a null."""
-        return as_bytes(_what(name), self._entries.get(name))
+        return as_bytes(*self._held(name))
 
     def set_boolean(self, name: str, value: bool) -> None:
         """Sets the entry to True or False; MessageFormatError for any other value."""
@@ -158,33 +157,36 @@ class MapMessage(Message):
     def _entries(self) -> dict[str, TypedValue]:
         return cast(dict[str, TypedValue], self._body)
 
+    def _held(self, name: str) -> tuple[str, TypedValue | None]:
+        """What errors call the entry, and the entry."""
+        return _what(name), self._entries.get(_checked_type(name))
+
     def _set_typed(self, name: str, kind: ValueType, value: object) -> None:
         self._set(name, checked_value(_what(name), kind, value, property=name))
 
     def _set(self, name: str, held: TypedValue) -> None:
-        _check_name(name)
+        name = _checked_name(name)
         # A dict of its own: the one before may be another message's, of which this is a copy.
         self._write_body({**self._entries, name: held})
 
     def _checked_body(self, body: object) -> dict[str, TypedValue]:
         if not isinstance(body, Mapping):
             raise MessageFormatError(f"body is {shown(body)}: a MapMessage holds a dict", value=body)
-        for name in body:
-            _check_name(name)
-        return {name: value_of(_what(name), value, property=name) for name, value in body.items()}
+        return {_checked_name(name): value_of(_what(name), value, property=name) for name, value in body.items()}
 
 
 def _what(name: object) -> str:
     """What is said to be wrong when a value is; the name may be."""
-    _check_type(name)
-    return f"{MAP_ENTRY}{shown(name)}"
+    return f"{MAP_ENTRY}{shown(_checked_type(name))}"
 
 
-def _check_type(name: object) -> None:
+def _checked_type(name: object) -> str:
     if not isinstance(name, str):
         raise MessageFormatError(f"map entry name {shown(name)}: it is a str", value=name)
+    return plain_text(name)
 
 
-def _check_name(name: object) -> None:
+def _checked_name(name: object) -> str:
     if not isinstance(name, str) or not name:
         raise MessageFormatError(f"map entry name {shown(name)}: it is a str that is not empty", value=name)
+    return plain_text(name)

@@ -16,12 +16,13 @@ from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.wrong_values import shown, with_article
 from jbm_kafka.jms.arguments import check_kind
 from jbm_kafka.jms.checked_headers import with_checked_headers
 from jbm_kafka.jms.message_core import MessageCore, look_up_headers
-from jbm_kafka.jms.message_properties import TypedProperties, check_group, check_property_name
+from jbm_kafka.jms.message_properties import TypedProperties, check_group, checked_property_name
 from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, kafka_view
 
 T = TypeVar("T")
@@ -214,9 +215,9 @@ class Message(MessageCore, TypedProperties):
                 property=name,
             )
         if held is None:
-            del self._properties[name]
+            del self._properties[plain_text(name) if isinstance(name, str) else name]
             return
-        check_property_name(name)
+        name = checked_property_name(name)
         if name == GROUP_ID:
             check_group(held)
         self._properties[name] = held
@@ -261,4 +262,4 @@ class TextMessage(Message):
             raise MessageFormatError(
                 f"body is {shown(body)}: a TextMessage holds a str, a BytesMessage bytes", value=body
             )
-        return body
+        return None if body is None else plain_text(body)

@@ -20,7 +20,8 @@ from jbm_kafka.codec.one_header import header_property, header_property_value, h
 from jbm_kafka.codec.property_header import Property, PropertyValue
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, PRIORITY_DEFAULT
 from jbm_kafka.core.delivery_mode import DeliveryMode
-from jbm_kafka.core.jms_errors import MessageFormatError, OrderError
+from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError, OrderError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.message_properties import DELIVERY_COUNT
@@ -48,6 +49,17 @@ _FIELDS = (
     "_timestamp",
     "_type",
 )
+SET_BY_SEND: Final[Mapping[str, str]] = {
+    "message_id": "each send gives an id; your own goes into a property, or duplicate_id=… of the send",
+    "timestamp": "each send sets the time; your own goes into a property",
+    "destination": "give it to the send, as send(message, destination=…), or to create_producer",
+    "delivery_mode": "give it to the send, as send(message, delivery_mode=…), or to the producer",
+    "priority": "give it to the send, as send(message, priority=…), or to the producer",
+    "expiration": "give a time to live to the send, as send(message, time_to_live_ms=…), or to the producer",
+    "delivery_time": "give a delay to the send, as send(message, delivery_delay_ms=…), or to the producer",
+    "redelivered": "receivers are told by the queue",
+}
+"""By header that a send sets: where an application says what it wants instead."""
 _PERSISTENT: Final = DeliveryMode.PERSISTENT
 _UNREAD: Final = UNSET
 _NOT_OF_ONE_HEADER: Final = frozenset({GROUP_ID, DELIVERY_COUNT, UNIT_OF_ORDER, DECODE_ERROR})
@@ -95,7 +107,7 @@ class MessageCore:
         if unit is not None and not isinstance(unit, str):
             rule = "it is a str, or None; NO_UNIT and SYSTEM_GENERATED are for producers and their sends"
             raise OrderError(f"unit_of_order is {shown(unit)}: {rule}", value=unit)
-        self._known_unit = unit
+        self._known_unit = None if unit is None else plain_text(unit)
 
     @property
     def message_id(self) -> object:
@@ -112,7 +124,8 @@ class MessageCore:
         if told is not None and not isinstance(told, str):
             text = f"message_id is {shown(told)}: it is a str, or None"
             raise MessageFormatError(text, header="message_id", value=told)
-        self._known_id = told
+        check_not_new(self, "message_id", told)
+        self._known_id = None if told is None else plain_text(told)
 
     @property
     def _properties(self) -> object:
@@ -130,12 +143,15 @@ class MessageCore:
         """The property; of a received message no other is decoded for it."""
         if not isinstance(name, str):
             raise MessageFormatError(f"property name {shown(name)}: it is a str", property=name)
+        name = plain_text(name)
         if self._known_properties is not _UNREAD or name in _NOT_OF_ONE_HEADER:
             return self._property_of_all(name)
         return header_property(cast(KafkaRecord, self._record).headers(), name)
 
     def _property_value(self, name: object) -> PropertyValue | Unset:
         """What `_property` tells of the value alone; UNSET: not set."""
+        if isinstance(name, str):
+            name = plain_text(name)
         if self._known_properties is not _UNREAD or name in _NOT_OF_ONE_HEADER or not isinstance(name, str):
             held = self._property_of_all(name)
             return UNSET if held is None else held.value
@@ -181,6 +197,17 @@ class MessageCore:
 
     def _write_body(self, body: Body) -> None:
         raise NotImplementedError
+
+
+def check_not_new(message: MessageCore, header: str, value: object) -> None:
+    """Raises IllegalStateError for a message that was neither sent nor received: its send would overwrite it."""
+    if message._record is None and message._destination is None:
+        raise IllegalStateError(
+            f"{header} of a message that was not sent is {shown(value)}, which its send would overwrite: "
+            f"{SET_BY_SEND[header]}",
+            header=header,
+            value=value,
+        )
 
 
 def new_into(message: MessageCore, body: Body) -> None:

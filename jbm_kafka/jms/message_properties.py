@@ -20,6 +20,7 @@ from jbm_kafka.codec.property_header import (
     property_text,
 )
 from jbm_kafka.core.jms_errors import MessageFormatError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown, shown_name
 
@@ -43,10 +44,15 @@ READABLE_AS: Mapping[PropertyType, frozenset[PropertyType]] = MappingProxyType(
 """The conversion table of the specification: a property set as the first may be read as any of the others."""
 
 
-def check_property_name(name: object) -> None:
-    """Raises MessageFormatError unless an application may set a property of this name."""
+def checked_property_name(name: object) -> str:
+    """The plain name, if an application may set a property of it.
+
+    Raises:
+        MessageFormatError: it may not.
+    """
     if not isinstance(name, str) or not name:
         raise MessageFormatError(f"property name {shown(name)}: it is a str that is not empty", property=name)
+    name = plain_text(name)
     if name == DELIVERY_COUNT:
         raise MessageFormatError(f"property {name} is read-only: the provider counts; leave it out", property=name)
     if name == UNIT_OF_ORDER:
@@ -59,6 +65,7 @@ def check_property_name(name: object) -> None:
             "language, and no 'JMS' in front",
             property=name,
         )
+    return name
 
 
 def check_group(held: Property) -> None:
@@ -113,8 +120,10 @@ def checked(name: str, kind: PropertyType, value: object) -> Property:
     Raises:
         MessageFormatError: it is not.
     """
-    if kind == "string" and (value is None or isinstance(value, str)):
-        return NULL if value is None else Property(kind, value)
+    if kind == "string" and value is None:
+        return NULL
+    if kind == "string" and isinstance(value, str):
+        return Property(kind, plain_text(value))
     if kind == "boolean" and isinstance(value, bool):
         return Property(kind, value)
     if kind in INTEGER_BITS and isinstance(value, int) and not isinstance(value, bool):

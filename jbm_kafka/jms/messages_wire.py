@@ -27,7 +27,7 @@ from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message import Message, Settler, TextMessage
 from jbm_kafka.jms.message_core import MessageCore, look_up_headers, receive_into
-from jbm_kafka.jms.message_properties import check_group, check_property_name
+from jbm_kafka.jms.message_properties import check_group, checked_property_name
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.received import KafkaRecord
 from jbm_kafka.jms.stream_message import empty_stream
@@ -174,9 +174,9 @@ def checked_given(properties: Mapping[str, object]) -> dict[str, Property]:
     Raises:
         MessageFormatError: a name or a value cannot be one of a property.
     """
-    for name in cast(Mapping[object, object], properties):  # else compiled code refuses one that is not a str, tersely
-        check_property_name(name)
-    given = {name: property_of(name, value) for name, value in properties.items()}
+    # As of any names: else compiled code refuses one that is not a str, tersely.
+    named = cast(Mapping[object, object], properties).items()
+    given = {checked_property_name(name): property_of(name, value) for name, value in named}
     if GROUP_ID in given:
         check_group(given[GROUP_ID])
     return given

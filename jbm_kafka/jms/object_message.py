@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, cast
 
 from jbm_kafka.codec.bodies import BodyShape, ObjectBody
-from jbm_kafka.codec.object_codecs import JSON, check_registered, decode_object, encode_object
+from jbm_kafka.codec.object_codecs import JSON, checked_codec, decode_object, encode_object
 from jbm_kafka.jms.message import Message
 
 
@@ -25,8 +25,7 @@ class ObjectMessage(Message):
             InvalidSettingError: the codec is not registered (`jbm_kafka.register_object_codec`).
         """
         super().__init__()
-        check_registered(codec)
-        self._body = ObjectBody(codec, None)
+        self._body = ObjectBody(checked_codec(codec), None)
         self._body = self._checked_body(body)
 
     @property

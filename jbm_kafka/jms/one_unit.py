@@ -7,7 +7,7 @@ from typing import Self
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.passing_over import PassingOver
+from jbm_kafka.jms.selective_receive import SelectiveReceive
 from jbm_kafka.jms.session import Session
 
 
@@ -16,9 +16,8 @@ class OneUnit:
 
     def __init__(self, session: Session, queue: Queue, unit: str) -> None:
         assert session.acknowledge_mode is AcknowledgeMode.INDIVIDUAL, session.acknowledge_mode
-        self._session = session
         name = unit.encode()
-        self._queue = PassingOver(
+        self._queue = SelectiveReceive(
             session, queue, lambda delivery: delivery.reference.unit == name, wanted=f"one of unit {unit!r}"
         )
 
@@ -28,7 +27,7 @@ class OneUnit:
         Raises:
             ResourceAllocationError: too many others come before it.
         """
-        with self._session._core.in_use():
+        with self._queue.in_use():
             delivery = self._queue.next_wanted(timeout_s)
             return None if delivery is None else self._queue.present(delivery)
 

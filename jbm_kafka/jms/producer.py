@@ -214,9 +214,9 @@ class MessageProducer:
         Raises:
             JMSError: one of those has failed, and no call has said so.
         """
+        self._session.connection.completions.refuse_inside("producer.close()")
         if not self._has_closed:
             self._session.connection.check_process()
-            self._session.connection.completions.refuse_inside("producer.close()")
             self._has_closed = True
             self._session.connection.completions.wait_done(SEND_TIMEOUT_S)
             group = self._group
@@ -234,6 +234,8 @@ class MessageProducer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._session.connection.is_forked:
+            return
         try:
             self.close()
         except JMSError as failure:

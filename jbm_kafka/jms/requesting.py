@@ -20,8 +20,8 @@ from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.requests import Pending
 from jbm_kafka.jms.routing import UnitOfOrder
+from jbm_kafka.jms.send_headers import as_message
 from jbm_kafka.jms.session_core import SessionCore
-from jbm_kafka.jms.stamping import as_message
 from jbm_kafka.ports.kafka import KafkaRecord
 from jbm_kafka.ports.provider import Provider
 

@@ -10,6 +10,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import MessageFormatError, OrderError
 from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.sentinels import NO_UNIT, SYSTEM_GENERATED, UNSET, UnitMarker
 from jbm_kafka.core.wrong_values import no_utf8, shown
 from jbm_kafka.jms.message import Message
@@ -131,6 +132,7 @@ class Routing:
             unit = self._system_unit
         if not isinstance(unit, str) or not unit:
             raise wrong_unit(unit)
+        unit = plain_text(unit)
         known = self._units.get(unit)
         if known is None:
             if len(self._units) >= CACHED_UNITS:

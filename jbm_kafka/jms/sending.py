@@ -16,16 +16,16 @@ from jbm_kafka.core.temporary_name import TEMPORARY_HEADER, TemporaryName, parse
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import checked_given, to_record
 from jbm_kafka.jms.routing import Routing
-from jbm_kafka.jms.send_reports import CallbackReport, SendError, WaitedReport
-from jbm_kafka.jms.session_core import SessionCore
-from jbm_kafka.jms.stamping import (
+from jbm_kafka.jms.send_headers import (
     as_message,
-    check_duplicate_id,
+    checked_duplicate_id,
     checked_options,
     checked_properties,
     set_headers,
     stamp,
 )
+from jbm_kafka.jms.send_reports import CallbackReport, SendError, WaitedReport
+from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.kafka import KafkaClientError, SendReport
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.record_to_send import Outgoing
@@ -83,7 +83,7 @@ class Sending:
             group = self._groups.by_producer.get(self)
             duplicate_id = None if group is None else group.duplicate_id(sent)
         if duplicate_id is not None:
-            check_duplicate_id(duplicate_id)
+            duplicate_id = checked_duplicate_id(duplicate_id)
         if on_completion is not None:
             self._completions.check(on_completion)
         set_headers(sent, correlation_id=correlation_id, type=type, reply_to=reply_to)

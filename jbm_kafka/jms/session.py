@@ -436,6 +436,8 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._connection.is_forked:
+            return
         if error is not None:
             self._strategy.abandon()
         self.close()
@@ -461,7 +463,7 @@ class Session:
             with core.finished_call():
                 self._strategy.close()
         core.send_groups.end(
-            lambda group: self._connection.waits.wait_closing(group.wait, SENDS_TIMEOUT_S),
+            lambda group: self._connection.close_deadline.wait_closing(group.wait, SENDS_TIMEOUT_S),
             self._connection.notify_exception,
         )
         core.outbox.take_all()

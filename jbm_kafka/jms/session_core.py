@@ -51,7 +51,7 @@ class SessionCore:
         """Raises IllegalStateError when it is closed for the caller, or belongs to the parent process."""
         if self.is_closed_here:
             self.connection.check_process()
-            if self.connection.waits.is_closing:
+            if self.connection.close_deadline.is_closing:
                 raise self.connection.closed()
             raise IllegalStateError("the session is closed; make a new one")
 
@@ -61,7 +61,7 @@ class SessionCore:
 
         Also one of another session: who receives in one session and sends in another is in the middle of its work.
         """
-        return self.is_closed and (self.links.have_ended or not self.connection.waits.listening.is_current)
+        return self.is_closed and (self.links.have_ended or not self.connection.close_deadline.listening.is_current)
 
     def in_use(self, *, beside_listener: bool = False) -> CallInUse:
         """Around a call; see `begin_call`."""
@@ -91,7 +91,7 @@ class SessionCore:
         return CallInUse(self.guard, self._wait_enter)
 
     def _wait_enter(self) -> None:
-        self.connection.waits.wait_closing(self.guard.wait_enter, CALL_TIMEOUT_S)
+        self.connection.close_deadline.wait_closing(self.guard.wait_enter, CALL_TIMEOUT_S)
 
     def busy(self) -> IllegalStateError:
         """What a second thread is told, and a second process."""

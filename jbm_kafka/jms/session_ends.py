@@ -53,4 +53,4 @@ def close_sessions(connection: ConnectionCore, sessions: Sequence[Ending]) -> No
 
 
 def _wait_callbacks(connection: ConnectionCore) -> None:
-    connection.waits.wait_closing(connection.completions.wait_done, CALLBACKS_TIMEOUT_S)
+    connection.close_deadline.wait_closing(connection.completions.wait_done, CALLBACKS_TIMEOUT_S)

@@ -29,7 +29,7 @@ def durable(
         IllegalStateError: the connection has no client id.
         InvalidSettingError: the name cannot be one.
     """
-    checked_subscription_name(name)
+    name = checked_subscription_name(name)
     if connection.client_id is None:
         raise client_id_needed(name)
     return Subscription(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
@@ -13,6 +14,8 @@ from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_of_work import Received, UnitOfWork, expired_before_commit
+
+log = logging.getLogger(__name__)
 
 Notified = Callable[[Exception | None], None]
 """Told how something ended, on a thread of the provider's."""
@@ -106,6 +109,16 @@ class TransactedAcknowledge(ExplicitAcknowledge):
 
     def abandon(self) -> None:
         self.rollback()
+
+    def close(self) -> None:
+        sends, received = len(self._session.outbox), len(self._held)
+        if sends or received:
+            log.warning(
+                "TRANSACTED session %s was closed before commit() or rollback(): sends dropped: %d; messages that come "
+                "again: %d",
+                *(self._session.session_id, sends, received),
+            )
+        super().close()
 
 
 def _received(items: list[Unacknowledged]) -> list[Received]:

@@ -19,6 +19,7 @@ from jbm_kafka.codec.property_header import (
 )
 from jbm_kafka.codec.typed_values import NULL_VALUE, TypedValue, Value, ValueType, is_char
 from jbm_kafka.core.jms_errors import MessageFormatError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.message_properties import READABLE_AS as PROPERTY_READABLE_AS
 
@@ -86,13 +87,13 @@ def checked_value(what: str, kind: ValueType, value: object, **told: object) -> 
     if value is None and kind in ("string", "bytes"):
         return NULL_VALUE
     if kind == "string" and isinstance(value, str):
-        return TypedValue(kind, value)
+        return TypedValue(kind, plain_text(value))
     if kind == "bytes" and isinstance(value, bytes | bytearray | memoryview):
         return TypedValue(kind, bytes(value))
     if kind == "boolean" and isinstance(value, bool):
         return TypedValue(kind, value)
     if kind == "char" and isinstance(value, str) and is_char(value):
-        return TypedValue(kind, value)
+        return TypedValue(kind, plain_text(value))
     if kind in INTEGER_BITS and isinstance(value, int) and not isinstance(value, bool):
         if integer_fits(value, INTEGER_BITS[kind]):
             return TypedValue(kind, int(value))
@@ -114,7 +115,7 @@ def value_of(what: str, value: object, **told: object) -> TypedValue:
     if isinstance(value, bool):
         return TypedValue("boolean", value)
     if isinstance(value, str):
-        return TypedValue("string", str(value))
+        return TypedValue("string", plain_text(value))
     if isinstance(value, int) and integer_fits(value, 64):
         return TypedValue("int" if integer_fits(value, 32) else "long", int(value))
     if isinstance(value, float):

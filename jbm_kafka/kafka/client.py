@@ -27,6 +27,7 @@ from jbm_kafka.kafka.tail_reader import ConfluentTailReader
 from jbm_kafka.kafka.transaction_log import ConfluentTransactionLog
 from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
 from jbm_kafka.ports import GroupListener
+from jbm_kafka.ports.kept_at_fork import kept_at_fork
 
 _REFRESH = "topic.metadata.refresh.interval.ms"
 
@@ -86,15 +87,17 @@ class ConfluentKafka:
         settings[_REFRESH] = self._client_settings.get(_REFRESH, GROUP_REFRESH_MS)
         if "client.id" not in self._client_settings:  # else it is the user's, maybe for a quota: left as it is
             settings["client.id"] = member_client_id(platform.node(), os.getpid(), client_id)
-        return ConfluentGroupConsumer(
-            settings,
-            group=group,
-            topic=topic,
-            listener=listener,
-            bootstrap=self._bootstrap,
-            refused_session_timeout=lambda: refused_session_timeout(
-                self._settings({}), self._bootstrap, session_timeout_ms
-            ),
+        return kept_at_fork(
+            ConfluentGroupConsumer(
+                settings,
+                group=group,
+                topic=topic,
+                listener=listener,
+                bootstrap=self._bootstrap,
+                refused_session_timeout=lambda: refused_session_timeout(
+                    self._settings({}), self._bootstrap, session_timeout_ms
+                ),
+            )
         )
 
     def transactional_producer(
@@ -102,27 +105,35 @@ class ConfluentKafka:
     ) -> ConfluentTransactionalProducer:
         ours = transactional_settings(transactional_id, transaction_timeout_ms, self._memory_bytes)
         logger = ClientLog(counted_at(self._bootstrap), is_contended=is_contended)
-        return ConfluentTransactionalProducer({**self._settings(ours), "logger": logger}, bootstrap=self._bootstrap)
+        return kept_at_fork(
+            ConfluentTransactionalProducer({**self._settings(ours), "logger": logger}, bootstrap=self._bootstrap)
+        )
 
     def sender(self, *, linger_ms: int = 0) -> ConfluentSender:
         settings = self._settings(sender_settings(self._memory_bytes, linger_ms))
-        return ConfluentSender(settings, bootstrap=self._bootstrap, send_timeout_ms=self._send_timeout_ms)
+        return kept_at_fork(ConfluentSender(settings, bootstrap=self._bootstrap, send_timeout_ms=self._send_timeout_ms))
 
     def log_reader(self) -> ConfluentLogReader:
-        return ConfluentLogReader(self._settings(log_settings(self._memory_bytes)), bootstrap=self._bootstrap)
+        return kept_at_fork(
+            ConfluentLogReader(self._settings(log_settings(self._memory_bytes)), bootstrap=self._bootstrap)
+        )
 
     def tail_reader(self) -> ConfluentTailReader:
-        return ConfluentTailReader(self._settings(tail_settings(self._memory_bytes)), bootstrap=self._bootstrap)
+        return kept_at_fork(
+            ConfluentTailReader(self._settings(tail_settings(self._memory_bytes)), bootstrap=self._bootstrap)
+        )
 
     def transaction_log(self) -> ConfluentTransactionLog:
         return ConfluentTransactionLog(self.admin(), self.log_reader())
 
     def admin(self) -> ConfluentAdmin:
-        return ConfluentAdmin(
-            self._settings({}),
-            group_settings=self._settings(offsets_settings()),
-            bootstrap=self._bootstrap,
-            timeout_s=self._admin_timeout_s,
+        return kept_at_fork(
+            ConfluentAdmin(
+                self._settings({}),
+                group_settings=self._settings(offsets_settings()),
+                bootstrap=self._bootstrap,
+                timeout_s=self._admin_timeout_s,
+            )
         )
 
     def _settings(self, ours: Mapping[str, Any]) -> dict[str, Any]:

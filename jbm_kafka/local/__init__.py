@@ -1,4 +1,7 @@
-"""The JBoss core interfaces (`jbm_kafka.contract`) in one process, over the same core that serves Kafka."""
+"""The JBoss core interfaces (`jbm_kafka.contract`) in one process, over the same core that serves Kafka.
+
+It is for readers of the specification: applications use `jbm_kafka`, which is made without it.
+"""
 
 from jbm_kafka.local.channel_messages import LocalMessage
 from jbm_kafka.local.memory import MemoryPersistenceManager

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from jbm_kafka.contract import CoreMessage, PersistenceManager, TransactionManager
 from jbm_kafka.core.jms_errors import CorruptRecordError, IllegalStateError, UnknownMessageError
 from jbm_kafka.local.channel_messages import StoredReference, as_stored, reference_to
-from jbm_kafka.local.memory import MemoryPersistenceManager
 from jbm_kafka.local.stored_bodies import decode_message, encode_message
 
 _BODY = "body|"
@@ -36,18 +35,18 @@ class _Kept:
 class MemoryMessageStore:
     """Messages as the objects they are. The reliable ones come back from `persistence_manager` after a restart.
 
-    That is one in memory unless another is given; None makes the store unreliable, and it takes no reliable message.
+    Without one the store is not reliable, and takes no reliable message.
     """
 
     transaction_manager: TransactionManager | None
-    """Whose transactions it takes part in; None: in none."""
+    """Of the contract's Managed; the store itself takes part in no transaction."""
 
     def __init__(self, store_id: str, *, persistence_manager: PersistenceManager | None = None) -> None:
         self.transaction_manager = None
         self._store_id = store_id
         self._lock = threading.RLock()
         self._kept: dict[str, _Kept] = {}
-        self.persistence_manager = persistence_manager or MemoryPersistenceManager()
+        self.persistence_manager = persistence_manager
 
     def __repr__(self) -> str:
         return f"MemoryMessageStore({self._store_id!r})"
@@ -78,8 +77,8 @@ class MemoryMessageStore:
 
     @property
     def is_transactional(self) -> bool:
-        """It has a transaction manager."""
-        return self.transaction_manager is not None
+        """It keeps and removes at once, whatever becomes of a transaction: channels commit their references."""
+        return False
 
     def store(self, message: CoreMessage, /) -> StoredReference:
         """Keep the message once more; a reliable one is recorded when this returns.

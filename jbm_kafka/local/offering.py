@@ -1,7 +1,7 @@
 """How a channel offers its messages to receivers: one pass at a time, the receiver first, the record after it.
 
-A message that came and a commit offer what nobody was offered yet (STATE-13); everything that is NEW is offered when
-the channel is asked to deliver, and what came back only then (STATE-5).
+A message that came and a commit offer what nobody has taken yet (STATE-13), in order; everything that is NEW is offered
+when the channel is asked to deliver, and what came back only then (STATE-5).
 
 Until a receiver took it a message is NEW, so a refusal leaves no trace (STATE-10). The state's lock is never held
 while a receiver or a filter runs; an acknowledgement may come from any thread, and before the delivery is recorded.
@@ -22,9 +22,9 @@ from jbm_kafka.core.redelivery import is_exhausted, is_expired
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
 from jbm_kafka.core.settlement import RETURNED
 from jbm_kafka.local.channel_messages import shown
+from jbm_kafka.local.delivery_lock import DeliveryLock
 from jbm_kafka.local.handover import decide_delivery, heads
 from jbm_kafka.local.ledger import message_id_of
-from jbm_kafka.local.passes import Passes
 from jbm_kafka.local.receivers import Receivers
 from jbm_kafka.local.returning import Departures
 from jbm_kafka.local.state import LocalChannelState
@@ -56,13 +56,13 @@ def ask(receiver: Receiver, message: CoreMessage) -> Answer:
         return Answer.REFUSED
 
 
-def offer_soon(channel: str, passes: Passes) -> None:
+def offer_soon(channel: str, lock: DeliveryLock) -> None:
     """Have a pass made for what is stored or committed already: that it fails is not told to who sent that.
 
     It may have been about another's message, and a message that is sent again because of it is there already.
     """
     try:
-        passes.work_soon()
+        lock.work_soon()
     except Exception:
         logger.exception(
             "%s: what became of an offered message cannot be recorded; nothing is lost, the next message or deliver() "
@@ -78,14 +78,14 @@ class Offering:
         self._state = state
         self._receivers = receivers
         self._departures = departures
-        self._passes = Passes(self._offer_unoffered)
+        self._delivery_lock = DeliveryLock(self._offer_unoffered)
         self._is_delivering = False
         self._lost_by: dict[int, str] = {}
         """NEW messages by the receiver whose loss returned them, until somebody takes them."""
 
     def deliver(self) -> None:
         """Offer every NEW message present now, each to the receivers in turn; does nothing when a receiver calls it."""
-        with self._passes.one():
+        with self._delivery_lock.one():
             if self._is_delivering:
                 return
             self._is_delivering = True
@@ -99,13 +99,13 @@ class Offering:
                 self._is_delivering = False
 
     def offer_first(self) -> None:
-        """Offer what nobody was offered yet, soon and without waiting for anybody (`Passes.work_soon`).
+        """Offer what nobody was offered yet, soon and without waiting for anybody (`DeliveryLock.work_soon`).
 
         Nothing in an open transaction, whose fate the receivers' answers would share.
         """
         state = self._state
         if self._receivers.all and state.ledger.unoffered and state.transactions.open_transaction is None:
-            offer_soon(state.name, self._passes)
+            offer_soon(state.name, self._delivery_lock)
 
     def redeliver(self, receiver: Receiver) -> bool:
         """Offer the receiver what it owes, each once; True iff it owes nothing any more.
@@ -113,7 +113,7 @@ class Offering:
         Without a redelivery delay the messages stay in its hand meanwhile; with one they wait first, for anybody.
         """
         receiver_id = receiver.receiver_id
-        with self._passes.one():
+        with self._delivery_lock.one():
             self._begin()
             owed = self._owed_by(receiver_id)
             waiting = self._lost(receiver_id)
@@ -221,6 +221,9 @@ class Offering:
                 return
             if self._offer_to(receiver, reference):
                 return
+        with self._state.lock:  # as if it had never been offered (STATE-10): before what comes after it
+            if self._state.ledger.is_waiting(reference) and not self._state.is_redelivered(reference):
+                self._state.ledger.unoffered[reference.gate_key] = None
 
     def _receivers_for(self, reference: Reference) -> tuple[Receiver, ...]:
         """The one that has earlier messages of its unit in hand (UNIT-3); when nobody has, all of them."""

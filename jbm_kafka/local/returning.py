@@ -18,7 +18,7 @@ from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.settlement import Modified, decide_return
 from jbm_kafka.local.channel_messages import LocalMessage, dead_letter, expired_copy
-from jbm_kafka.local.going import Going
+from jbm_kafka.local.departing_message import DepartingMessage
 from jbm_kafka.local.handover import decide_delivery
 from jbm_kafka.local.ledger import message_id_of
 from jbm_kafka.local.managed import ManagedByState
@@ -113,30 +113,30 @@ class Departures:
         """Whether it is gone. A copy is made without the lock, and an acknowledgement that comes meanwhile wins."""
         state, message_id = self._state, message_id_of(reference)
         withdrawn = c.Withdrawn([reference], DEPARTS_BY[MessageFate.EXPIRED])
-        going = Going(state, withdrawn, lambda: state.ledger.is_waiting(reference))
+        departing = DepartingMessage(state, withdrawn, lambda: state.ledger.is_waiting(reference))
         target = self._target(EXPIRED)
         if target is None:
-            return going.go()
+            return departing.go()
         count = delivery_count_of(state.core, reference.offset).delivery_count
         message = state.message_store.retrieve(message_id)
         copy = expired_copy(message, channel=state.name, delivery_count=count, now_ms=now_ms)
-        return self._hand(copy, target, message_id, going)
+        return self._hand(copy, target, message_id, departing)
 
     def _leave(self, leaving: Departure) -> None:
         state, offset = self._state, leaving.reference.offset
         message_id = message_id_of(leaving.reference)
         fate, target = route_of(leaving.reason, self.settings).fate, self._target(leaving.reason)
         gone = c.Acknowledged(DEPARTING, [offset], transition=DEPARTS_BY[fate])
-        going = Going(state, gone, lambda: offset in state.core.in_hand.get(DEPARTING, {}))
+        departing = DepartingMessage(state, gone, lambda: offset in state.core.in_hand.get(DEPARTING, {}))
         if target is None:
             logger.warning("%s: message %s removed after %d attempts", state.name, message_id, leaving.attempts)
-            going.go()
+            departing.go()
         else:
             message = state.message_store.retrieve(message_id)
             copy = dead_letter(message, channel=state.name, delivery_count=leaving.attempts, reason=leaving.reason)
-            self._hand(copy, target, message_id, going)
+            self._hand(copy, target, message_id, departing)
         with state.lock:
-            if going.is_wanted():
+            if departing.is_wanted():
                 kept = c.ReturnedMessage(offset, leaving.attempts, due_at_ms=0, delay_ms=0, reason=OUT_OF_ATTEMPTS)
                 state.ledger.change(c.DepartureFailed([kept]))
 
@@ -147,7 +147,7 @@ class Departures:
             return None
         return self._expiry_channel if route.fate is MessageFate.EXPIRED else self._dead_letter_channel
 
-    def _hand(self, copy: LocalMessage, target: Receiver, message_id: str, going: Going) -> bool:
+    def _hand(self, copy: LocalMessage, target: Receiver, message_id: str, departing: DepartingMessage) -> bool:
         """Whether the copy came and the message went, by one write where the target is a channel of ours and on the
         same persistence manager. So it stays, whatever becomes of the caller's transaction.
         """
@@ -156,12 +156,12 @@ class Departures:
                 if _joins_transactions(target):
                     with departures.transaction():
                         target.handle(copy)
-                        departures.enlist(going)
+                        departures.enlist(departing)
                     return True
                 target.handle(copy)
-            return going.go()
+            return departing.go()
         except Exception:
-            if not going.is_wanted():
+            if not departing.is_wanted():
                 return False
             logger.exception(
                 "%s: %s does not take a copy of message %s; it is kept and tried again at the next delivery",

@@ -23,9 +23,9 @@ from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError, Unk
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.states import Move, transition
 from jbm_kafka.local.channel_messages import message_of, refused, shown
+from jbm_kafka.local.delivery_lock import DeliveryLock
 from jbm_kafka.local.managed import ManagedByState
 from jbm_kafka.local.offering import Answer, ask, offer_soon
-from jbm_kafka.local.passes import Passes
 from jbm_kafka.local.queue_channel import wall_clock_ms
 from jbm_kafka.local.receivers import Receivers
 from jbm_kafka.local.topic_records import HeldByTopic
@@ -62,7 +62,7 @@ class TopicChannel(ManagedByState[TopicState]):
         )
         self._is_synchronous = synchronous
         self._receivers = Receivers(name)
-        self._passes = Passes(self._offer_waiting)
+        self._delivery_lock = DeliveryLock(self._offer_waiting)
         self._state.offer_committed = self._offer_soon
         self._state.recover()
 
@@ -174,16 +174,15 @@ class TopicChannel(ManagedByState[TopicState]):
             self._receivers.add(receiver)
 
     def remove_receiver(self, receiver_id: str, /) -> None:
-        """It leaves the topic, and its share of what is here with it. Unknown ids are passed over."""
+        """It gets nothing more by itself; it may still ask for what it owes (`redeliver`). Unknown ids do nothing."""
         with self._state.lock:
             self._check_open()
             self._receivers.remove(receiver_id)
-            self._state.drop_shares(receiver_id)
 
     def deliver(self) -> bool:
         """Offer every NEW message to all receivers; True iff none is NEW any more (STATE-9)."""
         self._check_open()
-        with self._passes.one() as is_outermost:
+        with self._delivery_lock.one() as is_outermost:
             if is_outermost:
                 self._offer_waiting()
         return not self.has_messages(MessageState.NEW)
@@ -193,7 +192,7 @@ class TopicChannel(ManagedByState[TopicState]):
         self._check_open()
         receiver_id = receiver.receiver_id
         refused_units: set[str] = set()
-        with self._passes.one():
+        with self._delivery_lock.one():
             for held in self._state.owed_by(receiver_id):
                 unit = held.reference.unit_of_order
                 if unit not in refused_units and not self._offer_again(receiver, held) and unit is not None:
@@ -243,7 +242,7 @@ class TopicChannel(ManagedByState[TopicState]):
 
     def _offer_soon(self) -> None:
         if self._state.open_transaction is None:
-            offer_soon(self.name, self._passes)
+            offer_soon(self.name, self._delivery_lock)
 
     def _offer_waiting(self) -> None:
         self._state.finish_again()
@@ -265,15 +264,12 @@ class TopicChannel(ManagedByState[TopicState]):
                 if answer is not Answer.REFUSED or receiver_id in held.early:
                     state.offered(held, receiver_id, acknowledged=answer is Answer.ACKNOWLEDGED)
         state.finish(held)
-        for receiver in receivers:
-            if receiver.receiver_id not in self._receivers:  # it left while it was being offered the message
-                state.give_up(held, receiver.receiver_id, Move.DISCARDED)
 
     def _offer_again(self, receiver: Receiver, held: HeldByTopic) -> bool:
         """Whether it took the message again; one whose time has ended comes back, and leaves."""
         state, receiver_id = self._state, receiver.receiver_id
         if is_expired(held.reference.expiration_ms, state.clock_ms()):
-            state.give_up(held, receiver_id, Move.EXPIRED)
+            state.give_up(held, receiver_id)
             return True
         message = self._shown(held, redelivered=True)
         answer = Answer.REFUSED if message is None else ask(receiver, message)

@@ -237,13 +237,8 @@ class TopicState:
                 return False
             return self._is_here(held) and receiver_id not in held.owing
 
-    def drop_shares(self, receiver_id: str) -> None:
-        """The receiver has left the topic for good."""
-        for held in self.owed_by(receiver_id, all_of_them=True):
-            self.give_up(held, receiver_id, Move.DISCARDED)
-
-    def give_up(self, held: HeldByTopic, receiver_id: str, then: Move) -> None:
-        """The receiver does not have it any more, and nobody else wants its share: the last one leaves by `then`."""
+    def give_up(self, held: HeldByTopic, receiver_id: str) -> None:
+        """The receiver does not have it any more, for its time has ended; the last one's share takes it away."""
         with self.lock:
             if receiver_id not in held.owing or not self._is_here(held):
                 return
@@ -254,7 +249,7 @@ class TopicState:
             held.owing.discard(receiver_id)
             self._move(held, Move.RETURNED if is_last else Move.RETURNED_IN_PART)
             if is_last:
-                self._leave(held, then, is_written=True)
+                self._leave(held, Move.EXPIRED, is_written=True)
 
     def expire(self, now_ms: int) -> list[str]:
         """Let go of the NEW messages whose time has ended; those sent in open transactions doom them (STATE-2)."""

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Mapping
 
 from jbm_kafka.codec.settings_record import decode_settings, patterns_in
-from jbm_kafka.core.address_pattern import check_pattern
+from jbm_kafka.core.address_pattern import checked_pattern
 from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository, Overridden, ResolvedSettings
 from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, NewerRecordError
 from jbm_kafka.registry.registry_log import RegistryLog
@@ -84,7 +84,7 @@ class LiveSettings:
 
     def _decoded(self, pattern: str, value: bytes) -> AddressSettings | None:
         try:
-            check_pattern(pattern)
+            checked_pattern(pattern)
             record, faults = decode_settings(value)
         except (CorruptRecordError, NewerRecordError, InvalidSettingError) as error:
             self._log_once(f"address settings of {pattern!r} in the registry mean nothing to this version: {error}")

@@ -19,6 +19,8 @@ from rocksdict import (
     WriteOptions,
 )
 
+from jbm_kafka.ports.kept_at_fork import kept_at_fork
+
 HELD = "held"
 BLOCK_CACHE_BYTES = 8 << 20
 JOURNAL_WRITE_BUFFER_BYTES = 4 << 20
@@ -67,6 +69,7 @@ class Rocks:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        kept_at_fork(self)
         cache = Cache(BLOCK_CACHE_BYTES)
         held_options = _column_family_options(cache, HELD_WRITE_BUFFER_BYTES)
         options = _database_options(cache)

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.providers.in_memory import use_world
@@ -40,7 +41,7 @@ class MemoryWorld:
     def __init__(self, name: str | None = None) -> None:
         if name is not None and not isinstance(name, str):
             raise wrong_type("name", name, "it is a str, or None for one that nobody has")
-        name = f"world-{secrets.token_hex(4)}" if name is None else name
+        name = f"world-{secrets.token_hex(4)}" if name is None else plain_text(name)
         self._url = f"memory://{name}"
         self._clock = StoppedClock(time.time_ns() // 1_000_000, wait_idle=self.wait_idle)
         self._world = use_world(name, clock=self._clock)

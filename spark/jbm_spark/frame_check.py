@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 from jbm_kafka.codec.identity import GROUP_ID
 from jbm_kafka.core.jms_errors import MessageFormatError
-from jbm_kafka.jms.message_properties import check_property_name
+from jbm_kafka.jms.message_properties import checked_property_name
 from jbm_spark.errors import ColumnsIgnoredWarning, FrameRefusedError
 
 TEXT_COLUMNS = (
@@ -130,7 +130,7 @@ def _properties_fault(held: DataType) -> str | None:
         if type(field.dataType) not in PROPERTY_TYPES:
             return f"its field {field.name} must be one of {names}; cast it, or put it into the body"
         try:
-            check_property_name(field.name)
+            checked_property_name(field.name)
         except MessageFormatError as error:
             return f"its field {field.name}: {error}"
         if field.name == GROUP_ID and not isinstance(field.dataType, StringType):

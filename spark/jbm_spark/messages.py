@@ -21,7 +21,7 @@ from py4j.protocol import Py4JError
 
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import Destination, Queue
-from jbm_kafka.jms.factory import check_namespace
+from jbm_kafka.jms.factory import checked_namespace
 from jbm_spark.call_checks import check_frame, check_query, check_session, checked_timeout_s
 from jbm_spark.causes import cause_line
 from jbm_spark.columns import message_columns
@@ -69,7 +69,7 @@ def messages(
         JMSSecurityError: they refuse us.
     """
     check_session(spark)
-    check_namespace(namespace)
+    namespace = checked_namespace(namespace)
     source = _named(destination)
     topic = source.kafka_topic(namespace)
     chosen = {
@@ -107,7 +107,7 @@ def message_stream(
         As `messages`.
     """
     check_session(spark)
-    check_namespace(namespace)
+    namespace = checked_namespace(namespace)
     source = _named(destination)
     topic = source.kafka_topic(namespace)
     chosen = {

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.jms.factory import check_namespace
+from jbm_kafka.jms.factory import checked_namespace
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.call_checks import column_names
 from jbm_spark.causes import cause_line, is_stop
@@ -167,7 +167,7 @@ def sink_for(
         FrameRefusedError: the columns are no message's, or a stream's units have no order.
         OptionRefusedError: an option that would break order or safety.
     """
-    check_namespace(namespace)
+    namespace = checked_namespace(namespace)
     names = column_names(order_by)
     columns = checked_columns(frame, names)
     if frame.isStreaming and "unit_of_order" in columns and "kafka" not in columns and not names:

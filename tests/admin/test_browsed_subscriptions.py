@@ -81,15 +81,6 @@ def test_a_wrong_subscription_is_told_with_those_there_are(
         admin.counts("nosuch", subscription="audit")
 
 
-def test_a_topic_without_subscriptions_was_said_to_have_some_that_a_command_shows(
-    admin: Admin, kafka_name: str
-) -> None:
-    """`it has none now; jbm-kafka subscriptions list prices shows them`."""
-    admin.create_topic(kafka_name, partitions=1)
-    with pytest.raises(InvalidDestinationError, match=r"name one of its subscriptions with .*; it has none now$"):
-        admin.explain(Topic(kafka_name))
-
-
 def test_topics_are_among_the_destinations(admin: Admin, kafka_name: str) -> None:
     admin.create_topic(f"{kafka_name}-b", partitions=1)
     admin.create_queue(f"{kafka_name}-a", partitions=1)

@@ -10,7 +10,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
-from jbm_kafka.admin.administered import administered
+from jbm_kafka.admin.cluster.administered import administered
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX
 from jbm_kafka.core.jms_errors import (
     IllegalStateError,
@@ -154,10 +154,10 @@ def test_a_deletion_right_after_closing_was_refused_because_a_process_receives(
     """A group is told of who leaves, and a moment later its members are one less."""
     admin.create_queue(kafka_name, partitions=1)
     members = [1, 1, 0]
-    group = Queue(kafka_name).group_id(admin._namespace)
-    monkeypatch.setattr(admin._admin, "groups", lambda: {group} if members else set())
-    monkeypatch.setattr(admin._admin, "group_members", lambda _: members.pop(0))
-    monkeypatch.setattr(admin._admin, "delete_groups", lambda _: None)
+    group = Queue(kafka_name).group_id(admin._core.namespace)
+    monkeypatch.setattr(admin._core.admin, "groups", lambda: {group} if members else set())
+    monkeypatch.setattr(admin._core.admin, "group_members", lambda _: members.pop(0))
+    monkeypatch.setattr(admin._core.admin, "delete_groups", lambda _: None)
     report = admin.delete_destination(kafka_name)
     assert (report.receivers, members) == (0, [])
 
@@ -277,9 +277,11 @@ def test_nothing_is_left_of_a_topic_that_is_deleted_with_its_subscriptions(
     report = admin.delete_destination(kafka_name, force=True)
     assert (would.topics, would.groups, report.kept) == (report.topics, report.groups, [])
     assert report.groups == [f"{namespace}.jbm.shared-durable..audit"]
-    admin._registry.refresh()
+    admin._core.registry.refresh()
     left = [
-        key for key in admin._registry.log.values() if kafka_name.encode() in key or b"audit" in key or b"ended" in key
+        key
+        for key in admin._core.registry.log.values()
+        if kafka_name.encode() in key or b"audit" in key or b"ended" in key
     ]
     assert (left, ours(cluster, namespace)) == ([], set())
     assert not {name for name in cluster.topic_names() if kafka_name in name}

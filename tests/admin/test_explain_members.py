@@ -7,7 +7,8 @@ import platform
 
 from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Rule
-from jbm_kafka.admin.explained_members import (
+from jbm_kafka.admin.explain.held_units import HeldMessageRow
+from jbm_kafka.admin.explain.members import (
     being_shared,
     gone_for_good,
     not_answering,
@@ -16,8 +17,7 @@ from jbm_kafka.admin.explained_members import (
     silent_owner,
     suspects,
 )
-from jbm_kafka.admin.explained_receivers import process_of
-from jbm_kafka.admin.held_units import HeldMessageRow
+from jbm_kafka.admin.explain.receiver_states import process_of
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.process_names import member_client_id, named_process, process_name
 from jbm_kafka.kafka import ConfluentKafka

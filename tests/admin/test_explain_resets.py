@@ -9,7 +9,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Explanation, Rule
-from jbm_kafka.admin.explained_resets import told
+from jbm_kafka.admin.explain.offset_resets import told
 from jbm_kafka.core.entries import OffsetRange
 from jbm_kafka.core.start_position import Reset
 from jbm_kafka.ports import CommittedOffset, GroupFenced
@@ -30,7 +30,7 @@ def reset(admin: Admin, queue: Queue, group: str, position: int) -> None:
 
     def is_done() -> bool:
         try:
-            admin._admin.alter_offsets(group, queue.name, {0: CommittedOffset(position, "")})
+            admin._core.admin.alter_offsets(group, queue.name, {0: CommittedOffset(position, "")})
         except GroupFenced:
             return False
         return True

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Rule
-from jbm_kafka.admin.reasons import open_transactions
+from jbm_kafka.admin.explain.reasons import open_transactions
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import CommittedOffset, FoundTransactions, GroupConsumer, Outgoing
 from tests.jms.support import receive

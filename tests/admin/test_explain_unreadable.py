@@ -9,8 +9,8 @@ import pytest
 
 from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Rule
-from jbm_kafka.admin.explaining import OFFSETS_TIMEOUT_S
-from jbm_kafka.admin.reasons import unreadable
+from jbm_kafka.admin.explain.diagnosis import OFFSETS_TIMEOUT_S
+from jbm_kafka.admin.explain.reasons import unreadable
 from jbm_kafka.cli.explain import _show
 from jbm_kafka.memory.memory_admin import MemoryAdmin
 from jbm_kafka.ports import NobodyAnswers, Unreachable
@@ -84,7 +84,7 @@ def test_where_nobody_answers_that_is_told(admin: Admin, orders: Queue, monkeypa
 
 def test_a_missing_changelog_was_told_by_list_alone(admin: Admin, kafka_name: str) -> None:
     admin.create_queue(kafka_name)
-    (topic,) = [each for each in admin._admin.topic_names() if kafka_name in each and "changelog" in each]
-    admin._admin.delete_topics([topic])
+    (topic,) = [each for each in admin._core.admin.topic_names() if kafka_name in each and "changelog" in each]
+    admin._core.admin.delete_topics([topic])
     why = admin.explain(kafka_name).reasons[0]
     assert (why.rule, why.text.partition(";")[0]) == (Rule.NO_CHANGELOG, "its changelog is missing")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jbm_kafka.admin.letters import DeadLetter, oldest_first
-from jbm_kafka.admin.retry_plan import passed_over
+from jbm_kafka.admin.dead_letters.letters import DeadLetter, oldest_first
+from jbm_kafka.admin.dead_letters.retry_plan import passed_over
 from jbm_kafka.codec.dead_letter import Origin
 from jbm_kafka.core.destination import Queue
 

@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka import ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin
-from jbm_kafka.admin.administered import administered
+from jbm_kafka.admin.cluster.administered import administered
 from jbm_kafka.ports import KafkaAdmin
 
 

@@ -131,6 +131,27 @@ def test_dead_letters_arrive_where_production_is_paused(admin: Admin, url: str, 
             session.create_producer(failed).send("another")
 
 
+def test_a_retry_sent_into_a_queue_whose_sending_was_paused(admin: Admin, url: str, kafka_name: str) -> None:
+    """PAUSE-1. Of REDELIVER-9: its letters stay, and say so."""
+    orders = Queue(f"{kafka_name}.orders")
+    settings = AddressSettings(partitions=1, max_delivery_attempts=1)
+    factory = ConnectionFactory(url, namespace=kafka_name, address_settings={"#": settings})
+    with factory.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        session.create_producer(orders).send("bad")
+        receive(session.create_consumer(orders)).nack()
+        eventually(lambda: len(list(admin.dead_letters(origin=orders))) == 1, "the letter")
+    admin.pause(orders, "production")
+    for dry_run in (True, False):
+        report = admin.retry_dead_letters(origin=orders, dry_run=dry_run)
+        assert report.letters == []
+        (kept,) = report.kept
+        assert "sending is paused by" in kept.why
+    assert admin.counts(orders).held == 0
+    admin.resume(orders)
+    assert admin.retry_dead_letters(origin=orders).sent == 1
+
+
 def test_a_dead_letter_arrives_at_a_queue_that_was_paused_before_its_process_began(
     admin: Admin, url: str, kafka_name: str
 ) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue
-from jbm_kafka.admin.letters import DeadLetter, LetterFilter, letter_of
-from jbm_kafka.admin.retry import Retry, carry_out
-from jbm_kafka.admin.retry_plan import RetryPlanner, passed_over
+from jbm_kafka.admin.dead_letters.letters import DeadLetter, LetterFilter, letter_of
+from jbm_kafka.admin.dead_letters.retry import Retry, carry_out
+from jbm_kafka.admin.dead_letters.retry_plan import RetryPlanner, passed_over
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports import KafkaRecord, Outgoing
 from jbm_kafka.testing.memory_world import MemoryWorld
@@ -53,7 +53,7 @@ class Shop:
             admin=kafka.admin(),
             reader=kafka.log_reader(),
             info_of=connection._core.provider.ensure,
-            subscriptions_of=lambda _: {},
+            subscriptions_of=lambda _: [],
         )
         plan = planner.plan(self.records(), wanted or LetterFilter(), None)
         assert not plan.kept

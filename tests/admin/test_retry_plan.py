@@ -5,14 +5,15 @@ from random import Random
 
 import pytest
 
-from jbm_kafka.admin.letters import LetterFilter
-from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner
-from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers
+from jbm_kafka.admin.dead_letters.letters import LetterFilter
+from jbm_kafka.admin.dead_letters.retry_plan import RetryPlan, RetryPlanner, subscription_of
+from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers, origin_of
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.selectors.selector import parse_selector
+from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import KafkaRecord, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
@@ -39,7 +40,7 @@ class Cluster:
             admin=self.kafka.admin(),
             reader=self.kafka.log_reader(),
             info_of=self._info_of,
-            subscriptions_of=lambda _: {},
+            subscriptions_of=lambda _: [],
         )
 
     def _info_of(self, queue: Queue | Topic) -> TopicInfo:
@@ -247,9 +248,23 @@ def test_a_unit_that_went_on_is_warned_of(cluster: Cluster) -> None:
 
 
 def test_that_a_long_log_was_not_read_to_its_end_is_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jbm_kafka.admin.retry_plan.FOLLOWING_MAX", 3)
+    monkeypatch.setattr("jbm_kafka.admin.dead_letters.retry_plan.FOLLOWING_MAX", 3)
     cluster.sent("poison", "2", "3", "4", "5", unit="joe")
     cluster.died(unit="joe", offset=0)
     first, second = cluster.plan().warnings
     assert first.startswith("partition 1 of queue:orders: more than 3 messages follow")
     assert second.startswith("unit 'joe' of queue:orders went on")
+
+
+def test_a_letter_of_an_earlier_version_goes_to_the_durable_subscription_of_its_name() -> None:
+    """Of REDELIVER-9: it does not say of which kind its subscription was; what it was sent again as is for both."""
+    durable, shared = (
+        Subscription(Topic("prices"), kind, "audit", "billing")
+        for kind in (SubscriptionKind.DURABLE, SubscriptionKind.SHARED)
+    )
+    origin = origin_of([("jms.string._JBM_ORIG_SUBSCRIPTION", b"billing/audit")])
+    assert subscription_of(origin, [shared, durable]) == durable
+    assert subscription_of(origin, [shared]) == shared
+    assert subscription_of(origin._replace(subscription_kind="shared"), [durable, shared]) == shared
+    assert subscription_of(origin._replace(subscription_kind="durable"), [shared]) is None
+    assert all(each.is_meant(b"billing/audit") for each in (durable, shared))

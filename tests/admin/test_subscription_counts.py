@@ -64,7 +64,7 @@ def test_an_operator_may_set_a_subscription_back_also_to_before_its_beginning(
             assert bodies(receive_all(audit, 1)) == ["after"]
     [found] = admin.subscriptions()
     assert found.pins == {0: 2}, "what was received is settled"
-    admin._admin.alter_offsets(found.group, kafka_name, {0: CommittedOffset(0, "")})
+    admin._core.admin.alter_offsets(found.group, kafka_name, {0: CommittedOffset(0, "")})
     for expected in ("before", "after"):  # the second owner begins where the first was
         with factory.create_context() as jms, jms.create_durable_consumer(prices, "audit", prefetch=1) as audit:
             assert bodies(receive_all(audit, 1)) == [expected]

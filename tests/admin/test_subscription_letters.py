@@ -70,6 +70,33 @@ def test_a_letter_comes_to_the_subscription_that_gave_it_up_and_to_no_other(
     assert letters_of(admin, prices) == []
 
 
+def test_a_letter_of_a_durable_subscription_went_to_a_shared_one_of_the_same_name_too(
+    admin: Admin, factory: ConnectionFactory, prices: Topic
+) -> None:
+    """REDELIVER-9: and it was refused where the other one's selector does not choose it."""
+    with factory.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        with (
+            session.create_durable_consumer(prices, "audit") as durable,
+            session.create_shared_consumer(prices, "audit", "region = 'US'") as shared,
+        ):
+            session.create_producer(prices).send("EU", properties={"region": "EU"})
+            receive(durable).nack()
+            eventually(lambda: letters_of(admin, prices) == ["billing/audit"], "the durable one's letter is there")
+            assert admin.retry_dead_letters(origin=prices).kept == []
+            receive(durable).acknowledge()
+            session.create_producer(prices).send("US", properties={"region": "US"})
+            receive(shared).nack()
+            receive(durable).acknowledge()
+            eventually(lambda: letters_of(admin, prices) == ["billing/audit"], "the shared one's letter is there")
+            assert admin.retry_dead_letters(origin=prices).sent == 1
+            receive(shared).nack()
+            assert durable.receive(timeout=0.5) is None
+            eventually(lambda: letters_of(admin, prices) == ["billing/audit"], "it has died again")
+        (kept,) = admin.retry_dead_letters(origin=prices).kept  # the shared one has ended with its consumer
+        assert "which is not there any more" in kept.why
+
+
 def test_a_letter_whose_subscription_is_gone_or_another_one_stays_and_says_so(
     admin: Admin, factory: ConnectionFactory, prices: Topic
 ) -> None:
@@ -105,7 +132,7 @@ def test_what_was_sent_again_and_is_moved_on_is_a_message_like_others(
         with session.create_durable_consumer(prices, "audit") as audit:
             message = receive(audit)
             assert message.kafka is not None
-            assert ("JBMSubscription", b"billing/audit") in message.kafka.headers
+            assert ("JBMSubscription", b"jbm.durable.billing.audit") in message.kafka.headers
             session.create_producer(prices).send(message)
             message.acknowledge()
             receive(audit).acknowledge()

@@ -13,7 +13,8 @@ from functools import partial
 import pytest
 from confluent_kafka import Producer
 
-from jbm_kafka.admin import Admin, message_portions
+from jbm_kafka.admin import Admin
+from jbm_kafka.admin.messages import batches
 from jbm_kafka.core.murmur2 import partition_for
 from tests.support.chaos_topics import end_offsets, read_committed
 from tests.support.waiting import wait_until
@@ -25,7 +26,7 @@ PATIENCE_S = 120.0
 MakeQueue = Callable[..., str]
 
 OPERATOR = (
-    "from jbm_kafka.admin import message_portions; message_portions.PORTION = {portion}; "
+    "from jbm_kafka.admin.messages import batches; batches.PORTION = {portion}; "
     "from jbm_kafka.cli.main import main; main({arguments!r})"
 )
 OWNER = (
@@ -108,7 +109,7 @@ def test_a_move_goes_on_when_an_owner_is_killed(
     bootstrap: str, make_queue: MakeQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """UNIT-14: whoever has its partitions then is asked again."""
-    monkeypatch.setattr(message_portions, "PORTION", PORTION)
+    monkeypatch.setattr(batches, "PORTION", PORTION)
     queue, target = make_queue("orders", partitions=PARTITIONS), make_queue("other", partitions=PARTITIONS)
     fill(bootstrap, queue)
     with owner(bootstrap, queue) as victim, owner(bootstrap, queue), Admin(bootstrap) as admin:

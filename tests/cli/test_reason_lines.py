@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 
 from jbm_kafka.admin import ExplainedMessage, Reason, Rule
-from jbm_kafka.admin.reasons import is_at_work, paused, paused_sending, reason, settled, with_remedy
+from jbm_kafka.admin.explain.reasons import is_at_work, reason
 from jbm_kafka.cli.reason_lines import ReasonLines
-from jbm_kafka.codec.pause_record import Halt
 from tests.cli.conftest import Run
 
-AT_THEM = "workers are at them (the first of each is in work or was finished a moment ago)"
+AT_THEM = "workers are at them"
 
 
 def message(offset: int, *reasons: Reason, unit: str | None = None) -> ExplainedMessage:
@@ -28,7 +27,7 @@ def head(offset: int, who: str = "a message without a unit") -> str:
 
 def test_nobody_receives_was_told_of_each_message_again(capsys: pytest.CaptureFixture[str]) -> None:
     nobody, lines = reason(Rule.NOBODY_RECEIVES), ReasonLines()
-    lines.of_all([nobody])
+    lines.tell([nobody])
     lines.of_messages([message(1, nobody), message(2, nobody)])
     assert capsys.readouterr().out.splitlines() == ["nobody receives", "  start a receiver", head(1), head(2)]
 
@@ -36,7 +35,7 @@ def test_nobody_receives_was_told_of_each_message_again(capsys: pytest.CaptureFi
 def test_what_keeps_several_alike_is_told_once_with_their_number(capsys: pytest.CaptureFixture[str]) -> None:
     silent, delayed, lines = reason(Rule.OWNER_SILENT), reason(Rule.DELAYED), ReasonLines()
     lines.of_messages([message(1, silent), message(2, delayed, unit="joe"), message(3, silent)])
-    lines.of_one([silent])
+    lines.tell([silent])
     assert capsys.readouterr().out.splitlines() == [
         "2 units or messages:",
         f"  {silent.text}",
@@ -46,7 +45,6 @@ def test_what_keeps_several_alike_is_told_once_with_their_number(capsys: pytest.
         head(2, "unit joe"),
         f"  {delayed.text}",
         f"    {delayed.remedy}",
-        f"  {silent.text}",
     ]
 
 
@@ -60,20 +58,6 @@ def test_units_that_wait_until_the_same_second_were_told_one_by_one(capsys: pyte
         f"    {delayed.remedy}",
         f"    {head(1)}",
         f"    {head(2)}",
-    ]
-
-
-def test_the_command_that_ends_both_pauses_stood_with_the_first_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    """So the second looked as if nothing could be done about it."""
-    halt = Halt("ann", 1_000)
-    pauses = [with_remedy(each, "jbm-kafka resume orders") for each in (paused_sending(halt), paused(halt))]
-    ReasonLines().of_all([*pauses, reason(Rule.NOBODY_RECEIVES)])
-    assert capsys.readouterr().out.splitlines() == [
-        "sending is paused by ann, since 1970-01-01 00:00:01 UTC",
-        "receiving is paused by ann, since 1970-01-01 00:00:01 UTC",
-        "  jbm-kafka resume orders lets it go on",
-        "nobody receives",
-        "  start a receiver",
     ]
 
 
@@ -107,23 +91,20 @@ def test_units_in_work_for_a_moment_were_told_one_by_one(capsys: pytest.CaptureF
     """Thirty lines, of a queue that drained."""
     done = reason(Rule.SETTLED)
     young, old = (Reason(rule=Rule.IN_HAND, text="in the hand of joe", since_ms=since) for since in (6_000, 5_000))
-    busy = Reason(rule=Rule.RECEIVERS_BUSY, text="no receiver asks")
     at_work = [
         message(1, young, unit="a"),
         message(2, done, young, unit="b"),
-        message(3, done, busy, unit="c"),
         message(4, replace(young, since_ms=None), young, unit="d"),
     ]
     ReasonLines().of_units([*at_work, message(5, old, unit="e")], 10_000)
     assert capsys.readouterr().out.splitlines() == [
-        head(5, "unit e"), "  in the hand of joe, since 1970-01-01 00:00:05 UTC", f"4 units: {AT_THEM}",
+        head(5, "unit e"), "  in the hand of joe, since 1970-01-01 00:00:05 UTC", f"3 units or messages: {AT_THEM}",
     ]  # fmt: skip
 
 
 def test_what_waits_for_a_checkpoint_or_for_a_receiver_is_not_at_work() -> None:
-    waits = settled(is_recording=True)
-    busy, silent = reason(Rule.RECEIVERS_BUSY), reason(Rule.OWNER_SILENT)
-    for kept in ((waits,), (waits, reason(Rule.RECORDING)), (busy,), (reason(Rule.SETTLED), silent)):
+    waits, busy, silent = reason(Rule.RECORDING), reason(Rule.RECEIVERS_BUSY), reason(Rule.OWNER_SILENT)
+    for kept in ((reason(Rule.SETTLED), waits), (busy,), (reason(Rule.SETTLED), silent)):
         assert not is_at_work(message(1, *kept), 0), kept
 
 

@@ -7,6 +7,7 @@ import pytest
 from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers, origin_of, retried_headers
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 
 ORIGINAL: list[Header] = [
     ("JMSMessageID", b"ID:p:1"),
@@ -123,15 +124,16 @@ def test_a_letter_that_is_sent_again_is_what_it_was() -> None:
     odd: list[Header] = [("_JBM_ORIG_OFFSET", b"1"), ("jms.string._JBM_ACTUAL_EXPIRY", b"1"), ("jms.string.mine", None)]
     assert retried_headers([*KEPT, *odd]) == [*KEPT, ("jms.string.mine", None)]
     assert retried_headers(None) == []
-    addressed = ("JBMSubscription", b"billing/audit")
-    assert retried_headers([*KEPT, ("JBMSubscription", b"x")], subscription="billing/audit") == [*KEPT, addressed]
+    audit = Subscription(Topic("prices"), SubscriptionKind.DURABLE, "audit", "billing")
+    addressed = ("JBMSubscription", b"jbm.durable.billing.audit")
+    assert retried_headers([*KEPT, ("JBMSubscription", b"x")], subscription=audit) == [*KEPT, addressed]
 
 
 def test_a_dead_letter_tells_where_it_was() -> None:
     assert origin_of(dead_letter(ORIGINAL)) == (
-        "queue:orders", None, "ID:p:1", 3, 4711, 10, "max-delivery-attempts", None, None,
+        "queue:orders", None, "ID:p:1", 3, 4711, 10, "max-delivery-attempts", None, None, None,
     )  # fmt: skip
     assert origin_of([("_JBM_ORIG_DESTINATION", b"queue:orders"), ("_JBM_ORIG_OFFSET", b"7")]) == (
-        "queue:orders", None, None, None, None, None, None, None, None,
+        "queue:orders", None, None, None, None, None, None, None, None, None,
     )  # fmt: skip
     assert set(origin_of(None)) == {None}

@@ -10,7 +10,7 @@ import pytest
 
 import jbm_kafka
 from jbm_kafka import BytesMessage, MapMessage, Message, StreamMessage, admin, errors
-from jbm_kafka.admin.letters import REASONS, LetterReason
+from jbm_kafka.admin.dead_letters.letters import REASONS, LetterReason
 from jbm_kafka.codec.dead_letter import Origin
 from tests.house.sources import ROOT
 

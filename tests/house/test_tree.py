@@ -2,6 +2,9 @@
 
 import re
 from collections.abc import Iterable
+from fnmatch import fnmatch
+
+import pytest
 
 from tests.house import rules
 from tests.house.sources import PRODUCT, ROOT, TESTS, python_files, relative, text_files
@@ -15,6 +18,13 @@ FORBIDDEN = {
     r"\b(index|registry|registry-1)\.docker\.io|\bghcr\.io|\bquay\.io": "the host of a registry",
     r"\b(deb|security)\.debian\.org|\bpypi\.org|\bpythonhosted\.|\brepo1?\.maven|\bnpmjs\.": "the host of a registry",
 }
+
+
+def test_no_folder_of_tests_is_passed_over_by_pytest(request: pytest.FixtureRequest) -> None:
+    """That of dist/ was, by its name: nothing told that its tests were played by nobody."""
+    patterns = request.config.getini("norecursedirs")
+    folders = {part for path in python_files(*TESTS) for part in path.relative_to(ROOT).parts[:-1]}
+    assert [name for name in sorted(folders) if any(fnmatch(name, pattern) for pattern in patterns)] == []
 
 
 def test_no_test_sleeps() -> None:

@@ -30,7 +30,15 @@ ON_BOTH = {
     ),
     *("test_extremes", "test_individual", "test_lifecycle", "test_listeners", "test_messages", "test_one_unit"),
     "test_listeners_at_close",
-    *("test_polling", "test_properties", "test_receive_body", "test_redelivery", "test_send_order", "test_sending"),
+    *(
+        "test_plain_texts",
+        "test_polling",
+        "test_properties",
+        "test_receive_body",
+        "test_redelivery",
+        "test_send_order",
+        "test_sending",
+    ),
     *(
         "test_settling",
         "test_shared_sidecar",

@@ -268,3 +268,32 @@ def test_a_listener_acknowledges_while_its_consumer_closes_or_its_connection_sto
         may_end.set()
         ended.result()
         eventually(lambda: left(connection, orders) == [], "not acknowledged")
+
+
+def test_a_session_closed_while_its_listeners_thread_starts_raised_and_kept_its_consumer(
+    warm: ConnectionFactory, orders: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CONN-1: RuntimeError: cannot join thread before it is started."""
+    is_starting, may_start = threading.Event(), threading.Event()
+    start = threading.Thread.start
+
+    def held(thread: threading.Thread) -> None:
+        if thread.name.startswith("jbm-session-"):
+            is_starting.set()
+            assert may_start.wait(SOON_S)
+        start(thread)
+
+    with warm.create_connection() as connection:
+        working = connection.create_session()
+        consumer = working.create_consumer(orders)
+        monkeypatch.setattr(threading.Thread, "start", held)
+        setting = Aside(lambda: consumer.set_listener(lambda message: None))
+        assert is_starting.wait(SOON_S)
+        closing = Aside(working.close)
+        eventually(lambda: working.is_closed, "nobody closes")
+        may_start.set()
+        closing.result()
+        with suppress(errors.IllegalStateError):
+            setting.result()
+        assert consumer.is_closed
+        assert working._is_over

@@ -20,6 +20,7 @@ from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.messages_wire import from_record, message_of, to_record
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.received import READERS
+from jbm_kafka.jms.send_headers import checked_options, stamp
 from jbm_kafka.jms.stream_message import StreamMessage
 from tests.support.any_headers import records_headers
 from tests.support.records import Record
@@ -107,9 +108,9 @@ def test_a_null_value_is_a_message_without_a_body() -> None:
 )
 def test_a_received_message_of_every_kind_has_the_headers_that_it_was_sent_with(made: Message) -> None:
     """Of MSG-1: a map, a stream and an object came without them."""
-    made.correlation_id, made.type, made.reply_to, made.priority = "c", "t", Queue("answers"), 9
-    made.timestamp, made.delivery_mode = 1_600_000_000_000, DeliveryMode.NON_PERSISTENT
-    made.expiration, made.delivery_time = 1_800_000_000_000, 1_700_000_000_000
+    made.correlation_id, made.type, made.reply_to = "c", "t", Queue("answers")
+    made._priority, made._timestamp, made._delivery_mode = 9, 1_600_000_000_000, DeliveryMode.NON_PERSISTENT
+    made._expiration, made._delivery_time = 1_800_000_000_000, 1_700_000_000_000
     encoded = to_record(made, write_timestamp=True)
     again = received(Record(value=encoded.value, headers=encoded.headers))
     assert type(again) is type(made)
@@ -153,7 +154,7 @@ def test_a_name_that_is_no_attribute_is_refused() -> None:
 )
 def test_a_message_can_be_copied_whole(copied: Callable[[Message], Message]) -> None:
     message = Labelled("hello")
-    message.label, message.correlation_id, message.destination = "mine", "c", ORDERS
+    message.label, message.correlation_id, message._destination = "mine", "c", ORDERS
     message.properties["n"] = 1
     other = copied(message)
     assert isinstance(other, Labelled)
@@ -161,6 +162,40 @@ def test_a_message_can_be_copied_whole(copied: Callable[[Message], Message]) -> 
     assert dict(other.properties) == {"n": 1}
     other.body = "changed"
     assert message.body == "hello"
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "instead"),
+    [
+        ("priority", 9, r"send\(message, priority=…\), or to the producer"),
+        ("delivery_mode", DeliveryMode.NON_PERSISTENT, r"send\(message, delivery_mode=…\), or to the producer"),
+        ("expiration", 1, r"send\(message, time_to_live_ms=…\), or to the producer"),
+        ("delivery_time", 1, r"send\(message, delivery_delay_ms=…\), or to the producer"),
+        ("destination", Queue("q"), r"send\(message, destination=…\), or to create_producer"),
+        ("message_id", "ID:1", "each send gives an id"),
+        ("timestamp", 1, "each send sets the time"),
+        ("redelivered", True, "receivers are told by the queue"),
+    ],
+)
+def test_a_header_set_of_a_new_message_was_lost_in_silence_by_its_send(
+    header: str, value: object, instead: str
+) -> None:
+    """MSG-1: `message.priority = 9` was sent with 4; of one that was sent or received it can be set as ever."""
+    message = TextMessage("a")
+    before = getattr(message, header)
+    with pytest.raises(IllegalStateError, match=f"^{header} of a message that was not sent is .*: .*{instead}"):
+        setattr(message, header, value)
+    assert getattr(message, header) == before
+    for known in (received(Record(value=b"a")), sent(message)):
+        setattr(known, header, value)
+        assert getattr(known, header) == value
+
+
+def sent(message: Message) -> Message:
+    """The message, as a send leaves it."""
+    options = checked_options(DeliveryMode.PERSISTENT, 4, 0, 0)
+    stamp(message, options, destination=ORDERS, now_ms=1, message_id=None, unit=None)
+    return message
 
 
 def test_a_message_of_no_kind_has_no_body_to_set() -> None:
@@ -316,7 +351,7 @@ def test_messages_compare_by_priority_the_higher_first_and_with_nothing_else() -
     with pytest.raises(TypeError, match="not supported between instances of 'TextMessage' and 'int'"):
         TextMessage("a") < 5  # type: ignore[operator]  # noqa: B015
     low, high = TextMessage("low"), TextMessage("high")
-    low.priority, high.priority = 1, 8
+    low._priority, high._priority = 1, 8
     assert [message.body for message in sorted([low, high])] == ["high", "low"]
 
 
@@ -351,7 +386,7 @@ def test_a_received_message_can_be_copied_and_the_copy_is_detached(copied: Calla
 def test_a_made_message_becomes_a_record() -> None:
     """Of MSG-1."""
     message = TextMessage("hello")
-    message.message_id, message.priority, message.reply_to = "ID:p:2", 9, Queue("replies")
+    message._known_id, message._priority, message.reply_to = "ID:p:2", 9, Queue("replies")
     message.set_float_property("f", 0.1)
     encoded = to_record(message, duplicate_id="d", sender="s", properties={"n": 1})
     assert encoded.value == b"hello"
@@ -366,7 +401,7 @@ def test_a_made_message_becomes_a_record() -> None:
         ("jms.int.n", b"1"),
     ]
     assert message.properties == {"f": pytest.approx(0.1)}
-    message.timestamp = 5
+    message._timestamp = 5
     assert ("JMSTimestamp", b"5") in to_record(message, write_timestamp=True).headers
     nothing = to_record(Message())
     assert (nothing.value, nothing.headers) == (None, [])

@@ -5,6 +5,8 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,6 +121,13 @@ def test_a_fork_that_connected_after_its_parent_hung_at_its_close(bootstrap: str
         return told
 
     assert in_a_fork(refusals) == 2
+
+
+def test_a_fork_that_ended_with_sys_exit_died_of_a_signal(bootstrap: str, orders: Queue) -> None:
+    """CONN-1: inside a `with` block, with another status, and when what it inherited goes; its parent works on."""
+    program = [sys.executable, "-m", "tests.jms.forking", bootstrap, orders.name]
+    ran = subprocess.run(program, capture_output=True, text=True, timeout=3 * SOON_S, check=False)
+    assert (ran.returncode, ran.stdout.split(), ran.stderr) == (0, ["0", "7", "0"], "")
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

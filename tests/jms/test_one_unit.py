@@ -10,7 +10,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, Queue
 from jbm_kafka.errors import ResourceAllocationError
-from jbm_kafka.jms import passing_over
+from jbm_kafka.jms import selective_receive
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.one_unit import OneUnit
 from jbm_kafka.jms.session import Session
@@ -53,7 +53,7 @@ def test_others_get_a_partition_with_what_was_kept_of_it(
 def test_too_many_others_are_told(
     connect: Connect, session: Session, orders: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passing_over, "PASSED_MAX", 3)
+    monkeypatch.setattr(selective_receive, "PASSED_MAX", 3)
     producer = session.create_producer(orders)
     for number in range(5):
         producer.send(str(number))

@@ -7,7 +7,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from jbm_kafka import ConnectionFactory, Queue
-from jbm_kafka.admin.found_destinations import DEFAULT_PARTITIONS
+from jbm_kafka.admin.cluster.catalog import DEFAULT_PARTITIONS
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.store.folder import StateFolder
 

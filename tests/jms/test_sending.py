@@ -114,6 +114,23 @@ def test_closing_and_waiting_calls_inside_a_callback_are_refused(
     assert refused == ["producer.close", "session.close", "connection.close", "flush", "commit", "rollback"]
 
 
+def test_a_producer_that_another_thread_closes_said_nothing_inside_a_callback(session: Session, orders: Queue) -> None:
+    """SEND-9: as if the callbacks that it waits for had all run."""
+    producer = session.create_producer(orders)
+    refused: list[errors.IllegalStateError] = []
+
+    def inside(message: Message, error: Exception | None) -> None:
+        eventually(lambda: producer.is_closed, "the other thread's close")
+        try:
+            producer.close()
+        except errors.IllegalStateError as refusal:
+            refused.append(refusal)
+
+    producer.send("a", on_completion=inside)
+    Aside(producer.close).result()
+    assert [str(each) for each in refused] == ["producer.close() inside a completion callback would wait for itself"]
+
+
 @pytest.mark.parametrize("call", ["producer.close", "session.close", "connection.close", "commit", "rollback"])
 def test_what_ends_something_waits_for_callbacks(warm: ConnectionFactory, orders: Queue, call: str) -> None:
     """SEND-9: it returns after the last callback."""

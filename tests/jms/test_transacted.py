@@ -284,3 +284,19 @@ def test_on_completion_is_not_for_transacted_sends(transacted: Session, orders: 
     with pytest.raises(errors.IllegalStateError, match="commit tells"):
         transacted.create_producer(orders).send("a", on_completion=lambda message, error: None)
     assert transacted.create_consumer(orders).receive(NOTHING_S) is None
+
+
+def test_a_transacted_session_that_was_closed_uncommitted_said_nothing(
+    connection: Connection, session: Session, orders: Queue, caplog: pytest.LogCaptureFixture
+) -> None:
+    """ACK-7: a program without its commit() does nothing at all; after a commit or rollback nothing is said."""
+    send(session, orders, "a", "b")
+    for end in (Session.commit, Session.rollback, lambda transacted: None):
+        transacted = connection.create_session(AcknowledgeMode.TRANSACTED)
+        receive(transacted.create_consumer(orders))
+        send(transacted, Queue(f"{orders.name}.one"), "c", "d")
+        end(transacted)
+        transacted.close()
+    lines = [record.getMessage() for record in caplog.records if record.name.endswith("transacted_acknowledge")]
+    assert len(lines) == 1, lines
+    assert "closed before commit() or rollback(): sends dropped: 2; messages that come again: 1" in lines[0]

@@ -76,7 +76,7 @@ class Bench:
 
     def __init__(self, settings: AddressSettings | None = None, *, with_dead_letters: bool = False) -> None:
         self.clock = Clock()
-        self.store = MemoryMessageStore("store")
+        self.store = MemoryMessageStore("store", persistence_manager=MemoryPersistenceManager())
         self.persistence = MemoryPersistenceManager()
         self.transactions = LocalTransactionManager()
         self.settings = settings

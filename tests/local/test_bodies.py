@@ -166,7 +166,7 @@ def test_an_application_that_stores_a_message_itself_owns_what_it_stored(manager
 
 def test_a_store_takes_what_it_holds_along_to_another_manager(manager: Manager) -> None:
     """STORE-1"""
-    store = MemoryMessageStore("bodies")
+    store = MemoryMessageStore("bodies", persistence_manager=MemoryPersistenceManager())
     store.store(RICH)
     store.store(RICH)
     store.store(Text("passing"))
@@ -283,7 +283,7 @@ class Foreign:
     store_id = "foreign"
 
     def __init__(self) -> None:
-        self._inner = MemoryMessageStore("foreign")
+        self._inner = MemoryMessageStore("foreign", persistence_manager=MemoryPersistenceManager())
 
     def store(self, message: CoreMessage, /) -> MessageReference:
         return self._inner.store(message)

@@ -49,17 +49,21 @@ def a_topic() -> tuple[FailsLater, TopicChannel]:
     return manager, TopicChannel("t", message_store=store, persistence_manager=manager)
 
 
-def test_a_topic_kept_what_a_receiver_left_for_ever_when_that_could_not_be_written() -> None:
+def test_a_topic_kept_what_expired_in_a_hand_for_ever_when_that_could_not_be_written() -> None:
     """STATE-4, STATE-8: it stood as NEW, was offered to nobody and never discarded."""
-    manager, topic = a_topic()
-    topic.add_receiver(Hand("r"))
-    assert topic.handle(Text("1", is_reliable=True))
+    now_ms = [1]
+    manager, store = parts()
+    topic = TopicChannel("t", message_store=store, persistence_manager=manager, clock_ms=lambda: now_ms[0])
+    hand = Hand("r")
+    topic.add_receiver(hand)
+    assert topic.handle(Text("1", is_reliable=True, expiration_ms=5))
+    now_ms[0] = 5
     manager.writes_left = 0
     with pytest.raises(OSError, match="disk full"):
-        topic.remove_receiver("r")
+        topic.redeliver(hand)
     assert (topic.state.state_of("1"), topic.state.nacks("1")) == (MessageState.DELIVERED, frozenset({"r"}))
     manager.writes_left = None
-    topic.remove_receiver("r")
+    assert topic.redeliver(hand)
     assert topic.state.state_of("1") is None
     assert dict(manager.read("t")) == dict(manager.read("bodies")) == {}
 

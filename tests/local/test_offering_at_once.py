@@ -33,15 +33,20 @@ def test_what_waited_for_a_receiver_goes_first() -> None:
     assert receiver.ids == ["a", "b", "c"]
 
 
-def test_what_all_receivers_refused_is_offered_again_by_deliver_or_when_another_comes() -> None:
-    """STATE-13: else every message would try the whole backlog."""
+def test_a_message_that_was_refused_lost_its_place_to_what_came_after_it() -> None:
+    """STATE-10, ORDER-1: a full receiver that has room again, or another one, gets it before later ones."""
     bench = Bench()
     first = bench.receiver("r1", RoutableNotAcceptedError("full"))
-    bench.send("a", "b", "c")
-    assert first.ids == ["a", "b", "c"]
-    second = bench.receiver("r2")
+    bench.send("a", "b")
+    assert first.ids == ["a", "a", "b"]
+    first.answer = True
+    bench.send("c")
+    assert first.ids[3:] == ["a", "b", "c"]
+    first.answer = RoutableNotAcceptedError("full")
     bench.send("d")
-    assert second.ids == ["a", "b", "c", "d"]
+    second = bench.receiver("r2")
+    bench.send("e")
+    assert second.ids == ["d", "e"]
 
 
 def test_what_came_back_is_not_offered_on_the_channel_s_own_initiative() -> None:

@@ -120,7 +120,7 @@ def test_what_is_not_reliable_does_not_survive_and_leaves_no_body() -> None:
 
 def test_a_channel_without_persistence_leaves_nothing_behind_when_it_closes() -> None:
     """STATE-12"""
-    store = MemoryMessageStore("s")
+    store = MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager())
     queue = QueueChannel("q", message_store=store)
     receiver = Hand("r1")
     queue.add_receiver(receiver)
@@ -158,7 +158,7 @@ class Failing(MemoryPersistenceManager):
 
 
 def failing_queue() -> tuple[QueueChannel, Failing, MemoryMessageStore]:
-    manager, store = Failing(), MemoryMessageStore("s")
+    manager, store = Failing(), MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager())
     return QueueChannel("q", message_store=store, persistence_manager=manager, clock_ms=Clock()), manager, store
 
 
@@ -191,7 +191,7 @@ def test_an_acknowledgement_that_cannot_be_recorded_changes_nothing() -> None:
 
 
 def test_a_damaged_record_is_named() -> None:
-    manager, store = MemoryPersistenceManager(), MemoryMessageStore("s")
+    manager, store = MemoryPersistenceManager(), MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager())
     manager.write("q", {"message|0": b"{"})
     with pytest.raises(CorruptRecordError, match=r"message\|0"):
         QueueChannel("q", message_store=store, persistence_manager=manager)

@@ -7,7 +7,7 @@ import pytest
 from jbm_kafka.contract import MessageState, Routable
 from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
 from jbm_kafka.core.jms_errors import InvalidSettingError, RoutableNotAcceptedError, UnknownMessageError
-from jbm_kafka.local import MemoryMessageStore, QueueChannel
+from jbm_kafka.local import MemoryMessageStore, MemoryPersistenceManager, QueueChannel
 from jbm_kafka.local.channel_messages import LocalMessage
 from tests.local.parts import Bench, BrokenError, Clock, Hand, Text
 
@@ -133,7 +133,7 @@ def test_a_dead_letter_that_nobody_takes_is_kept_and_tried_again_and_never_hande
     clock = Clock()
     queue = QueueChannel(
         "q",
-        message_store=MemoryMessageStore("s"),
+        message_store=MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager()),
         settings=AddressSettings(max_delivery_attempts=1),
         clock_ms=clock,
         dead_letter_channel=target,
@@ -168,7 +168,7 @@ def test_a_dead_letter_stays_when_the_transaction_it_came_from_is_rolled_back() 
 
 
 def test_an_address_without_a_channel_is_refused_by_name() -> None:
-    store = MemoryMessageStore("s")
+    store = MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager())
     with pytest.raises(InvalidSettingError, match="dead_letter_address is 'DLQ'"):
         QueueChannel("q", message_store=store, settings=AddressSettings(dead_letter_address="DLQ"))
     with pytest.raises(InvalidSettingError, match="expiry_address is 'E'"):
@@ -263,7 +263,7 @@ def test_a_message_that_expires_while_it_is_being_offered_stays_with_its_receive
 
 def test_an_expired_message_goes_to_the_expiry_channel_with_the_time_it_was_found() -> None:
     """SEND-5: when that does not take it, it stays, and is not handed over."""
-    store = MemoryMessageStore("s")
+    store = MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager())
     expiry = Hand("ExpiryQueue", RoutableNotAcceptedError("full"))
     queue = QueueChannel("q", message_store=store, clock_ms=Clock(), expiry_channel=expiry)
     busy, receiver = Hand("r0"), Hand("r1")

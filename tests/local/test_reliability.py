@@ -43,7 +43,7 @@ def test_a_channel_is_reliable_iff_its_persistence_manager_and_its_store_are(
     with_manager: bool, with_store: bool
 ) -> None:
     """STATE-11: and takes reliable messages iff it is."""
-    store = MemoryMessageStore("s")
+    store = MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager())
     if not with_store:
         store.persistence_manager = None
     manager = MemoryPersistenceManager() if with_manager else None
@@ -62,9 +62,22 @@ def test_a_channel_is_reliable_iff_its_persistence_manager_and_its_store_are(
         store.retrieve("m")
 
 
+def test_a_store_that_keeps_nothing_over_a_restart_said_that_it_is_reliable_and_transactional() -> None:
+    """STORE-1: made without a persistence manager; and what is stored in a transaction stays when that rolls back."""
+    store = MemoryMessageStore("s")
+    store.transaction_manager = manager = LocalTransactionManager()
+    assert (store.persistence_manager, store.is_reliable, store.is_transactional) == (None, False, False)
+    with pytest.raises(IllegalStateError, match="is reliable and store 's' is not"):
+        store.store(Text("m", is_reliable=True))
+    manager.begin()
+    store.store(Text("n"))
+    manager.rollback()
+    assert store.retrieve("n").body == Text("n").body
+
+
 def test_a_channel_is_transactional_iff_it_has_a_transaction_manager() -> None:
     """STATE-11"""
-    queue = QueueChannel("q", message_store=MemoryMessageStore("s"))
+    queue = QueueChannel("q", message_store=MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager()))
     assert (queue.is_transactional, queue.message_store.is_transactional) == (False, False)
     queue.transaction_manager = LocalTransactionManager()
     assert queue.is_transactional
@@ -72,11 +85,11 @@ def test_a_channel_is_transactional_iff_it_has_a_transaction_manager() -> None:
 
 def test_managers_can_be_changed_and_change_what_the_channel_is() -> None:
     """STATE-11"""
-    queue = QueueChannel("q", message_store=MemoryMessageStore("s"))
+    queue = QueueChannel("q", message_store=MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager()))
     assert not queue.is_reliable
     queue.persistence_manager = MemoryPersistenceManager()
     assert queue.is_reliable
-    queue.message_store = MemoryMessageStore("t")
+    queue.message_store = MemoryMessageStore("t", persistence_manager=MemoryPersistenceManager())
     assert queue.message_store.store_id == "t"
 
 
@@ -120,12 +133,14 @@ def test_a_reference_is_as_good_as_the_message_when_its_store_has_it() -> None:
     with pytest.raises(RoutableNotAcceptedError, match="does not have it"):
         bench.queue.handle(reference)
     with pytest.raises(RoutableNotAcceptedError, match="store"):
-        bench.queue.handle(MemoryMessageStore("elsewhere").store(Text("n")))
+        bench.queue.handle(
+            MemoryMessageStore("elsewhere", persistence_manager=MemoryPersistenceManager()).store(Text("n"))
+        )
 
 
 def test_one_store_serves_several_channels() -> None:
     """Of STORE-1: a body stays until the last of them is done with it."""
-    store = MemoryMessageStore("s")
+    store = MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager())
     queues = [QueueChannel(name, message_store=store) for name in ("p", "q")]
     text = Text("m")
     for queue in queues:
@@ -140,7 +155,7 @@ def test_one_store_serves_several_channels() -> None:
 
 def test_a_store_refuses_what_it_cannot_keep() -> None:
     """Of STORE-1: a reliable message without reliable storage, and two messages of one id."""
-    store = MemoryMessageStore("s")
+    store = MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager())
     store.store(Text("m"))
     with pytest.raises(IllegalStateError, match="another message"):
         store.store(Text("m", body="another"))
@@ -166,7 +181,7 @@ def test_a_first_delivery_hands_over_the_message_and_a_later_one_says_so() -> No
 
 def test_a_channel_can_be_the_receiver_of_another() -> None:
     """STATE-10: what it refuses stays where it was; what it takes it takes as its own."""
-    store = MemoryMessageStore("s")
+    store = MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager())
     source, target = (QueueChannel(name, message_store=store) for name in ("source", "target"))
     source.add_receiver(target)
     target.handle(Text("m"))
@@ -183,7 +198,7 @@ def test_a_channel_can_be_the_receiver_of_another() -> None:
 
 def test_a_synchronous_queue_returns_the_receiver_s_answer_and_stores_nothing() -> None:
     """STATE-13"""
-    store = MemoryMessageStore("s")
+    store = MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager())
     queue = QueueChannel("q", message_store=store, synchronous=True)
     assert queue.is_synchronous
     assert not queue.handle(Text("m")), "nobody is there"
@@ -203,7 +218,12 @@ def test_a_synchronous_queue_returns_the_receiver_s_answer_and_stores_nothing() 
 
 def test_a_synchronous_queue_asks_the_next_receiver_when_one_refuses() -> None:
     """STATE-13"""
-    queue = QueueChannel("q", message_store=MemoryMessageStore("s"), synchronous=True, clock_ms=lambda: 1_000)
+    queue = QueueChannel(
+        "q",
+        message_store=MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager()),
+        synchronous=True,
+        clock_ms=lambda: 1_000,
+    )
     hands = [Hand("r1", RoutableNotAcceptedError("no")), Hand("r2", True)]
     for hand in hands:
         queue.add_receiver(hand)
@@ -216,7 +236,12 @@ def test_a_synchronous_queue_asks_the_next_receiver_when_one_refuses() -> None:
 def test_a_synchronous_queue_refuses_what_would_have_to_wait_for_a_commit() -> None:
     """STATE-11, STATE-13: it holds nothing."""
     manager = LocalTransactionManager()
-    queue = QueueChannel("q", message_store=MemoryMessageStore("s"), transaction_manager=manager, synchronous=True)
+    queue = QueueChannel(
+        "q",
+        message_store=MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager()),
+        transaction_manager=manager,
+        synchronous=True,
+    )
     queue.add_receiver(Hand("r1", True))
     with manager.transaction():
         assert not queue.accept(Text("m"))

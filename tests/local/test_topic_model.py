@@ -118,8 +118,6 @@ class TopicMachine(RuleBasedStateMachine):
         self.since_loss = 0
         self.bench.topic.remove_receiver(name)
         self.answers.pop(name, None)
-        for note in [note for note in self.notes if name in note.owing]:
-            self.settle(note, name)
 
     @rule(unit=st.sampled_from(["a", None]), lives_ms=st.sampled_from([0, 0, 0, 50]))
     def send(self, unit: str | None, lives_ms: int) -> None:

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from jbm_kafka.admin.recorded_settings import recorded_settings, set_settings, unset_settings
+from jbm_kafka.admin.cluster.recorded_settings import recorded_settings, set_settings, unset_settings
 from jbm_kafka.codec.settings_record import SettingsRecord, encode_settings, settings_key
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError, JMSError

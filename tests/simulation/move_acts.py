@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from jbm_kafka.admin.chosen_messages import Choice, ChosenMessage, check_whole, choose
-from jbm_kafka.admin.message_portions import Portions
+from jbm_kafka.admin.messages.batches import Portions
+from jbm_kafka.admin.messages.selection import Choice, ChosenMessage, check_whole, choose
 from jbm_kafka.codec.command_records import Answer, Command, decode_answer, encode_command
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import OrderError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jbm_kafka.admin.message_portions import Portions
+from jbm_kafka.admin.messages.batches import Portions
 from jbm_kafka.codec.command_records import Answer
 from jbm_kafka.core.changes import Acknowledged
 from jbm_kafka.core.departure import DEPARTS_BY, Departure

@@ -1,4 +1,4 @@
-"""What stays in one process when several share a run: a file, and all that shares one Spark or one secured broker.
+"""What stays in one process when several share a run: a file, and all that shares a Spark or one secured broker.
 
 By the names of the tests, with a scheduler of xdist's own. Its marker `xdist_group` writes to an attribute that pytest
 has renamed, so that with pytest 9.2 it changed nothing, and said nothing: each process had a Spark of its own.
@@ -9,6 +9,9 @@ from typing import Any
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 _ONE_PROCESS = {"spark": "one Spark", "dist": "builds and installs once", "security": "one secured broker"}
+_WRITES = {"test_same_as_codec.py", "test_write_messages.py", "test_write_stream.py"}
+"""Of Spark's files those that `make test` plays and that take longest; `make test-thorough` has a second Spark for the
+others, beside this one."""
 _APART = ("docs", "simulation")
 """Not the pages of the documentation, each of which finds an empty broker, nor the simulation, which has none."""
 
@@ -16,7 +19,9 @@ _APART = ("docs", "simulation")
 def group_of(nodeid: str) -> str:
     """The name of what a test stays together with: `tests/jms/test_auto.py::test_a` with its file."""
     file = nodeid.partition("::")[0]
-    folder = file.split("/")[-2]
+    folder, name = file.split("/")[-2:]
+    if folder == "spark" and name in _WRITES:
+        return "the Spark that writes"
     return nodeid if folder in _APART else _ONE_PROCESS.get(folder, file)
 
 

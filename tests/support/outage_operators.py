@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue, Topic
 from jbm_kafka.admin import Admin
-from jbm_kafka.admin.message_verbs import MessagesReport
+from jbm_kafka.admin.messages.operations import MessagesReport
 from tests.support.outage_calls import LOOK_S, SOON_S, Bench, Call, received
 from tests.support.waiting import wait_until
 

@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Message, Queue
 from jbm_kafka.admin import Admin
-from jbm_kafka.admin.letters import DeadLetter
+from jbm_kafka.admin.dead_letters.letters import DeadLetter
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.support import receive, send

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from jbm_kafka.core.jms_errors import InvalidSelectorError
+from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.selectors.evaluator import Evaluate, Read, compiled
 from jbm_kafka.core.selectors.mistake import mistake
 from jbm_kafka.core.selectors.nodes import normal_text
@@ -52,6 +53,7 @@ def parse_selector(text: str | None) -> Selector | None:
         return None
     if not isinstance(text, str):
         raise InvalidSelectorError(f"selector is {shown(text)}: it is a str or None", selector=text)
+    text = plain_text(text)
     if not text.strip(_SPACES):
         return None
     if len(text) > LENGTH_MAX:

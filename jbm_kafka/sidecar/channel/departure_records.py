@@ -11,6 +11,7 @@ from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers, mo
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.departure import EXPIRED, MOVED, OUT_OF_ATTEMPTS, UNDECODABLE, Departure
 from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.ports import Headers, KafkaRecord, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
 
@@ -31,7 +32,7 @@ def copy_of(
     target: TopicInfo,
     now_ms: int,
     compressed: CompressedBytes | None,
-    subscription: str = "",
+    subscription: Subscription | None = None,
 ) -> tuple[Outgoing, bool]:
     """The copy, and whether it has its body: one too large for the target's topic goes without.
 
@@ -74,7 +75,9 @@ def _bytes_beside_value(key: bytes | None, headers: Headers) -> int:
     return RECORD_OVERHEAD_BYTES + len(key or b"") + sum(len(n.encode()) + len(v or b"") + 8 for n, v in headers)
 
 
-def _headers(leaving: Departure, record: KafkaRecord, source: Destination, now_ms: int, subscription: str) -> Headers:
+def _headers(
+    leaving: Departure, record: KafkaRecord, source: Destination, now_ms: int, subscription: Subscription | None
+) -> Headers:
     partition, offset = cast(int, record.partition()), leaving.reference.offset
     message_id = message_id_of(record.headers(), cast(str, record.topic()), partition, offset)
     timestamp_ms = max(record.timestamp()[1], 0)

@@ -301,7 +301,7 @@ class OperatorDepartures:
                     target=target,
                     now_ms=self._data.clock.now_ms(),
                     compressed=compressed_bytes_max if target.keeps_compression else None,
-                    subscription="" if group.subscription is None else group.subscription.full_name,
+                    subscription=group.subscription,
                 )
                 if reason == MOVED and not has_body:
                     too_large.append(offset)

@@ -87,7 +87,7 @@ class Departures:
             target=target,
             now_ms=self._data.clock.now_ms(),
             compressed=compressed,
-            subscription="" if group.subscription is None else group.subscription.full_name,
+            subscription=group.subscription,
         )
         if not has_body:
             log.warning(

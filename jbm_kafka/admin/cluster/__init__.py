@@ -1,0 +1,1 @@
+"""The cluster that is administered: how it is reached, and what queues, topics and subscriptions it has."""

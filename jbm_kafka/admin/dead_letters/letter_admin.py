@@ -1,0 +1,80 @@
+"""Dead letters: found, and sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from functools import partial
+
+from jbm_kafka.admin.cluster.admin_core import AdminCore
+from jbm_kafka.admin.cluster.looking import as_browsed, patiently
+from jbm_kafka.admin.dead_letters.letter_iterator import LetterLook
+from jbm_kafka.admin.dead_letters.letter_search import queues_that_end_in_letters
+from jbm_kafka.admin.dead_letters.letters import DeadLetter, LetterFilter, RetryReport, letter_of
+from jbm_kafka.admin.dead_letters.retry import carry_out, retried_report
+from jbm_kafka.admin.dead_letters.retry_plan import RetryPlan, RetryPlanner, planned_report
+from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.wrong_values import checked_int
+from jbm_kafka.jms.connection import provider_of
+from jbm_kafka.jms.message import Message
+from jbm_kafka.ports.provider import TopicInfo
+
+RETRY_TIMEOUT_S = 10.0
+
+
+class LetterAdmin:
+    """Looks after what was set aside. Any thread."""
+
+    def __init__(self, core: AdminCore) -> None:
+        self._core = core
+
+    def look(self, queue: Queue, wanted: LetterFilter) -> Iterable[tuple[DeadLetter, Message]]:
+        """The dead letters of the queue that are wanted; each iteration looks anew."""
+        return LetterLook(queue, lambda: self._dead_letters(queue, wanted))
+
+    def _dead_letters(self, queue: Queue, wanted: LetterFilter) -> Iterator[tuple[DeadLetter, Message]]:
+        with self._core.asking(f"list dead letters of {queue}"):
+            if not self._core.catalog.is_unused(queue):
+                self._core.catalog.with_letters(queue)
+                for seen in self._core.seen(queue):
+                    letter = letter_of(seen.record)
+                    if wanted.matches(letter, seen.record):
+                        yield letter, as_browsed(seen, queue)
+
+    def queues_with_letters(self, queues_max: int) -> list[Queue]:
+        """Queues that hold dead letters or expired messages, of the first so many."""
+        checked_int("queues_max", queues_max, 1, None, "queues")
+        with self._core.asking("look for dead letters"), closing(self._core.kafka.log_reader()) as reader:
+            topics = {each.kafka_topic(self._core.namespace): each for each in self._core.catalog.queues()[:queues_max]}
+            found = queues_that_end_in_letters(list(topics), admin=self._core.admin, reader=reader)
+            return [topics[topic] for topic in found if self._holds_letters(topics[topic])]
+
+    def _holds_letters(self, queue: Queue) -> bool:
+        return any(letter_of(seen.record).reason is not None for seen in self._core.seen(queue))
+
+    def retry(
+        self, source: Queue, wanted: LetterFilter, count: int | None, *, dry_run: bool, timeout_s: float
+    ) -> RetryReport:
+        """Send those that are wanted to where they came from."""
+        with self._core.asking(f"retry dead letters of {source}"), closing(self._core.kafka.log_reader()) as reader:
+            if self._core.catalog.is_unused(source):
+                return planned_report(source, RetryPlan(), is_dry_run=dry_run)
+            self._core.catalog.with_letters(source)
+            subscriptions_of = self._core.catalog.subscriptions_of
+            planner = partial(
+                RetryPlanner, source, admin=self._core.admin, reader=reader, subscriptions_of=subscriptions_of
+            )
+            self._core.registry.refresh()
+            looking = planner(info_of=self._sendable)
+            plan = patiently(lambda: looking.plan((seen.record for seen in self._core.seen(source)), wanted, count))
+            if dry_run or not plan.letters:
+                return planned_report(source, plan, is_dry_run=dry_run)
+            with self._core.connections.open() as connection:
+                provider = provider_of(connection)
+                sending = planner(info_of=provider.ensure, check_sendable=provider.check_sendable)
+                done = carry_out(connection, source, plan.letters, sending.outgoing, timeout_s)
+            return retried_report(done, plan, lambda: self._core.seen(source), timeout_s)
+
+    def _sendable(self, destination: Queue | Topic) -> TopicInfo:
+        self._core.registry.pauses.check_sendable(destination)
+        return self._core.catalog.info_of(destination)

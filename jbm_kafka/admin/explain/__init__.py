@@ -1,0 +1,1 @@
+"""Why nothing moves: what a queue or subscription holds, who has it, and what keeps it."""

@@ -1,0 +1,91 @@
+"""Why messages do not move."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from jbm_kafka.admin.cluster.admin_arguments import check_named
+from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
+from jbm_kafka.admin.explain.diagnosis import explain
+from jbm_kafka.admin.explain.explanation import Explanation
+from jbm_kafka.admin.explain.question import Asked, Sources
+from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.core.wrong_values import shown, wrong_value
+from jbm_kafka.jms.arguments import check_callable, checked_seconds
+from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.registry.other_namespaces import namespaces_among
+
+log = logging.getLogger(__name__)
+
+EXPLAIN_TIMEOUT_S = 10.0
+
+
+class ExplainAdmin:
+    """Looks for what holds messages up. Any thread."""
+
+    def __init__(self, core: AdminCore) -> None:
+        self._core = core
+
+    def explain(
+        self,
+        destination: Queue | Topic | str,
+        subscription: str | None,
+        client_id: str,
+        *,
+        unit: str | None,
+        message_id: str | None,
+        older_than_s: float,
+        timeout_s: float,
+        tell: Tell | None,
+    ) -> Explanation:
+        """Why what was asked about does not move."""
+        older_than_s = checked_seconds("older_than_s", older_than_s)
+        timeout_s = checked_seconds("timeout_s", timeout_s)
+        check_callable("tell", tell)
+        _check_asked(unit=unit, message_id=message_id, subscription=subscription)
+        with self._core.asking(f"explain {destination}"):
+            source = self._core.source(destination, subscription, client_id)
+            found = source if isinstance(source, Queue) else source.subscription.topic
+            described = self._core.catalog.described(found)
+            if described is None:
+                raise self._core.catalog.missing(found)
+            group = replace(self._core.group(source), partitions=described.partitions)
+            self._core.registry.refresh()
+            sources = Sources(
+                kafka=self._core.kafka,
+                admin=self._core.admin,
+                namespace=self._core.namespace,
+                bootstrap=self._core.connections.url,
+                now_ms=self._core.cluster.clock.now_ms,
+                timeout_s=timeout_s,
+                tell=tell or log.info,
+            )
+            told = explain(
+                group,
+                Asked(unit, message_id, older_than_ms=int(older_than_s * 1_000)),
+                sources,
+                pause=self._core.registry.pauses.of(found.name),
+                places=self._core.registry.places.of(found.name, described.topic_id)
+                or UnitPlaces(described.partitions),
+            )
+            return replace(told, namespaces=self._others_of(found)) if isinstance(found, Queue) else told
+
+    def _others_of(self, queue: Queue) -> tuple[str, ...]:
+        try:
+            groups = self._core.admin.groups()
+        except KafkaClientError as error:
+            log.debug("%s: whether other namespaces receive from it is not known: %s", queue, error)
+            return ()
+        used = [name for name, each in groups.items() if not each.is_empty]
+        return tuple(sorted(set(namespaces_among(queue, used)) - {self._core.namespace}))
+
+
+def _check_asked(**texts: str | None) -> None:
+    """Raises InvalidTypeError or InvalidSettingError for what cannot be asked about."""
+    for name, text in texts.items():
+        check_named(name, text)
+    unit, message_id = texts["unit"], texts["message_id"]
+    if unit is not None and message_id is not None:
+        raise wrong_value("message_id", message_id, f"give one of unit and message_id: unit is {shown(unit)} here")

@@ -1,0 +1,112 @@
+"""What is held, unit by unit: the first message of each, and how many wait behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from jbm_kafka.codec.identity import message_id_of, unit_name
+from jbm_kafka.codec.record_values import record_timestamp_ms
+from jbm_kafka.codec.scan import scan
+from jbm_kafka.core.blocking_rule import Rule
+from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
+from jbm_kafka.core.start_position import Reset
+from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.ports import KafkaRecord
+from jbm_kafka.ports.provider import Seen
+
+Place = tuple[int, bytes | int]
+"""A partition, and a unit there or the offset of a message without one."""
+
+
+@dataclass(slots=True)
+class HeldMessageRow:
+    """One message, without its body."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    message_id: str
+    sent_at_ms: int
+    attempts: int
+    rule: Rule
+    """What topic and changelog say of it; READY: nothing."""
+    due_at_ms: int
+    behind: int = 0
+    """Later ones of its unit that were seen."""
+
+    @property
+    def unit(self) -> str | None:
+        """Its unit's name."""
+        return unit_name(self.key)
+
+
+@dataclass(slots=True)
+class Held:
+    """What a look at a queue found."""
+
+    firsts: dict[Place, HeldMessageRow]
+    """By place the first of each unit, or the message without one."""
+    wanted: list[HeldMessageRow]
+    """Those that were asked for."""
+    by_partition: dict[int, int]
+    """How many messages each partition holds."""
+    misplaced: int = 0
+    is_whole: bool = True
+    resets: Mapping[int, Reset] = field(default_factory=dict)
+    """By partition what a reset of the group's offsets, which nobody has received by yet, does."""
+
+
+def look_at(
+    messages: Iterable[Seen],
+    *,
+    now_ms: int,
+    places: UnitPlaces,
+    wants: Callable[[HeldMessageRow], bool],
+    count_max: int,
+) -> Held:
+    """The units of these messages, which come in the order of their units, which are there by `places`.
+
+    No more than `count_max` are looked at, unless that is 0.
+    """
+    found = Held({}, [], {})
+    for count, seen in enumerate(messages):
+        if count_max and count >= count_max:
+            found.is_whole = False
+            break
+        row = row_of(seen.record, seen, now_ms)
+        found.by_partition[row.partition] = found.by_partition.get(row.partition, 0) + 1
+        found.misplaced += row.key is not None and places.home(row.key) != row.partition
+        first = found.firsts.setdefault((row.partition, row.offset if row.key is None else row.key), row)
+        if first is not row:
+            first.behind += 1
+        if wants(row):
+            found.wanted.append(row)
+    return found
+
+
+def row_of(record: KafkaRecord, seen: Seen | None, now_ms: int) -> HeldMessageRow:
+    """The message of a record; `seen` says what the changelog has of it."""
+    topic, partition, offset = record.topic() or "", record.partition() or 0, record.offset() or 0
+    due_at_ms = 0 if seen is None else seen.due_at_ms
+    return HeldMessageRow(
+        partition=partition,
+        offset=offset,
+        key=record.key() or None,
+        message_id=message_id_of(record.headers(), topic, partition, offset),
+        sent_at_ms=record_timestamp_ms(record),
+        attempts=0 if seen is None else seen.attempts,
+        rule=_recorded_rule(record, due_at_ms, now_ms),
+        due_at_ms=due_at_ms,
+    )
+
+
+def _recorded_rule(record: KafkaRecord, due_at_ms: int, now_ms: int) -> Rule:
+    if due_at_ms >= FOREVER_MS:
+        return Rule.ON_HOLD
+    scanned = scan(record.headers())
+    if is_expired(scanned.expiration_ms, now_ms):
+        return Rule.EXPIRED
+    if due_at_ms > now_ms:
+        return Rule.NOT_YET_DUE if scanned.delivery_time_ms >= due_at_ms else Rule.DELAYED
+    return Rule.READY

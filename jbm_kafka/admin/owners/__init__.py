@@ -1,0 +1,1 @@
+"""Asking the processes that own partitions, and standing in where there is none."""

@@ -1,0 +1,83 @@
+"""Asks the owners of partitions that are there. Where none answers, that is an answer, too."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jbm_kafka.codec.command_records import Answer, Command
+from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError
+from jbm_kafka.registry.command_client import Conversation
+from jbm_kafka.registry.own_topics import commands_topic
+from jbm_kafka.registry.topic_configs import COMMANDS_CONFIG
+
+PERHAPS_S = 4.0
+"""Owners look every second, so each that is there has looked by then, twice."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What owners said."""
+
+    results: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    """By partition."""
+    silent: dict[int, str] = field(default_factory=dict)
+    """Partitions of which nobody said anything, and why as far as that is known; empty: no answer in time."""
+
+
+class PresentOwners:
+    """Of the partitions of one group. One thread."""
+
+    def __init__(self, kafka: Kafka, admin: KafkaAdmin, *, namespace: str, group: str) -> None:
+        self._kafka = kafka
+        self._admin = admin
+        self._topic = commands_topic(namespace)
+        self._group = group
+
+    def ask(
+        self,
+        verb: str,
+        arguments: Mapping[int, Mapping[str, Any]],
+        *,
+        timeout_s: float,
+        late: Callable[[Collection[int], float], None] = lambda partitions, seconds: None,
+        perhaps: Collection[int] = (),
+    ) -> Told:
+        """What each of these partitions' owners says, of those that say it in time.
+
+        Args:
+            late: is called once, where some are waited for longer than an owner takes, with those and for how many
+                seconds more at most.
+            perhaps: partitions that the group gives to nobody now. Who gives one up answers until his handlers are
+                done; where there is nobody, that is not waited for long.
+        """
+        told = Told(silent=dict.fromkeys(arguments, ""))
+        if not arguments:
+            return told
+        asked_at_ms = time.time_ns() // 1_000_000
+        commands = [Command(secrets.token_hex(8), self._group, p, verb, v, asked_at_ms) for p, v in arguments.items()]
+
+        def patience_s(still_open: Collection[Command]) -> float:
+            is_sure = any(command.partition not in perhaps for command in still_open)
+            return timeout_s if is_sure else min(timeout_s, PERHAPS_S)
+
+        def answered(command: Command, answer: Answer) -> None:
+            if answer.error:
+                told.silent[command.partition] = answer.error
+            else:
+                del told.silent[command.partition]
+                told.results[command.partition] = answer.result
+
+        def are_late(still_open: Collection[Command], seconds: float) -> None:
+            late([command.partition for command in still_open], seconds)
+
+        try:
+            self._admin.create_topic(self._topic, partitions=1, config=COMMANDS_CONFIG)
+            with Conversation(self._kafka, self._admin, self._topic) as asking:
+                asking.ask(commands, patience_s=patience_s, answered=answered, late=are_late)
+        except KafkaClientError as error:
+            told.silent = dict.fromkeys(told.silent, str(error))
+        return told

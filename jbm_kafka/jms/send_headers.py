@@ -1,0 +1,150 @@
+"""What a send makes of what it was given: a message, and the headers that a send sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jbm_kafka.core.delivery_mode import DeliveryMode
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.durations import checked_duration_ms
+from jbm_kafka.core.jms_errors import MessageFormatError
+from jbm_kafka.core.plain_text import plain_text
+from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.jms.bytes_message import BytesMessage
+from jbm_kafka.jms.header_values import checked_delivery_mode, checked_priority, checked_reply_to, checked_text
+from jbm_kafka.jms.map_message import MapMessage
+from jbm_kafka.jms.message import Message, TextMessage
+from jbm_kafka.jms.message_core import MessageCore, look_up_headers, new_into
+
+# A member of an Enum costs a look-up through its class each time; this is asked for every message.
+_PERSISTENT: Final = DeliveryMode.PERSISTENT
+_TEXT_MESSAGE: Final = TextMessage
+_NEW: Final = Message.__new__
+
+
+class SendOptions:
+    """How one message is sent; checked by `checked_options`."""
+
+    __slots__ = ("delivery_delay_ms", "delivery_mode", "priority", "time_to_live_ms")
+
+    def __init__(
+        self, delivery_mode: DeliveryMode, priority: int, time_to_live_ms: int, delivery_delay_ms: int
+    ) -> None:
+        self.delivery_mode = delivery_mode
+        self.priority = priority
+        self.time_to_live_ms = time_to_live_ms
+        self.delivery_delay_ms = delivery_delay_ms
+
+
+def checked_options(
+    delivery_mode: Any, priority: object, time_to_live_ms: object, delivery_delay_ms: object
+) -> SendOptions:
+    """The options of a send.
+
+    Raises:
+        InvalidSettingError: one has a wrong type, unit or size.
+    """
+    return SendOptions(
+        _PERSISTENT if delivery_mode is _PERSISTENT else checked_delivery_mode(delivery_mode),
+        checked_priority(priority),
+        checked_duration_ms("time_to_live_ms", time_to_live_ms),
+        checked_duration_ms("delivery_delay_ms", delivery_delay_ms),
+    )
+
+
+def checked_duplicate_id(value: object) -> str | None:
+    """The id as plain text. One that is empty names nothing.
+
+    Raises:
+        MessageFormatError: it is not a text, or empty.
+    """
+    duplicate_id = checked_text("duplicate_id", value)
+    if duplicate_id == "":
+        raise MessageFormatError(
+            "duplicate_id is '': it is a text that is not empty, or None", header="duplicate_id", value=value
+        )
+    return duplicate_id
+
+
+def checked_properties(value: object) -> Mapping[str, object]:
+    """The properties of a send, if they are some.
+
+    Raises:
+        MessageFormatError: it is not a mapping. Names and values are checked when they are encoded.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise MessageFormatError(f"properties is {shown(value)}: it is a dict from name to value, or None", value=value)
+    return value
+
+
+def set_headers(
+    message: MessageCore,
+    *,
+    correlation_id: object,
+    type: object,  # noqa: A002 - its name in JMS
+    reply_to: object,
+) -> None:
+    """Set what a send was given; refuse that, and what the message came with, when no record can carry it.
+
+    Here, for the fields themselves take any object (see message_core.py).
+
+    Raises:
+        MessageFormatError, InvalidDestinationError: one is not what it should be.
+    """
+    if correlation_id is not None:
+        message._correlation_id = checked_text("correlation_id", correlation_id)
+    if type is not None:
+        message._type = checked_text("type", type)
+    if reply_to is not None:
+        message._reply_to = checked_reply_to(reply_to)
+    look_up_headers(message)
+    checked_text("correlation_id", message._correlation_id)
+    checked_text("type", message._type)
+    checked_reply_to(message._reply_to)
+
+
+def stamp(
+    message: MessageCore,
+    options: SendOptions,
+    *,
+    destination: Destination,
+    now_ms: int,
+    message_id: str | None,
+    unit: str | None,
+) -> None:
+    """Set the headers a send sets."""
+    message._destination = destination
+    message._delivery_mode = options.delivery_mode
+    message._priority = options.priority
+    message._expiration = now_ms + options.time_to_live_ms if options.time_to_live_ms else 0
+    message._delivery_time = now_ms + options.delivery_delay_ms if options.delivery_delay_ms else 0
+    message._timestamp = now_ms
+    message.message_id = message_id
+    message._redelivered = False
+    message.unit_of_order = unit
+
+
+def as_message(message: object) -> Message:
+    """A str is a text message, bytes are a bytes message, a dict is a map message.
+
+    Raises:
+        MessageFormatError: it is nothing that can be sent.
+    """
+    if isinstance(message, str):
+        # Not by calling the class: that is Python, and goes through three functions.
+        made: Message = _NEW(_TEXT_MESSAGE)
+        new_into(made, plain_text(message))
+        return made
+    if isinstance(message, Message):
+        return message
+    if isinstance(message, bytes | bytearray | memoryview):
+        return BytesMessage(bytes(message))
+    if isinstance(message, Mapping):
+        return MapMessage(message)
+    raise MessageFormatError(
+        f"message is {shown(message)}: pass str, bytes, a dict or a Message; for other values an ObjectMessage",
+        value=message,
+    )
