@@ -22,16 +22,16 @@ def checked_pattern(pattern: object) -> str:
         InvalidSettingError: it is no pattern; InvalidTypeError: it is no text.
     """
     if isinstance(pattern, Destination):
-        told = f"address pattern {shown(pattern)}: it is a name, not what has it; write {shown(pattern.name)}"
-        raise InvalidTypeError(told, setting="pattern", value=pattern)
+        text = f"address pattern {shown(pattern)}: it is a name, not what has it; write {shown(pattern.name)}"
+        raise InvalidTypeError(text, setting="pattern", value=pattern)
     if not isinstance(pattern, str) or not pattern:
         kind = InvalidSettingError if isinstance(pattern, str) else InvalidTypeError
-        told = f"address pattern {shown(pattern)}: write a name, or '#' for all"
-        raise kind(told, setting="pattern", value=pattern)
+        text = f"address pattern {shown(pattern)}: write a name, or '#' for all"
+        raise kind(text, setting="pattern", value=pattern)
     fault = name_fault(pattern.replace(ONE_WORD, "x").replace(ANY_WORDS, "x"))
     if fault is not None:
-        told = f"address pattern {shown(pattern)} names no destination: {fault}"
-        raise InvalidSettingError(told, setting="pattern", value=pattern)
+        text = f"address pattern {shown(pattern)} names no destination: {fault}"
+        raise InvalidSettingError(text, setting="pattern", value=pattern)
     for word in pattern.split("."):
         if len(word) > 1 and (ONE_WORD in word or ANY_WORDS in word):
             raise InvalidSettingError(

@@ -120,7 +120,7 @@ def check_setting_name(name: object, value: object = None) -> None:
     """Return if there is such a setting; else the error tells which there are.
 
     Raises:
-        InvalidSettingError: there is none.
+        InvalidSettingError: no setting has this name.
     """
     if name not in SETTING_NAMES:
         text = f"{shown(name)} is not an address setting; known are {', '.join(SETTING_NAMES)}"
@@ -177,7 +177,7 @@ class AddressSettingsRepository:
     `overrides` (the registry's) win over `patterns` (a factory's) setting by setting, and both over `defaults`.
 
     Raises:
-        InvalidSettingError: a pattern is none.
+        InvalidSettingError: a key of `patterns` is not a pattern.
     """
 
     __slots__ = ("_dead_letter_names", "_defaults", "_expiry_names", "_overrides", "_patterns", "_resolved")

@@ -47,7 +47,7 @@ def destination_at(address: str) -> Queue | Topic:
 
 
 def kind_remedy(address: str, *, setting: str, of: str) -> str:
-    """What is said to who set an address whose name is of the other kind: `letters` where there is a topic `letters`.
+    """The remedy for an address whose name is of the other kind: `letters` where there is a topic `letters`.
 
     `of` is the queue, topic or pattern whose setting it is.
     """

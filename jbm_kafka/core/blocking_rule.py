@@ -67,9 +67,9 @@ class Rule(Enum):
     NOT_ADMITTED = "not-admitted"
     """Its topic has got more partitions than its units are routed by: what has a unit is refused (UNIT-11)."""
     NO_CHANGELOG = "no-changelog"
-    """Its changelog is missing: what was recorded of it is lost, and who receives next makes it again."""
+    """Its changelog is missing: what was recorded of it is lost, and the next receiver makes it again."""
     OFFSETS_RESET = "offsets-reset"
-    """Somebody reset its group's offsets: who receives next gets it again, or never (LOG-2)."""
+    """Somebody reset its group's offsets: the next receiver gets it again, or never (LOG-2)."""
     NOT_HELD = "not-held"
     """Nothing of what was asked about is there."""
     OPEN_TRANSACTION = "open-transaction"
@@ -81,7 +81,7 @@ class Standing(NamedTuple):
 
     rule: Rule
     session: SessionId | None = None
-    """Who has it in hand, or has the earlier messages of its unit."""
+    """The session that has it in hand, or has the earlier messages of its unit."""
     head: int | None = None
     """Of a message that is BEHIND: the offset of the first of its unit; None when the held store has that."""
     due_at_ms: int = 0

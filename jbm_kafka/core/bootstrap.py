@@ -11,7 +11,7 @@ _HOST_AND_PORT = re.compile(r"([^,/:\s\[\]]+|\[[^,/\s\[\]]+\]):[0-9]+")
 """An IPv6 address stands in brackets."""
 SCHEME = "kafka://"
 _CREDENTIALS = (
-    "who one is does not stand in the address; write 'host:port', and give sasl.username and sasl.password as "
+    "credentials do not belong in the address; write 'host:port', and give sasl.username and sasl.password as "
     "kafka={'sasl.username': …}, or in [kafka] of the config file"
 )
 

@@ -178,9 +178,9 @@ class Selected:
     """Receivers have these selectors from now on. What is in the held store is looked at when it comes back."""
 
     present: int
-    """A bit for each selector, EVERYONE for those who have none."""
+    """A bit for each selector, EVERYONE for receivers without one."""
     chosen_by: Mapping[int, int] = field(default_factory=dict)
-    """By offset: who chooses what is in memory, where that is not as it was."""
+    """By offset: the selectors that choose what is in memory, where that is not as it was."""
     asks: bool = True
     """A selector has come, which what is shelved was not asked by; False: some only left."""
 
@@ -276,7 +276,7 @@ class UnitNotShelved:
 
 @dataclass(frozen=True, slots=True)
 class ShelfAsked:
-    """What nobody chose was looked at again in a place: who is chosen came back, the others stay."""
+    """What nobody chose was looked at again in a place: the chosen ones came back, the others stay."""
 
     place: Place
     below: int | None
@@ -292,7 +292,7 @@ class KeptForOperator:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """An operator lets messages that were kept for him go on: out of the channel, or to be tried anew."""
+    """An operator lets messages that were kept on hold go on: out of the channel, or to be tried anew."""
 
     messages: Sequence[ReturnedMessage]
 

@@ -64,7 +64,7 @@ class ChannelState:
         self.delivered_position = 0
         """One past the highest offset really handed over."""
         self.time_ms = 0
-        """The latest time this channel was told; tell it before recovery."""
+        """The latest time that this channel was given; it needs one before recovery."""
         self.set_back_ms = 0
         """How far the wall clock was behind then."""
         self.arrivals: deque[Reference] = deque()

@@ -40,7 +40,7 @@ class Place(NamedTuple):
 def place_for(due_at_ms: int, *, is_unchosen: bool, time_ms: int, has_units: bool = False) -> Place:
     """The place of a message, or of a unit by its first, that waits until then; 0: for a selector, however long.
 
-    All who wait for times of one span share the span's beginning; the further off, the longer is a span.
+    Messages that wait for times of one span share the span's beginning; the further off, the longer is a span.
     """
     assert due_at_ms > time_ms or (is_unchosen and not due_at_ms), (due_at_ms, time_ms)
     if not due_at_ms:

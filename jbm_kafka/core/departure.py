@@ -24,9 +24,9 @@ UNDECODABLE: Final = "undecodable"
 """The dead letter's reason in place of OUT_OF_ATTEMPTS, where the body cannot be read as what it is announced to be.
 It is no reason to depart: such a message is delivered as any other (MSG-2)."""
 RELEASED: Final = "released"
-"""Kept for an operator, who has let it go: it leaves as soon as it is the first of its unit (UNIT-16)."""
+"""It was on hold, and an operator let it go: it leaves as soon as it is the first of its unit (UNIT-16)."""
 OPERATOR: Final = "operator"
-"""An operator sent it away. Also the reason of a dead letter that he made (REDELIVER-4)."""
+"""An operator sent it away. Also the reason of a dead letter that an operator made (REDELIVER-4)."""
 MOVED: Final = "moved"
 """An operator moved it to another queue, as it is."""
 GIVEN_UP: Final = frozenset({OUT_OF_ATTEMPTS, RELEASED})

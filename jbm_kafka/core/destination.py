@@ -51,8 +51,8 @@ class Destination:
             )
         cause = self._name_fault()
         if cause is not None:
-            told = {"destination": self.name} if isinstance(self.name, str) else {}
-            raise InvalidDestinationError(f"{self.kind} {shown(self.name)}: {cause}", value=self.name, **told)
+            values = {"destination": self.name} if isinstance(self.name, str) else {}
+            raise InvalidDestinationError(f"{self.kind} {shown(self.name)}: {cause}", value=self.name, **values)
         object.__setattr__(self, "name", plain_text(self.name))
 
     def __str__(self) -> str:

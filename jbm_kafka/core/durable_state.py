@@ -140,7 +140,7 @@ class DurableState:
     def _recover_held(self, entry: Held, time_ms: int) -> None:
         self.written_held.add([entry.offset])
         if entry.offset in self.unsettled:
-            # The clock of whoever wrote this may have been ahead of ours: nobody waits longer than the delay itself.
+            # The writer's clock may have been ahead of ours: nobody waits longer than the delay itself.
             due_at_ms = min(entry.due_at_ms, time_ms + entry.delay_ms) if time_ms else entry.due_at_ms
             if due_at_ms != entry.due_at_ms:
                 # Recorded anew, or owners that follow each other quickly would each begin the wait again.

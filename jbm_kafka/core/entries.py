@@ -67,7 +67,7 @@ class Held:
     """The delay that made `due_at_ms`: a new owner waits at most this long, whatever its clock says."""
     unit: bytes | None
     """The key of its record, for people; written only up to `UNIT_BYTES_MAX`, and not when it is written anew of a
-    message that did not come back again: who writes remembers no units."""
+    message that did not come back again: the writer remembers no units."""
     reason: str
     """Why it is held."""
 
@@ -103,7 +103,7 @@ Entry = Position | Settled | Attempted | Held | HeldGone | Duplicates
 
 
 class MessageFate(Enum):
-    """What one checkpoint did to one message; acknowledgements are told as ranges."""
+    """What one checkpoint did to one message; acknowledgements are recorded as ranges."""
 
     RETURNED = "returned"
     """Given back; it will come again."""

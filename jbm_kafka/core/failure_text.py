@@ -11,10 +11,10 @@ def failure_text(error: BaseException | None) -> str | None:
     if error is None:
         return None
     try:
-        told = str(error)
+        detail = str(error)
     except Exception:  # somebody else's class
-        told = ""
+        detail = ""
     name = type(error).__qualname__
-    text = " ".join(f"{name}: {told}".split()) if told.strip() else name
+    text = " ".join(f"{name}: {detail}".split()) if detail.strip() else name
     text = text if len(text) <= FAILURE_MAX else f"{text[: FAILURE_MAX - 1]}…"
     return text.encode("utf-8", "replace").decode()

@@ -1,7 +1,7 @@
-"""Every error jbm-kafka raises, sorted by who must act.
+"""Every error that jbm-kafka raises, sorted by the side that must act.
 
 `JMSError` and its kin are for the caller: nothing has changed, the message says which values were involved and what to
-do. `ChannelLost` and its kin stay inside: whoever runs the channel closes it and recovers it. Anything else that
+do. `ChannelLost` and its kin stay inside: the sidecar closes the channel and recovers it. Anything else that
 escapes is a bug.
 """
 
@@ -62,7 +62,7 @@ class JMSError(Exception):
 class IllegalStateError(JMSError):
     """The call does not fit the state of its object: closed, in another thread's use, of the wrong mode."""
 
-    by = Told[str]("Of a send that is paused: who paused it.")
+    by = Told[str]("Of a send that is paused: the name of the operator that paused it.")
     since_ms = Told[int]("Of a send that is paused: since when, in milliseconds since 1970.")
     receivers = Told[int]("Of a deletion that is refused: how many processes receive from the queue or topic.")
 
@@ -197,7 +197,7 @@ class RoutableNotAcceptedError(JMSError):
 
 
 class ChannelLost(Exception):
-    """The channel can no longer be trusted. Whoever runs it closes it and recovers it from its changelog."""
+    """The channel can no longer be trusted. The sidecar closes it and recovers it from its changelog."""
 
 
 class CorruptRecordError(ChannelLost):
@@ -222,7 +222,7 @@ class CorruptRecordError(ChannelLost):
 class NewerRecordError(CorruptRecordError):
     """A record of a kind or schema that this version does not know: a newer one's, and it means something there.
 
-    Whoever finds it leaves it where it is.
+    A reader that finds it leaves it where it is.
     """
 
 

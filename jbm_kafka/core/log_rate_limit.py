@@ -7,7 +7,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Burst(NamedTuple, Generic[Key]):
-    """Events of one key that were not told one by one."""
+    """Events of one key that had no line of their own."""
 
     key: Key
     events: int
@@ -16,11 +16,11 @@ class Burst(NamedTuple, Generic[Key]):
 
 
 class _Window:
-    __slots__ = ("begin_ms", "counted", "told")
+    __slots__ = ("begin_ms", "counted", "logged")
 
-    def __init__(self, begin_ms: int, told: int) -> None:
+    def __init__(self, begin_ms: int, logged: int) -> None:
         self.begin_ms = begin_ms
-        self.told = told
+        self.logged = logged
         self.counted = 0
 
 
@@ -38,12 +38,12 @@ class Bursts(Generic[Key]):
         return key in self._windows
 
     def note(self, key: Key, now_ms: int) -> bool:
-        """One more: True when it is to be told by itself; else it is counted, and `due` tells."""
+        """Note one more event: True when it gets a line of its own; else it is counted, and `due` returns the count."""
         window = self._windows.get(key)
         if window is None:
             window = self._windows[key] = _Window(now_ms, 0)
-        if window.told < self._each_max:
-            window.told += 1
+        if window.logged < self._each_max:
+            window.logged += 1
             return True
         window.counted += 1
         return False
@@ -63,7 +63,7 @@ class Bursts(Generic[Key]):
         return found
 
     def end(self, now_ms: int) -> list[Burst[Key]]:
-        """All that was counted and not told; then it begins anew."""
+        """All that was counted and not yet returned; then it begins anew."""
         found = [
             Burst(key, window.counted, now_ms - window.begin_ms)
             for key, window in self._windows.items()

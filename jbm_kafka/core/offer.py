@@ -62,7 +62,7 @@ def decide_offer(
 
 
 class _Request:
-    """Who asks, for how many, and by which rules. Nothing of it changes."""
+    """The session that asks, for how many messages, and by which rules. Nothing of it changes."""
 
     __slots__ = ("attempts_max", "chooses", "limit", "now_ms", "one_per_unit", "session")
 
@@ -185,7 +185,7 @@ class _Offering:
             self._take_arrivals(None)
 
     def _next_arrival_key(self) -> tuple[int, int]:
-        """(priority, -offset) of the next arrival; lower than all when there is none."""
+        """(priority, -offset) of the next arrival; lower than all others when nothing has arrived."""
         arrivals, examined = self.state.arrivals, self.decision.examined
         if examined >= len(arrivals):
             return (-1, 0)

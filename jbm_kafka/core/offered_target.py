@@ -46,7 +46,7 @@ class OfferedPace:
             self._step, self._told_at_ms = step, now_ms
 
     def latest(self, now_ms: int) -> int:
-        """The largest step that was told in the last second; 0: none."""
+        """The largest step that was noted in the last second, or 0."""
         return self._step if now_ms - self._told_at_ms <= 2 * HALF_MS else 0
 
 

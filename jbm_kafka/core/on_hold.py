@@ -1,4 +1,4 @@
-"""What an operator does with messages that were kept for him, with their units: pure decisions (UNIT-16)."""
+"""What an operator does with messages on hold and their units: pure decisions (UNIT-16)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What an operator takes out of a channel: which of the messages that he names may leave, and why others stay: pure.
+"""Which of the messages that an operator names may leave a channel, and why others stay: pure.
 
-He names messages by offset, as he saw them a moment ago. What was acknowledged meanwhile is gone; what a worker has in
-hand stays with him.
+An operator names messages by offset, as a listing showed them a moment ago. What was acknowledged meanwhile is gone;
+what a worker has in hand stays there.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class RedeliveryState:
     due_at_ms: int
     delay_ms: int
     unit: bytes | None
-    """For people who read the changelog; None also where that has it already."""
+    """For readers of the changelog; None also where that has it already."""
     reason: str
 
 

@@ -1,7 +1,7 @@
 """A reference to one message of a channel: what the rules need to know of it, and where its record is.
 
-A plain class, which compiled is a struct and cheaper than a named tuple (decision 10). Nobody changes one, but for who
-chooses it; nothing in `core` looks into `record`.
+A plain class, which compiled is a struct and cheaper than a named tuple (decision 10). Only `chosen_by`
+changes; nothing in `core` looks into `record`.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Reference:
         self.record = record
         """The fetched record, opaque here; None when the body lies elsewhere."""
         self.body_kind = body_kind
-        """What the record announces its body to be, opaque too: noted by whoever looks through its headers anyway."""
+        """What the record announces its body to be, opaque too: noted where its headers are looked through anyway."""
         self.chosen_by = EVERYONE
-        """A bit for each selector that chooses it. It follows from the record, so it is no part of what it equals; told
+        """A bit for each selector that chooses it. It follows from the record, so comparisons leave it out; set
         while the reference is made, and changed by `Selected` alone."""
 
     def __eq__(self, other: object) -> bool:

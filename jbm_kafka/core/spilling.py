@@ -36,7 +36,7 @@ def spillable(state: ChannelState) -> list[Spillable]:
     """Every gate with something to spill, however short, but for those that may be shelved.
 
     The head stays, for the gate is listed by it, unless it is held back: then it is wanted no earlier than its time; or
-    chosen by nobody: then no earlier than a receiver comes who chooses it.
+    chosen by nobody: then no earlier than a receiver comes that chooses it.
     What waits before a message that is in hand stays too. That one may come back to its place, and what is in memory
     must stand before all that is in the store.
     """

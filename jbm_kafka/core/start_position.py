@@ -1,8 +1,8 @@
 """Where a channel begins when it is taken over: the changelog, the committed offset and the log rarely disagree.
 
 Every checkpoint writes a `position` entry and commits the same number with the same checkpoint id, in one transaction.
-So after a crash of ours they agree, and a disagreement tells who else was there. Pure; the rule in every doubt: rather
-deliver again than skip.
+So after a crash of ours they agree, and a disagreement shows that something else changed them. Pure; the rule in
+every doubt: rather deliver again than skip.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Facts:
     topic_id: str
     """Of the topic as it is now."""
     position: Position | None
-    """The changelog's; None when there is none or it cannot be read."""
+    """The changelog's; None when the changelog has no position or cannot be read."""
     committed: CommittedOffset | None
     log_begin: int
     """The first offset the log still has."""

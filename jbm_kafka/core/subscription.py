@@ -16,7 +16,7 @@ SUBSCRIPTION_ARGUMENT = "subscription=NAME"
 
 
 class SubscriptionKind(Enum):
-    """Who may receive from it, and what ends it. The value stands in the names of groups and in the registry."""
+    """Which consumers may receive from it, and what ends it. Names of groups and the registry contain the value."""
 
     DURABLE = "durable"
     """One consumer of one client id; `unsubscribe` ends it."""
@@ -80,10 +80,10 @@ class Subscription:
     @property
     def choice_text(self) -> str:
         """The same for people: `topic prices with no_local`."""
-        told = ["no_local"] if self.no_local else []
+        parts = ["no_local"] if self.no_local else []
         if self.selector:
-            told.append(f"the selector {shown(self.selector)}")
-        return f"{self.topic} with {' and '.join(told)}" if told else str(self.topic)
+            parts.append(f"the selector {shown(self.selector)}")
+        return f"{self.topic} with {' and '.join(parts)}" if parts else str(self.topic)
 
     def __str__(self) -> str:
         return f"{self.topic} subscription {self.full_name!r}"
@@ -99,7 +99,7 @@ class Subscription:
         return with_namespace("jbm." + ".".join(parts), namespace)
 
     def leaves_out(self, sender: bytes) -> bool:
-        """Whether `no_local` leaves out what this one sent, told as `<client id>/<connection id>`."""
+        """Whether `no_local` leaves out a message of this sender, `<client id>/<connection id>`."""
         client_id, _, connection_id = sender.rpartition(b"/")
         if self.client_id and client_id == self.client_id.encode():
             return True

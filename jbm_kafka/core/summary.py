@@ -12,14 +12,14 @@ _TEXT_MAX = (80, 32, 16)
 
 
 def summary(of: object, subject: object, **parts: object) -> str:
-    """What it is and its parts: of a collection how many it has. What is None, False or an empty text is left out.
+    """The class, the subject and the parts: of a collection its length. Parts that are None, False or "" are left out.
 
-    Long texts are cut, to keep ten parts within a line; who wants all of one asks for the field.
+    Long texts are cut, to keep ten parts within a line; the field itself has the whole text.
     """
-    told = {name: part for name, part in parts.items() if part not in (None, "") and part is not False}
+    present = {name: part for name, part in parts.items() if part not in (None, "") and part is not False}
     line = ""
     for most in _TEXT_MAX:
-        shown = (f"{name}={_short(part, most)}" for name, part in told.items())
+        shown = (f"{name}={_short(part, most)}" for name, part in present.items())
         line = f"<{' '.join((type(of).__name__, _cut(str(subject), most), *shown))}>"
         if len(line) <= LINE_MAX:
             break

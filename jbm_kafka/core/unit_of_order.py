@@ -1,4 +1,4 @@
-"""The unit-of-order gate: which message of each unit may go next, and to whom.
+"""The unit-of-order gate: which message of each unit may go next, and to which session.
 
 One gate per unit with work in hand or waiting; a message without a unit gets a gate of its own only when it has to
 wait. A gate whose head may go is listed once, by priority and offset: in `free` when anybody may have it, in `own`
@@ -49,7 +49,7 @@ class Gate:
     def __init__(self, key: GateKey) -> None:
         self.key = key
         self.owner: SessionId | None = None
-        """Who holds messages of the unit; None when nobody does."""
+        """The session that holds messages of the unit, or None."""
         self.in_hand = 0
         """How many the owner holds."""
         self.passed_over = 0
@@ -133,7 +133,7 @@ class Gates:
         self.present = EVERYONE
         """The bits of the selectors that receivers have now; without any that of everyone."""
         self.some: dict[int, list[ListingKey]] = {}
-        """Heads that some of those present choose and others do not, by who does."""
+        """Heads that only some of the present selectors choose, by the bits of those."""
         self.own: dict[SessionId, list[ListingKey]] = {}
         """Heads only that session may take, the next one last."""
         self.timers: list[tuple[int, int, GateKey]] = []
@@ -174,7 +174,7 @@ class Gates:
         return [gate for gate in self.by_key.values() if gate.known_head in offsets]
 
     def gate(self, key: GateKey) -> Gate:
-        """The gate of this key, made when there is none."""
+        """The gate of this key, made when it is missing."""
         gate = self.by_key.get(key)
         return self.open(key) if gate is None else gate
 
@@ -425,7 +425,7 @@ class Gates:
         heapq.heapify(self.timers)
 
     def may_wait_long(self, gate: Gate) -> bool:
-        """Its head is for nobody, or only for some of those present, who may be busy: nobody else would look at it."""
+        """Its head is for no receiver, or only for some, which may be busy: no other one would look at it."""
         is_for_some = gate.listed_in is not None and gate.owner is None and gate.listed_in is not self.free
         return gate.is_unchosen or is_for_some
 

@@ -1,6 +1,6 @@
 """In which partition a unit of order is, also while its queue gets more of them (UNIT-11).
 
-Values and their only changes; who waits how long between them is told in docs/decisions/0041-unit-paths.md.
+Values and their only changes; docs/decisions/0041-unit-paths.md says which process waits how long between them.
 """
 
 from __future__ import annotations

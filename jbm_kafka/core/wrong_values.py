@@ -1,4 +1,4 @@
-"""How a wrong argument or setting is told: one line with its name, its value and what it should be."""
+"""Errors for a wrong argument or setting: one line with its name, its value and what it should be."""
 
 from __future__ import annotations
 

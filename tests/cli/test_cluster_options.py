@@ -233,8 +233,8 @@ def test_a_file_that_cannot_be_read_is_one_line(tell: Tell, tmp_path: Path) -> N
             {},
             "--kafka-property linger.ms is '5ms': it is a number of milliseconds below 3000, as in 5",
         ),
-        ((), {"JBM_BOOTSTRAP": "kafka://billing:secret@a:1"}, "JBM_BOOTSTRAP is 'kafka://***@a:1': who one is does"),
-        (("--bootstrap", "billing:secret@a:1"), {}, "--bootstrap is '***@a:1': who one is does not stand in the "),
+        ((), {"JBM_BOOTSTRAP": "kafka://billing:secret@a:1"}, "JBM_BOOTSTRAP is 'kafka://***@a:1': credentials do not"),
+        (("--bootstrap", "billing:secret@a:1"), {}, "--bootstrap is '***@a:1': credentials do not belong in the "),
         ((), {"JBM_KAFKA_SASL_PASSWORD": "secret"}, "JBM_KAFKA_SASL_PASSWORD (sasl.password): it would not be used"),
         (
             ("--kafka-property", "security.protocol=SASL_SSL"),

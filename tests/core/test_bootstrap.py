@@ -73,7 +73,7 @@ def test_a_password_in_the_address_was_printed(given: str, told: str) -> None:
     with pytest.raises(InvalidSettingError) as refused:
         checked_bootstrap("url", given)
     assert str(refused.value) == (
-        f"url is '{told}': who one is does not stand in the address; write 'host:port', and give sasl.username and "
+        f"url is '{told}': credentials do not belong in the address; write 'host:port', and give sasl.username and "
         "sasl.password as kafka={'sasl.username': …}, or in [kafka] of the config file"
     )
     assert "billing" not in str(refused.value.values)

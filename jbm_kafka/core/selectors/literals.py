@@ -32,7 +32,7 @@ def parse_number(written: str) -> int | float:
     """The number, at most `BEYOND_LONG`.
 
     Raises:
-        ValueError: it is none, or no long or double holds it; the text tells what would be one.
+        ValueError: it is not a number, or no long or double holds it; the text says what a number looks like.
     """
     found = _WHOLE.fullmatch(written)
     if found is not None:

@@ -1,4 +1,4 @@
-"""How a wrong selector is told: where, what stands there, what could."""
+"""The error for a wrong selector: the place, what stands there, what could."""
 
 from jbm_kafka.core.jms_errors import InvalidSelectorError
 

@@ -61,7 +61,7 @@ def parse(text: str) -> tuple[Node, frozenset[str]]:
     """The condition, and the names it reads.
 
     Raises:
-        InvalidSelectorError: it is none.
+        InvalidSelectorError: the text is not a condition.
     """
     return _Parser(text).parse()
 

@@ -43,7 +43,7 @@ class Selector:
 
 
 def parse_selector(text: str | None) -> Selector | None:
-    """The selector; None where there is none to speak of: None, an empty text, or only spaces.
+    """The selector; None for None, an empty text, or only spaces.
 
     Raises:
         InvalidSelectorError: it is wrong; `position` is the column, from 1, `found` what stands there, and `expected`
@@ -66,6 +66,6 @@ def parse_selector(text: str | None) -> Selector | None:
     except InvalidSelectorError as error:
         if _QUERY.match(text) is None:
             raise
-        told = f"{error}; a selector is the condition alone, without SELECT … WHERE"
-        raise InvalidSelectorError(told, **error.values) from None
+        message = f"{error}; a selector is the condition alone, without SELECT … WHERE"
+        raise InvalidSelectorError(message, **error.values) from None
     return Selector(normal_text(node), text, names, compiled(node))

@@ -62,7 +62,7 @@ class Token(NamedTuple):
 
 
 def tokens_of(text: str) -> Iterator[Token]:
-    """All tokens, the end last; one at a time, so that the first mistake is told, of whatever kind.
+    """All tokens, the end last; one at a time, so that the first mistake is raised, of whatever kind.
 
     Raises:
         InvalidSelectorError: what comes next cannot begin one.
