@@ -1,4 +1,4 @@
-"""What of one partition receivers have in hand, and how an owner tells it."""
+"""What of one partition receivers have in hand, and how an answer of its owner carries that."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import DEPARTING
 
-TOLD_MAX = 100_000
+OFFSETS_MAX = 100_000
 """Offsets in one answer, the lowest: as a record it stays below what a topic takes."""
 
 
@@ -30,13 +30,13 @@ def hand_of(state: ChannelState) -> Hand:
     return Hand(frozenset(delivered), frozenset(state.in_hand.get(DEPARTING, ())))
 
 
-def told(hand: Hand) -> Mapping[str, Any]:
-    """As an answer."""
+def to_answer(hand: Hand) -> Mapping[str, Any]:
+    """The fields of the answer that says so."""
     return {"delivered": _runs(hand.delivered), "leaving": _runs(hand.leaving)}
 
 
-def heard(answer: Mapping[str, Any]) -> Hand:
-    """From an answer."""
+def from_answer(answer: Mapping[str, Any]) -> Hand:
+    """What these fields of an answer say."""
     return Hand(_offsets(answer.get("delivered", ())), _offsets(answer.get("leaving", ())))
 
 
@@ -44,7 +44,7 @@ def _runs(offsets: Iterable[int]) -> list[int]:
     """Ascending runs, as how many offsets lie before each and how many it has, in turn."""
     found: list[int] = []
     end = 0
-    for offset in sorted(offsets)[:TOLD_MAX]:
+    for offset in sorted(offsets)[:OFFSETS_MAX]:
         if found and offset == end:
             found[-1] += 1
         else:

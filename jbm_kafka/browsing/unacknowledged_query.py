@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from jbm_kafka.browsing.unacknowledged_offsets import Hand, heard
+from jbm_kafka.browsing.unacknowledged_offsets import Hand, from_answer
 from jbm_kafka.codec.command_records import IN_HAND, Answer, Command
 from jbm_kafka.ports import GroupMember, Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.registry.channel_group import ChannelGroup
@@ -51,7 +51,7 @@ class Hands:
     ) -> None:
         """`ours`: what serves the queue or subscription in this process, if anything does.
 
-        `tell`: is called with a line that says whom it waits for, and how long at most, when somebody takes long.
+        `tell`: is called, when an answer takes long, with a line that names the awaited members and the longest wait.
         """
         self._kafka = kafka
         self._tell = tell
@@ -81,7 +81,7 @@ class Hands:
             if answer.error:
                 refusals.add(answer.error)
             else:
-                found[command.partition] = heard(answer.result)
+                found[command.partition] = from_answer(answer.result)
 
         def late(still_open: Collection[Command], seconds: float) -> None:
             nonlocal owners
@@ -124,12 +124,12 @@ class Hands:
             )
         unknown = [partition for partition in silent if partition not in gone]
         if unknown:
-            who = _names([owners[p] for p in unknown if p in owners]) or "who has them"
+            names = _names([owners[p] for p in unknown if p in owners]) or "their owners"
             log.warning(
                 "%s: what receivers have in hand of %s is not known, and is shown as if it waited: %s",
                 group,
                 places_text(unknown),
-                "; ".join(sorted(refusals)) or f"{who} did not answer within {OTHERS_TIMEOUT_S:g} s",
+                "; ".join(sorted(refusals)) or f"{names} did not answer within {OTHERS_TIMEOUT_S:g} s",
             )
 
 

@@ -14,7 +14,7 @@ from jbm_kafka.registry.process_liveness import Holder
 from jbm_kafka.registry.registry_log import Changes, RegistryLog
 
 Lost = Callable[[InvalidClientIDError], None]
-"""Told, on a thread of the holder's, that a connection has its client id no longer."""
+"""Called, on a thread of the holder's, when a connection has its client id no longer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -24,7 +24,7 @@ class _Held:
     connection_id: str
     lost: Lost
     is_claimed: bool = False
-    """The registry says so; before that its call is told what is wrong."""
+    """The registry says so; before that the call of `hold` raises what is wrong."""
 
 
 class ClientIds:

@@ -11,8 +11,8 @@ from jbm_kafka.codec.command_records import Answer, Command, decode_answer, enco
 from jbm_kafka.ports import GroupMember, Kafka, KafkaAdmin, KafkaClientError, Outgoing, Unreachable
 
 ASK_AGAIN_S = 2.0
-"""Owners look every second; one that says nothing for so long may have gone before it answered, and people are told
-that it is waited for."""
+"""Owners look every second; one that says nothing for so long may have gone before it answered: it is asked again,
+and the user sees that it is waited for."""
 POLL_S = 0.2
 SEND_TIMEOUT_S = 10.0
 
@@ -105,13 +105,13 @@ class Conversation:
 
 
 def waited_for(members: Iterable[GroupMember], partitions: Collection[int], seconds: float) -> str:
-    """What people are told while these partitions' members are waited for, so many seconds more at most."""
+    """The line for a user that waits for these partitions' members, `seconds` more at most."""
     names = sorted({member.name for member in members})
     place = places_text(partitions)
-    who = f"{' and '.join(names)}, which {'has' if len(names) == 1 else 'have'} {place} and did not answer yet"
+    awaited = f"{' and '.join(names)}, which {'has' if len(names) == 1 else 'have'} {place} and did not answer yet"
     if not names:
-        who = f"whoever may still have {place}, which the group is giving to others"
-    return f"waits for {who}; {math.ceil(seconds)} s more at most"
+        awaited = f"whoever may still have {place}, which the group is giving to others"
+    return f"waits for {awaited}; {math.ceil(seconds)} s more at most"
 
 
 def places_text(partitions: Collection[int]) -> str:

@@ -81,7 +81,7 @@ class CommandWatch:
             self._is_there, self._looks_left_out = False, LOOKS_LEFT_OUT
             self._position = 0  # when it is made, all of it is new
         except KafkaClientError as error:
-            # Whoever asked asks again.
+            # The asking process asks again.
             log.debug("commands of administrators cannot be heard or answered now: %s", error)
 
     def _look(self) -> None:
@@ -105,7 +105,7 @@ class CommandWatch:
         for record in records:
             command = decode_command(record.key(), record.value())
             if command is not None:
-                # Of all queues, in each process: who carries it out tells what became of the messages.
+                # Of all queues, in each process: the one that carries it out logs what became of the messages.
                 log.debug("%s of partition %d of group %s is asked for", command.verb, command.partition, command.group)
                 self._carry_out(command, self.answer)
 

@@ -1,6 +1,6 @@
 """The address settings in force: a factory's, and over them the registry's, followed while the process runs.
 
-docs/decisions/0035-settings-while-running.md tells who wins, and when a change takes effect.
+docs/decisions/0035-settings-while-running.md says which value wins, and when a change takes effect.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LiveSettings:
         self._recorded: dict[str, bytes] = {}
         self._is_loaded = False
         self._logged: set[str] = set()
-        """Differences and unreadable parts, each told once."""
+        """Differences and unreadable parts, each logged once."""
 
     def resolve(self, name: str) -> ResolvedSettings:
         """What holds for the destination of this name now."""

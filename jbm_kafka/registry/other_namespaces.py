@@ -1,6 +1,6 @@
 """Others that receive from the same queue in another namespace: each namespace gets every message.
 
-Who was started in a wrong one gets all that is sent, beside those who should, and nothing else in its log tells it.
+A process started in a wrong namespace gets all that is sent, beside those that should, and no other log line shows it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OtherNamespaces:
         self._looked: set[str] = set()
 
     def look(self, group: ChannelGroup) -> None:
-        """Warn of those that receive now. One question; without an answer nothing is told."""
+        """Warn of those that receive now. One question; without an answer nothing is logged."""
         queue = group.destination
         if group.is_temporary or not isinstance(queue, Queue) or group.group_id in self._looked:
             return

@@ -45,8 +45,8 @@ class OwnTopics:
         self._namespace = namespace
         self._has_system_topics = False
         """They were asked for: a process that only sends needs none."""
-        self._told: set[str] = set()
-        """What cannot be changed, each told once: topics that are too small, faults of our own ones."""
+        self._logged: set[str] = set()
+        """What cannot be changed, each logged once: topics that are too small, faults of our own ones."""
 
     def ensure_system_topics(self) -> None:
         """Create what every installation needs; put right what is not as it must be. `look` does so again.
@@ -93,7 +93,7 @@ class OwnTopics:
         )
 
     def look(self, destinations: Iterable[Destination]) -> Mapping[str, str]:
-        """Put right what is not as it must be, if it was asked for; what cannot be is told once.
+        """Put right what is not as it must be, if it was asked for; what cannot be is logged once.
 
         `destinations`: whose topics are there. Returns the Kafka ids of their changelogs, by topic.
         """
@@ -110,8 +110,8 @@ class OwnTopics:
                 ids[name] = changelog.topic_id
                 self._ensure_policy(changelog, CHANGELOG_CONFIG)
         except JMSError as error:
-            if str(error) not in self._told:
-                self._told.add(str(error))
+            if str(error) not in self._logged:
+                self._logged.add(str(error))
                 log.warning("%s", error)
         return ids
 
@@ -140,7 +140,7 @@ class OwnTopics:
             self.enlarged(existing, size, is_ours=True)
 
     def enlarged(self, found: TopicDescription, size: int, *, is_ours: bool) -> TopicDescription:
-        """The topic, changed to take messages of `size` if that can be; told once if it cannot."""
+        """The topic, changed to take messages of `size` if that can be; logged once if it cannot."""
         fault = "jbm-kafka did not create it"
         if is_ours:
             try:
@@ -149,8 +149,8 @@ class OwnTopics:
                 fault = str(error)
             else:
                 return replace(found, config={**found.config, "max.message.bytes": str(size)})
-        if found.name not in self._told:
-            self._told.add(found.name)
+        if found.name not in self._logged:
+            self._logged.add(found.name)
             log.warning(
                 "topic %s takes messages of %d bytes and should take %d, and that is not changed here: %s. What is "
                 "larger cannot be copied there whole; set its max.message.bytes with Kafka's tools",

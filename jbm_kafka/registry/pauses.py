@@ -21,7 +21,7 @@ class Pausing:
     is_paused: Callable[[str], bool]
     """Nothing of it may be handed over."""
     why_nothing_comes: Callable[[str], str]
-    """What is said to who waits for it then."""
+    """The reason to log for a receiver that waits for it then."""
 
 
 class Pauses:
@@ -49,7 +49,7 @@ class Pauses:
         return self.of(name).consumption is not None
 
     def why_nothing_comes(self, name: str) -> str:
-        """What is said to who receives from a paused destination, which looks empty to him."""
+        """The reason to log for a receiver of a paused destination, which looks empty to it."""
         halt = self.of(name).consumption
         by = "" if halt is None else f" {_by_whom(halt)}"  # resumed since it was asked
         return f"receiving is paused{by}, so nothing comes; when it may go on: {self._resume(name)}"

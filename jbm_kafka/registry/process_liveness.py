@@ -32,7 +32,7 @@ MEMORY_BYTES = 2**20
 
 
 class Holder:
-    """This process as one who holds something; it joins when that begins. Any thread."""
+    """This process as a holder of something; it joins when that begins. Any thread."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class _Membership:
         self.failure: Exception | None = None
         self.looks: list[Callable[[], None]] = []
         self.is_new = False
-        """It has joined since that was told."""
+        """It has joined since this was last read."""
 
     def on_assigned(self, partitions: Sequence[int]) -> Mapping[int, int]:
         self.is_new = True

@@ -41,7 +41,7 @@ class Registry:
     ) -> None:
         clock = clock or SystemClock()
         self.log = RegistryLog(kafka, admin, topic, is_taken=self._is_taken, clock=clock, pause=pause, chance=chance)
-        """All that it says, for those who know the other kinds of records."""
+        """All records, for callers that know the other kinds."""
         self.pauses = Pauses(self.log)
         self.places = Places(self.log)
         self._topic = topic
@@ -147,7 +147,7 @@ class Registry:
             kind: self.is_topic(name, topic_id),
             selectors: self.log.get(selectors) is not None,
         }
-        return [key for key, is_told in found.items() if is_told]
+        return [key for key, is_recorded in found.items() if is_recorded]
 
     def refresh(self) -> None:
         """Read on to the end. Records that a registry made anew does not have are written again.

@@ -1,6 +1,6 @@
 """The topic `jbm.registry`: what each of its keys says, read on as it grows, and changed by compare-and-set.
 
-docs/decisions/0027-compare-and-set.md tells who wins, and how a writer knows.
+docs/decisions/0027-compare-and-set.md says which writer wins, and how a writer knows.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ TIMEOUT_S = 10.0
 NEVER_MS = -(1 << 62)
 """Before any time that a clock shows."""
 UPDATE_TIMEOUT_S = 30.0
-"""For a change in all: an open transaction of somebody who died holds the reading back for its timeout."""
+"""For a change in all: an open transaction of a dead process holds the reading back for its timeout."""
 TRANSACTION_TIMEOUT_MS = 10_000
 POLL_S = 0.2
 BACKOFF_S = 0.2
-"""At most so long, by chance, until who lost tries again; longer with each try."""
+"""At most so long, by chance, until a writer that lost tries again; longer with each try."""
 COUNT_MAX = 1_000
 
 Values = Mapping[bytes, bytes]
@@ -58,7 +58,7 @@ class RegistryLog:
         pause: Callable[[float], None] = pause_thread,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """A value that is not taken leaves the one before it. `pause`: who lost waits so many seconds, by `chance`."""
+        """A value that is not taken leaves the one before it. `pause` waits after a lost race, so long by `chance`."""
         self.topic = topic
         self._is_taken = is_taken
         self._kafka = kafka
@@ -68,7 +68,7 @@ class RegistryLog:
         """Of the topic with this id, once it held anything; it stays open, so that a look reads only what is new."""
         self._values: dict[bytes, bytes] = {}
         self.version = 0
-        """Another number after anything that was read: who derives something looks whether it is still the same."""
+        """Another number after anything that was read: what was derived from it is good while this stays the same."""
         self.read_at_ms = NEVER_MS
         """When a reading to the end began last, monotonic: what was recorded before is known."""
         self._lock = threading.RLock()
@@ -187,13 +187,13 @@ class RegistryLog:
         try:
             for key, value in changes.items():
                 sender.send(Outgoing(self.topic, 0, key, value), troubles.append)
-            is_told = sender.flush(TIMEOUT_S)
+            is_flushed = sender.flush(TIMEOUT_S)
         finally:
             sender.close(TIMEOUT_S)
         for trouble in troubles:
             if trouble is not None:
                 raise trouble
-        if not is_told:
+        if not is_flushed:
             raise Unreachable(f"topic {self.topic}: not written within {TIMEOUT_S:g} s")
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class RegistryLog:
         if described is None and self._values:
             self._admin.create_topic(self.topic, partitions=1, config=CONFIG)
             described = self._admin.describe([self.topic]).get(self.topic)
-        if described is None:  # nothing is recorded, and who only looks makes nothing
+        if described is None:  # nothing is recorded, and a mere look makes nothing
             return
         before: dict[bytes, bytes] = {}
         if described.topic_id != self._topic_id:
@@ -276,12 +276,12 @@ class _Writer:
         self._topic = topic
         self._pause = pause
         self.is_in_doubt = False
-        """A change was made or not, and nobody knows yet which; who reads to the stable end may miss it."""
+        """A change was made or not, and nobody knows yet which; a reader to the stable end may miss it."""
 
     def is_written(
         self, read: Callable[[], Values], decide: Callable[[Values], Changes], records: Sequence[Outgoing]
     ) -> bool:
-        """Write what is decided by what was read with nobody beside; False: who came later did so, or no answer came.
+        """Write what is decided by what was read, as the only writer; False: a later one took over, or no answer came.
 
         Raises:
             KafkaClientError: it cannot be read or written.
@@ -290,7 +290,7 @@ class _Writer:
             self._topic, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, is_contended=True
         )
         try:
-            # From here on who began before us can write nothing more, and what he committed has its marks.
+            # From here on writers that began before us can write nothing more, and what they committed has its marks.
             producer.initialise(TIMEOUT_S, known_topic=self._topic)
             changes = decide(read())
             if changes:

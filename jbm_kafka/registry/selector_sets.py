@@ -1,6 +1,7 @@
 """Which selectors this process's consumers of queues have: the same as in every other process (SEL-2, decision 32).
 
-Who uses any holds the set in the registry. Who uses none records nothing, and looks when partitions come to it.
+A process that uses any holds the set in the registry. One without any records nothing, and looks at the registry when
+partitions come to it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class SelectorSetParts:
     stop_group_worker: Callable[[str], None]
     """Ends this process's membership in a group."""
     refuse: Callable[[str, IllegalStateError], None]
-    """Ends it with this error for all who receive there."""
+    """Ends it with this error for all receivers there."""
 
 
 class SelectorSets:
@@ -63,7 +64,7 @@ class SelectorSets:
         self._held: dict[Queue, tuple[str, ...]] = {}
         """What is recorded with this process as a holder."""
         self._came_back: dict[Queue, int] = {}
-        """Where it was a holder no longer, and is again: until when, monotonic ms, who holds nothing may leave."""
+        """Where it was a holder no longer, and is again: until when members without a set may leave (monotonic ms)."""
         self._lock = threading.RLock()
         parts.holder.when_back(self._look_again)
 
@@ -76,7 +77,7 @@ class SelectorSets:
         """Have the selectors that are used here; before this process receives from the queue for another of them.
 
         `is_joining`: it is about to become a member of the queue's group. Where the queue is without selectors it looks
-        nevertheless; `check` finds whoever comes between.
+        nevertheless; `check` finds those that come between.
 
         Raises:
             IllegalStateError: other processes receive from it with others.
@@ -134,8 +135,8 @@ class SelectorSets:
     def _look_again(self) -> None:
         """Others may have thought this process dead, and taken a queue with other selectors.
 
-        It has to hear so without being given a partition, or who waits here would wait in silence; and one who was
-        forgotten as a holder binds nobody, while it receives.
+        It has to find out without being given a partition, or a receiver here would wait in silence; and a process that
+        was forgotten as a holder binds nobody, while it receives.
         """
         unanswered: KafkaClientError | None = None
         for queue, mine in list(self._held.items()):
@@ -149,7 +150,7 @@ class SelectorSets:
             raise unanswered
 
     def _hold_again(self, queue: Queue, mine: tuple[str, ...]) -> None:
-        """Be a holder, unless the set was given up or changed meanwhile; who is refused has it no longer.
+        """Be a holder, unless the set was given up or changed meanwhile; when refused, this process has it no longer.
 
         Raises:
             IllegalStateError: others receive with another set.
@@ -174,10 +175,10 @@ class SelectorSets:
             wait_ms = parts.session_timeout_ms + LEAVE_MS
             self._came_back.setdefault(queue, parts.clock.monotonic_ms() + wait_ms)
         if queue in self._came_back:
-            self._see_who_came_meanwhile(queue, mine)
+            self._check_newcomers(queue, mine)
 
-    def _see_who_came_meanwhile(self, queue: Queue, mine: tuple[str, ...]) -> None:
-        """Who has no selectors looked while nobody held any, and does not look again.
+    def _check_newcomers(self, queue: Queue, mine: tuple[str, ...]) -> None:
+        """A process without selectors looked while nobody held any, and does not look again.
 
         Raises:
             IllegalStateError: one has come, and stays.
@@ -206,7 +207,7 @@ class SelectorSets:
         self._held[queue] = mine
         if before is None:
             try:
-                # Again: whoever joined meanwhile either is seen now or sees the record.
+                # Again: one that joined meanwhile either is seen now or sees the record.
                 self._wait_for_members_without(queue, mine, deadline_ms)
             except BaseException:
                 self._withdraw(queue)
@@ -238,7 +239,7 @@ class SelectorSets:
         """Return when every other member of the queue's group is a holder.
 
         Raises:
-            IllegalStateError: there is one that is none, and stays.
+            IllegalStateError: a member is not a holder, and stays.
         """
         parts = self._parts
         while True:

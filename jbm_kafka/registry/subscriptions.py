@@ -43,7 +43,7 @@ class SubscriptionParts:
     stop_group_worker: Callable[[str], None]
     """Ends this process's membership in a group."""
     refuse: Callable[[str, IllegalStateError], None]
-    """Ends it with this error for all who receive there."""
+    """Ends it with this error for all receivers there."""
 
 
 class Subscriptions:
@@ -113,7 +113,7 @@ class Subscriptions:
             self._uses[group] += 1
 
     def _claim(self, values: Values, wanted: Subscription, info: TopicInfo, mine: str, me: str) -> Changes:
-        """`mine`: the incarnation if one is made; `me`: by whom it is held."""
+        """`mine`: the incarnation if one is made; `me`: its holder."""
         group = self._group(wanted)
         self._refuse_other_kind(values, wanted)
         found = self._found(values, group)
@@ -165,10 +165,10 @@ class Subscriptions:
         config: Mapping[str, str] = {} if found is None else found.config
         limits = {name: config.get(name, "?") for name in ("retention.ms", "retention.bytes")}
         if set(limits.values()) != {"-1"}:
-            told = ", ".join(f"{name}={value}" for name, value in limits.items())
+            now = ", ".join(f"{name}={value}" for name, value in limits.items())
             raise InvalidDestinationError(
                 f"{wanted}: a durable subscription keeps messages until they are received, and the Kafka topic "
-                f"{info.topic!r} deletes them before ({told}); set both to -1: kafka-configs.sh --alter --entity-type "
+                f"{info.topic!r} deletes them before ({now}); set both to -1: kafka-configs.sh --alter --entity-type "
                 f"topics --entity-name {info.topic} --add-config retention.ms=-1,retention.bytes=-1",
                 destination=info.topic,
             )
@@ -187,7 +187,7 @@ class Subscriptions:
     def _look_again(self) -> None:
         """Others may have thought this process dead: have each again, or tell its consumers that it is gone.
 
-        Who has no partition of it would wait in silence, and who has some would receive what others receive, too.
+        A consumer without a partition of it would wait in silence, and one with some would receive what others do.
         """
         unanswered: KafkaClientError | None = None
         for group, record in list(self._records.items()):
@@ -256,7 +256,7 @@ class Subscriptions:
         """End a durable subscription, and remove what Kafka keeps of it.
 
         Raises:
-            InvalidDestinationError: there is none of this name.
+            InvalidDestinationError: no subscription has this name.
             IllegalStateError: it is in use.
         """
         with raised_as_jms_errors(f"unsubscribe {name!r}"):

@@ -168,7 +168,7 @@ class Topics:
         """The topic of all temporary destinations.
 
         Raises:
-            InvalidDestinationError: there is none, and so nobody has a temporary destination.
+            InvalidDestinationError: it does not exist, and so nobody has a temporary destination.
             KafkaClientError: no answer, or it cannot be made.
         """
         found = self._temporary
@@ -200,7 +200,7 @@ class Topics:
         """
         found = self._describe(destination)
         if found is None:
-            self.forget(destination.name)  # and no further: who receives from it waits, and is told when it is back
+            self.forget(destination.name)  # and no further: its receivers wait, and a line says when it is back
             raise TopicGone(f"{destination}: its Kafka topic was deleted", destination=destination.name)
         with self._lock:
             return self._accept(destination, found)
@@ -221,7 +221,7 @@ class Topics:
     def look(self) -> Look:
         """Ask the cluster again for everything that is known. A topic that is gone stays known: a send tells.
 
-        What is ours is put right; what cannot be is told once.
+        What is ours is put right; what cannot be is logged once.
 
         Raises:
             KafkaClientError: no answer.
@@ -370,7 +370,7 @@ class Topics:
             self._known[name] = info
 
     def _check_kind(self, destination: Destination, found: TopicDescription) -> None:
-        """A name is a queue or a topic, in one namespace; who uses it first decides."""
+        """A name is a queue or a topic, in one namespace; its first user decides."""
         if self._registry is None:
             return
         if isinstance(destination, Topic):
@@ -423,7 +423,7 @@ NOT_MADE = (
     ". Its first use does not create it: this connection, or another one that this process has open to the same "
     "cluster, was made with auto_create=False, as those of an Admin are"
 )
-"""Connections of a process share a sidecar: who says nothing of auto_create takes what the first one said."""
+"""Connections of a process share a sidecar: one that does not set auto_create takes what the first one set."""
 
 
 def _other_kind(destination: Destination) -> InvalidDestinationError:
@@ -453,7 +453,7 @@ def gone(topic: str, *, about: str) -> InvalidDestinationError:
 
 
 def gone_while_received(destination: Destination, topic: str, *, about: str) -> InvalidDestinationError:
-    """What is said to who receives from a destination whose topic is not there any more."""
+    """The error for receivers of a destination whose topic is not there any more."""
     option, kind = (" --topic", "topic") if isinstance(destination, Topic) else ("", "queue")
     return InvalidDestinationError(
         f"{about}: its Kafka topic {topic!r} was deleted, and what it held is gone. Make a consumer again, which "

@@ -13,7 +13,7 @@ from jbm_kafka.ports import AccessRefused, KafkaClientError
 from jbm_kafka.registry.registry_log import Changes, RegistryLog, Values
 
 LEASE_S = 60.0
-"""Nobody routes by what he read of the registry longer ago. Outages that are shorter are not noticed by it."""
+"""No process routes by what it read of the registry longer ago. Shorter outages do not show."""
 ON_ITS_WAY_S = 65.0
 """So long after it was routed a plain send has arrived or is given up: 30 s until there is room in the client's buffer,
 30 s and a twentieth until it is reported, and a little for what the broker has in hand."""
@@ -51,7 +51,7 @@ class Places:
         return self._log.age_ms > LEASE_S * 1000
 
     def renew(self) -> None:
-        """Read on to the end, if what was read is too old. Of many who ask at once one asks Kafka, for all of them.
+        """Read on to the end, if what was read is too old. Of many callers at once one asks Kafka, for all of them.
 
         Raises:
             KafkaClientError: no answer.

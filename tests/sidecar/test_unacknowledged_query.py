@@ -1,4 +1,4 @@
-"""What is in hand is told by owners; what is not told is as if nobody asked."""
+"""What is in hand is answered by owners; without an answer it is as if nobody asked."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ OFFSETS = st.frozensets(st.integers(0, 300) | st.integers(2**40, 2**40 + 300))
 
 @given(OFFSETS, OFFSETS)
 def test_an_answer_says_what_was_in_hand(delivered: frozenset[int], leaving: frozenset[int]) -> None:
-    answer = json.loads(json.dumps(hand.told(Hand(delivered, leaving))))
-    assert hand.heard(answer) == Hand(delivered, leaving)
+    answer = json.loads(json.dumps(hand.to_answer(Hand(delivered, leaving))))
+    assert hand.from_answer(answer) == Hand(delivered, leaving)
 
 
 def test_an_answer_fits_a_record_however_much_is_in_hand() -> None:
-    worst = frozenset(range(2**40, 2**40 + 3 * hand.TOLD_MAX, 2))
-    answer = json.dumps(hand.told(Hand(worst)))
+    worst = frozenset(range(2**40, 2**40 + 3 * hand.OFFSETS_MAX, 2))
+    answer = json.dumps(hand.to_answer(Hand(worst)))
     assert len(answer) < 1_000_000
-    assert len(hand.heard(json.loads(answer)).delivered) == hand.TOLD_MAX
+    assert len(hand.from_answer(json.loads(answer)).delivered) == hand.OFFSETS_MAX
 
 
 class NoListener:
@@ -114,7 +114,7 @@ def test_an_owner_who_does_not_answer_is_not_waited_for_for_ever(
 def test_who_browsed_a_frozen_process_waited_without_a_word(
     kafka: MemoryKafka, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of UNIT-13: for whom it waits, and how long at most, is told while it does."""
+    """Of UNIT-13: for whom it waits, and how long at most, is logged while it does."""
     monkeypatch.setattr(hands, "OTHERS_TIMEOUT_S", 0.3)
     monkeypatch.setattr(conversation, "ASK_AGAIN_S", 0.1)
     with_member(kafka)
@@ -147,8 +147,8 @@ def test_a_process_that_was_put_out_while_it_was_asked_was_said_to_have_somethin
 
 
 def test_whom_a_group_that_shares_its_partitions_may_still_have_is_not_named() -> None:
-    told = conversation.waited_for([], [5, 3], 1.2)
-    assert told == (
+    line = conversation.waited_for([], [5, 3], 1.2)
+    assert line == (
         "waits for whoever may still have partitions 3, 5, which the group is giving to others; 2 s more at most"
     )
 

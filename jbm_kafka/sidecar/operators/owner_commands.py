@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from jbm_kafka.browsing.unacknowledged_offsets import hand_of, told
+from jbm_kafka.browsing.unacknowledged_offsets import hand_of, to_answer
 from jbm_kafka.codec.command_records import EXPLAIN, IN_HAND, QUESTIONS, Answer, Command
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.on_hold import decide_leaving, decide_released, is_released
@@ -70,7 +70,7 @@ class OwnerCommands:
             reply(Answer(command.id, command.partition, error=str(error)))
             return
         answer = Answer(command.id, command.partition, result)
-        # A channel that is lost before answers nothing: whoever has it then is asked again.
+        # A channel that is lost before answers nothing: its next owner is asked again.
         channel.checkpoints.wait_durable(Completion(lambda error: reply(answer) if error is None else None))
 
     @property
@@ -115,4 +115,4 @@ class OwnerCommands:
 
 
 def _in_hand(channel: OwnedChannel, _: Mapping[str, Any]) -> Mapping[str, Any]:
-    return told(hand_of(channel.state))
+    return to_answer(hand_of(channel.state))
