@@ -39,7 +39,7 @@ class DeliveryLock:
         self._look_again()
 
     def _look_again(self) -> None:
-        """Who asks found the pass taken, and who leaves the pass comes here: one of both sees the other."""
+        """A thread that asks finds the pass taken; one that leaves the pass comes here: one of both sees the other."""
         while self._is_asked and not self._depth and self._try_work():
             pass
 

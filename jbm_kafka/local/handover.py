@@ -32,7 +32,7 @@ def is_waiting(state: ContractChannelState, offset: int) -> bool:
 
 
 def owing(state: ContractChannelState, offset: int) -> frozenset[SessionId]:
-    """The message's NACK set: who has it and has not acknowledged (STATE-4)."""
+    """The message's NACK set: the sessions that have it and have not acknowledged it (STATE-4)."""
     return frozenset(
         session
         for session, hand in state.in_hand.items()

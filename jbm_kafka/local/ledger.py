@@ -102,7 +102,7 @@ class Ledger:
         self.unoffered.update((r.gate_key, None) for r in references if r.gate_key in gates)
 
     def everything_unoffered(self) -> None:
-        """Somebody is there who was offered nothing yet."""
+        """A receiver has come that was offered nothing yet."""
         self.unoffered.update((key, None) for key, gate in self.core.gates.by_key.items() if gate.waiting)
 
     def forget(self, references: Iterable[Reference]) -> None:

@@ -1,7 +1,7 @@
-"""A message store for several channels: every message once, until everybody who holds it has let go (STORE-1).
+"""A message store for several channels: every message once, until all of its holders have let go (STORE-1).
 
-Messages are in memory. A reliable one is also a record of the store's persistence manager, as long as somebody holds it
-who survives a restart: whoever called `store`, and channels from the commit on. Channels of ours record a body in the
+Messages are in memory. A reliable one is also a record of the store's persistence manager, as long as a holder that
+survives a restart has it: the caller of `store`, and channels from the commit on. Channels of ours record a body in the
 same write as their reference to it (recording.py), so neither is ever there without the other.
 """
 

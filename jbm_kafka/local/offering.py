@@ -44,7 +44,7 @@ class Answer(Enum):
 
 
 def ask(receiver: Receiver, message: CoreMessage) -> Answer:
-    """Offer the message, advice first. A receiver that breaks is told to the log, and the channel goes on."""
+    """Offer the message, advice first. The log names a receiver that raises, and the channel goes on."""
     try:
         if not receiver.accept(message):
             return Answer.REFUSED
@@ -57,7 +57,7 @@ def ask(receiver: Receiver, message: CoreMessage) -> Answer:
 
 
 def offer_soon(channel: str, lock: DeliveryLock) -> None:
-    """Have a pass made for what is stored or committed already: that it fails is not told to who sent that.
+    """Have a pass made for what is stored or committed already; when it fails, the sender does not get the error.
 
     It may have been about another's message, and a message that is sent again because of it is there already.
     """
@@ -201,7 +201,7 @@ class Offering:
                 heapq.heappush(due, (-follower.priority, follower.offset))
 
     def _owner(self, key: GateKey) -> SessionId | None:
-        """Who holds earlier messages of this unit."""
+        """The session that holds earlier messages of this unit."""
         with self._state.lock:
             gate = self._state.core.gates.by_key.get(key)
             return None if gate is None else gate.owner

@@ -22,7 +22,7 @@ class MessageRecord:
     delay_ms: int = 0
     reason: str = ""
     receiver_id: str | None = None
-    """Who has it in hand."""
+    """The receiver that has it in hand."""
     is_acknowledged: bool = False
     """That receiver acknowledged it before its delivery was recorded."""
 
@@ -48,7 +48,7 @@ def decode_records(records: Mapping[str, bytes]) -> Iterator[MessageRecord]:
     """The messages of a channel, in arrival order.
 
     Raises:
-        CorruptRecordError: a record is none that a channel wrote.
+        CorruptRecordError: no channel wrote one of the records.
     """
     for key in sorted(key for key in records if key.startswith(_MESSAGE)):
         try:

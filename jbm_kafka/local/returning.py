@@ -141,7 +141,7 @@ class Departures:
                 state.ledger.change(c.DepartureFailed([kept]))
 
     def _target(self, reason: str) -> Receiver | None:
-        """Who takes the copy of a message that departs for this reason; None: nobody."""
+        """The receiver of the copy of a message that departs for this reason; None: nobody."""
         route = route_of(reason, self.settings)
         if route.address is None:
             return None

@@ -50,7 +50,7 @@ class LocalChannelState:
             name, message_store=message_store, persistence_manager=persistence_manager, clock_ms=clock_ms
         )
         self.lock, self.core = self.ledger.lock, self.ledger.core
-        """The channel's, for all who decide by the core's state."""
+        """The channel's, for all that decide by the core's state."""
         self.transactions = TransactionPart(self.ledger, transaction_manager)
         self.reserved: set[int] = set()
         """Offsets of messages that are just being offered, or on their way out."""

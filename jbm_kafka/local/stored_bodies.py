@@ -18,7 +18,7 @@ _BYTES = "base64"
 
 
 def encode_message(message: CoreMessage) -> bytes:
-    """What to keep of a message. It is reliable, though who sent it first may not have said so.
+    """What to keep of a message. It is reliable, even where its first sender did not say so.
 
     Raises:
         MessageFormatError: its body or a header is neither bytes nor what JSON can say, or its id is not UTF-8.

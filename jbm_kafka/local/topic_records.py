@@ -1,4 +1,4 @@
-"""A message of a topic channel: who owes it, in which order it is offered, and what is written of it."""
+"""A message of a topic channel: which receivers owe it, the order of offers, and what is written of it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class HeldByTopic:
     transaction: str | None = None
     """In which it was sent, while that is open."""
     owing: set[str] = field(default_factory=set)
-    """The NACK set: who has it and has not acknowledged."""
+    """The NACK set: the receivers that have it and have not acknowledged it."""
     early: set[str] = field(default_factory=set)
-    """Who acknowledged it before the delivery was recorded."""
+    """The receivers that acknowledged it before the delivery was recorded."""
     is_offered: bool = False
-    """Everybody who was there has been offered it: it leaves with its last acknowledgement."""
+    """All receivers that were there have been offered it: it leaves with its last acknowledgement."""
     is_doubtful: bool = False
     """An earlier channel of this name may have offered it."""
     has_body_record: bool = False
@@ -80,7 +80,7 @@ def decode_topic_records(records: Mapping[str, bytes]) -> Iterator[TopicRecord]:
     """The messages of a channel, in arrival order.
 
     Raises:
-        CorruptRecordError: a record is none that a channel wrote.
+        CorruptRecordError: no channel wrote one of the records.
     """
     for key in sorted(key for key in records if key.startswith(_TOPIC)):
         try:

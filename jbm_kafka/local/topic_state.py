@@ -129,7 +129,7 @@ class TopicState:
 
     def references(self, state: MessageState | None = None) -> Sequence[MessageReference]:
         with self.lock:
-            return [_as_told(held) for held in self.held.values() if state in (None, held.state)]
+            return [_marked(held) for held in self.held.values() if state in (None, held.state)]
 
     # -- messages come and go ----------------------------------------------------------------------------------
 
@@ -425,7 +425,7 @@ class TopicState:
         return [held for held in self.held.values() if held.transaction == transaction_id]
 
     def _settled_in(self, transaction_id: str) -> dict[HeldByTopic, set[str]]:
-        """What was acknowledged in it, and by whom."""
+        """What was acknowledged in it, and by which receivers."""
         settled: dict[HeldByTopic, set[str]] = {}
         for (message_id, receiver_id), transaction in self.submitted.items():
             if transaction == transaction_id:
@@ -437,8 +437,8 @@ class TopicState:
         self.submitted = {key: each for key, each in self.submitted.items() if each != transaction_id}
 
 
-def _as_told(held: HeldByTopic) -> MessageReference:
-    """The reference, with what this channel knows; who is given it again is told so in the message."""
+def _marked(held: HeldByTopic) -> MessageReference:
+    """The reference, marked as redelivered where this channel may have offered it before."""
     reference = held.reference
     if isinstance(reference, StoredReference) and reference.redelivered != held.is_doubtful:
         return replace(reference, redelivered=held.is_doubtful)

@@ -27,7 +27,7 @@ class TransactionPart:
         self.doomed: dict[str, str] = {}
         """Transactions that can only be rolled back, with the reason."""
         self.when_discarded: Callable[[str, Reference], None] = lambda _receiver_id, _reference: None
-        """Told when a rollback discards a receiver's acknowledgement."""
+        """Called when a rollback discards a receiver's acknowledgement."""
         self.offer_committed: Callable[[], None] = lambda: None
         """Called after a commit, when no transaction is open any more and no lock is held."""
 
