@@ -1,4 +1,4 @@
-"""Waits until group workers have nothing left to do: for whoever stops or moves the clock, and not in the midst."""
+"""Waits until group workers have nothing left to do, so that a clock is not stopped or moved in the midst."""
 
 from __future__ import annotations
 

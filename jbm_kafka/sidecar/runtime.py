@@ -30,7 +30,7 @@ class Runtime:
 
     kafka: Kafka
     admin: KafkaAdmin
-    """One client for all who ask the cluster."""
+    """One client for all questions to the cluster."""
     clock: SlewedClock
     config: SidecarConfig
     workers: Workers
@@ -84,7 +84,7 @@ class Lifetime:
             raise IllegalStateError("the sidecar is closed")
 
     def begin(self) -> None:
-        """It has begun when this returns; who comes meanwhile waits for that."""
+        """It has begun when this returns; calls that come meanwhile wait for that."""
         with self._lock:
             if not self._has_begun:
                 self._begin()

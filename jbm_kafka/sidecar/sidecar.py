@@ -38,7 +38,7 @@ from jbm_kafka.sidecar.stages.flow import Flow
 
 Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
 CLIENTS_EXPECTED = 4
-"""What Kafka clients may prefetch is divided over so many group workers: a client cannot be told later to keep less."""
+"""What Kafka clients may prefetch is divided over so many group workers: a client cannot be set later to keep less."""
 
 
 class Sidecar:

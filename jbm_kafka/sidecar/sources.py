@@ -122,7 +122,7 @@ class Sources:
 
     def leave(self, leaving: Leaving) -> None:
         """Leave every group in order; nobody receives any more."""
-        with self._lock:  # who is attached at this moment leaves, too
+        with self._lock:  # what is attached at this moment leaves, too
             group_workers = self._group_workers.all()
         leaving.end_group_workers(group_workers)
 

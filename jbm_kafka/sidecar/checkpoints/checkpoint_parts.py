@@ -36,7 +36,7 @@ class Participant(Protocol):
         """The checkpoint that took this part is committed, or aborted."""
 
     def give_up(self, error: Exception) -> None:
-        """Nothing of it can be recorded any more: its receivers are told."""
+        """Nothing of it can be recorded any more: its receivers get the error."""
 
     def topic_gone(self) -> None:
         """Nothing of what its topic held can be recorded any more, for that is gone with it."""

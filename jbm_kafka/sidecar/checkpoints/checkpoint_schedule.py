@@ -61,7 +61,7 @@ class CheckpointSchedule:
         """Set after every change that may be work; the checkpoint thread clears it before it looks for some."""
         self._lock = threading.Lock()
         self._dirty: dict[Participant, None] = {}
-        """In the order told, so that one history always comes to the same end."""
+        """In the order of the calls, so that one history always comes to the same end."""
         self._is_awaited = False
         """Somebody waits for what is dirty."""
         self._due: dict[Participant, None] = {}
@@ -89,7 +89,7 @@ class CheckpointSchedule:
         self.wake.set()
 
     def submit(self, transfer: Transfer) -> bool:
-        """Have it in the next checkpoint; False: there is none any more."""
+        """Have it in the next checkpoint; False: no checkpoint comes any more."""
         with self._lock:
             is_late = self.is_ending
             if not is_late:
@@ -140,7 +140,7 @@ class CheckpointSchedule:
         return silent_since_ms
 
     def take_work(self, now_ms: int) -> tuple[list[Participant], list[Transfer]]:
-        """Who is dirty and what is to commit, as much of both as one checkpoint takes, which begins now."""
+        """The dirty participants and the transfers for the checkpoint that begins now, as many as one takes."""
         with self._lock:
             if not self._due:
                 self._due, self._dirty = self._dirty, {}

@@ -1,7 +1,7 @@
-"""The checkpoint thread: one Kafka transaction for everything since the last, group commit for all who wait.
+"""The checkpoint thread: one Kafka transaction for everything since the last, group commit for all that wait.
 
 Group workers freeze what is dirty, transfers bring sends; both go out together, then comes the journal,
-then whoever waited is told.
+then the waits for it end.
 What harms a transaction is left out of the next try: a fenced group, a refused record; the others go on.
 """
 
@@ -32,7 +32,7 @@ BUG_PAUSE_S = 1.0
 """Before the next checkpoint after one that failed by a bug: it will again, and each time writes a traceback."""
 UNMADE_PAUSE_MS = 8_000
 """Left out for so long for want of its changelog, which is made again within seconds where that is allowed, a group
-worker gives up, and its receivers are told."""
+worker gives up, and its receivers get the error."""
 ATTEMPTS_MAX = 8
 """Tries of one round before its transfers are given up; what group workers have dirty is tried again for ever."""
 FREEZE_TIMEOUT_S = 5.0
@@ -57,7 +57,7 @@ class _Round:
 
 
 class Backoff:
-    """Who is left out for how long. The checkpoint thread only."""
+    """Which participants are left out for how long. The checkpoint thread only."""
 
     def __init__(self, clock: Clock) -> None:
         self.lines = FenceLines()
@@ -132,7 +132,7 @@ class Checkpointer:
             transfer.done.complete(_stopped(transfer))
 
     def stop(self, patience: Patience, timeout_s: float) -> None:
-        """Finish what is submitted, then end; when Kafka takes it no more, tell who waits, and leave it."""
+        """Finish what is submitted, then end; when Kafka takes it no more, fail it and end the waits for it."""
         self.schedule.end()
         if self._worker is None or patience.wait(self._worker.wait_end, timeout_s):
             self._writer.close(deletes_marks=not patience.is_over)
@@ -288,7 +288,7 @@ class Checkpointer:
             part.participant.notify_end(part, durable=durable)
 
     def _level_of_unknown(self, checkpoint_id: str, *, is_fenced: bool) -> int:
-        """Of the log lines; where another process takes the id again and again, that is told instead."""
+        """Of the log lines; where another process takes the id again and again, a line says that instead."""
         now_ms = self._clock.monotonic_ms()
         if is_fenced:
             self._backoff.twin.fenced(checkpoint_id.partition(":")[0], now_ms)

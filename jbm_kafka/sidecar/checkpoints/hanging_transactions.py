@@ -1,9 +1,9 @@
 """Ends what a restarted broker left open of checkpoints that were committed just before it went: decision 58.
 
 Kafka answers a commit when it is decided, and marks it in its partitions after that. A broker that restarts in between
-may take it for ended before it knows who leads those partitions, and leaves it open in them: no offset of them is told
-to anybody, and no channel opens. What ends a later transaction of the same producer there ends both. So that is the
-same offsets again, and is committed as the first one was.
+may take it for ended before it knows the leaders of those partitions, and leaves it open in them: Kafka answers no
+question for their offsets, and no channel opens. What ends a later transaction of the same producer there ends both. So
+that is the same offsets again, and is committed as the first one was.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class HangingTransactions:
                     for (group_id, topic), offsets in _by_group(places).items():
                         admin.committed(group_id, topic, sorted(offsets))
                 except KafkaClientError as error:
-                    log.debug("offsets of a checkpoint are not told: %s", error)
+                    log.debug("offsets of a checkpoint cannot be read: %s", error)
                     yield Wait(PAUSE_S)
                 else:
                     return False

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 PRODUCERS = 3
 """With two every tenth commit still waits for marks. A later version may have more, never fewer: what a process of
-this one left open is ended by whoever initialises its ids."""
+this one left open is ended by the next that initialises its ids."""
 INITIALISE_TIMEOUT_S = 30.0
 SOON_MS = 20
 """A checkpoint that begins so soon after the end of the last finds that one's marks unwritten."""
@@ -102,7 +102,7 @@ class ProducerPool:
         return self.current.producer
 
     def make_ready(self) -> Steps:
-        """Initialise side by side whoever takes turns and has no producer: that ends what its id left open.
+        """Initialise side by side each that takes turns and has no producer: that ends what its id left open.
 
         Raises:
             KafkaClientError: one could not; the others that could are ready.

@@ -131,7 +131,7 @@ class TransactionWriter:
             self._abort(producer)
             if isinstance(error, TransactionAborted) and error.failed:
                 # What the broker refused leaves a gap in its partition's sequence, over which librdkafka would fail the
-                # records of whoever commits there next.
+                # records of the next that commits there.
                 self.renew()
             raise
         except OutcomeUnknown:
@@ -165,7 +165,7 @@ class TransactionWriter:
     def _mark(self, producer: TransactionalProducer, checkpoint_id: str) -> None:
         """Leave the checkpoint's id where nobody else writes, and where nobody else's open transaction hides it.
 
-        Sends must never go twice, and who waits must never be told that what is settled comes again. A channel group's
+        Sends must never go twice, and no waiting caller may get an error for what is settled. A channel group's
         offset does not tell for long whether it was committed: its next owner may have overwritten it.
         """
         self._has_mark = self._pool.current.is_marked = True
@@ -183,9 +183,9 @@ class TransactionWriter:
             producer.produce(Outgoing(changelog.topic, row.channel.partition, key, value), part)
         self._said[row] = _Said(records, lost, again)
         for events in () if row.events is None else in_portions(row.events):
-            key, told = encode_events(events)
+            key, encoded = encode_events(events)
             producer.produce(
-                Outgoing(self._topics.events_topic, partition_for(key, SYSTEM_PARTITIONS), key, told), part
+                Outgoing(self._topics.events_topic, partition_for(key, SYSTEM_PARTITIONS), key, encoded), part
             )
 
     def _lost_entries(
@@ -262,9 +262,9 @@ class TransactionWriter:
     def _end_what_hangs(self, frozen: Sequence[FrozenGroup], checkpoint_id: str) -> Steps:
         """Write the same to the same partitions once more, and abort that.
 
-        A broker that was restarted may take the old transaction for ended before it knows who leads its partitions,
-        and leave it open there (docs/topics.md, "A transaction that never ends"). What ends a later one of the same
-        producer there ends both. If it is another's that is in the way, nobody sees anything of this.
+        A broker that was restarted may take the old transaction for ended before it knows the leaders of its
+        partitions, and leave it open there (docs/topics.md, "A transaction that never ends"). What ends a later one of
+        the same producer there ends both. If it is another's that is in the way, nobody sees anything of this.
         """
         log.info(
             "checkpoint %s: what may be left of it in its partitions is ended by a transaction more", checkpoint_id

@@ -1,4 +1,4 @@
-"""What a sender is told of a partition without a leader, and what a commit is (UNIT-11, decision 53).
+"""The errors of a send and of a commit to a partition without a leader (UNIT-11, decision 53).
 
 A sender knows its units. The log must not tell them: there the same text goes without.
 """
@@ -35,6 +35,6 @@ def without_leader(about: str, stuck: Sequence[Outgoing]) -> TransactionRolledBa
 
 def without_unit(error: Exception) -> str:
     """What an error says, for the log: the unit that it is about may be a customer."""
-    told = error.values.get("unit") if isinstance(error, JMSError) else None
-    unit = told.decode(errors="replace") if isinstance(told, bytes) else told
+    unit = error.values.get("unit") if isinstance(error, JMSError) else None
+    unit = unit.decode(errors="replace") if isinstance(unit, bytes) else unit
     return str(error) if unit is None else str(error).replace(f"unit {shown(unit)}", "its unit")

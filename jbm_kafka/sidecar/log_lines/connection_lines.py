@@ -35,7 +35,7 @@ class ConnectionLines:
 
 
 class EndLines:
-    """Of looks at how far a log goes that had no answer: who receives without waiting makes them again and again.
+    """Of looks at how far a log goes that had no answer: a receiver that does not wait makes them again and again.
 
     Any thread.
     """
@@ -50,7 +50,7 @@ class EndLines:
         now_ms = self._clock.monotonic_ms()
         with self._lock:
             due = self._bursts.due(now_ms)
-            is_told = self._bursts.note(str(group), now_ms)
+            has_own_line = self._bursts.note(str(group), now_ms)
         for burst in due:
             log.info(
                 "%s: the end of the log was not known %d more times within %.1f s",
@@ -58,5 +58,5 @@ class EndLines:
                 burst.events,
                 burst.duration_ms / 1000,
             )
-        if is_told:
+        if has_own_line:
             log.info("%s: the end of the log is not known: %s", group, error)

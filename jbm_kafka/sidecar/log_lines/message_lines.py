@@ -1,6 +1,6 @@
 """What the log says of messages that leave a queue without being acknowledged, or that stand where they do not belong.
 
-Their contents are never told, nor their units, which may be customers. docs/logging.md lists the lines.
+No line has their contents, nor their units, which may be customers. docs/logging.md lists the lines.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TYPE = re.compile(r"(?P<name>[\w.<>]+)(?:: |$)")
 
 
 class _Kind(NamedTuple):
-    """What is told together."""
+    """What one line counts together."""
 
     topic: str
     reason: str
@@ -41,7 +41,7 @@ class _Kind(NamedTuple):
 
 
 class _Stuck(NamedTuple):
-    """Messages that cannot leave, told together: the first, and then how often it was tried in vain."""
+    """Messages that cannot leave, in one line: the first, and then how often it was tried in vain."""
 
     topic: str
     address: str
@@ -124,7 +124,7 @@ class MessageLines:
             )
 
     def log_counts(self, now_ms: int) -> None:
-        """Tell of those that had no line of their own; costs nothing while there are none."""
+        """Log the counts of those that had no line of their own; costs nothing while nothing was counted."""
         _log_bursts(self._bursts.due(now_ms))
         _log_stuck(self._stuck.due(now_ms))
         _log_misplaced(self._misplaced.due(now_ms))

@@ -14,7 +14,7 @@ INTERVAL_MS = 5_000
 TWIN_MS = 60_000
 """Two fences within so long are by another process: each of both checkpoints more often."""
 TWIN_AGAIN_MS = 600_000
-"""It goes on until somebody ends one of both, and is told again after so long."""
+"""It goes on until somebody ends one of both, and is logged again after so long."""
 
 
 def log_assigned(queue: object, partitions: Sequence[int]) -> None:
@@ -53,7 +53,7 @@ def log_lost(queue: object, partitions: Sequence[int], session_timeout_ms: int, 
 
 
 def log_taken(topic: str, partition: int, offsets: Sequence[int], *, are_gone: bool) -> None:
-    """A session holds them in vain. Its exception listener hears of it too, and warns where there is none."""
+    """A session holds them in vain. Its exception listener gets it too; without one it is a warning there."""
     log.info(
         "%s[%d]: %d messages that a session holds are taken from it, offsets %d to %d; they are %s",
         topic,
@@ -92,7 +92,7 @@ class TwinLines:
 
     def __init__(self) -> None:
         self._fenced_at_ms: int | None = None
-        self._told_at_ms: int | None = None
+        self._logged_at_ms: int | None = None
 
     def fenced(self, transactional_id: str, now_ms: int) -> None:
         """A checkpoint of this process was ended by a newer producer of its id, at this time of the monotonic clock.
@@ -102,7 +102,7 @@ class TwinLines:
         before_ms, self._fenced_at_ms = self._fenced_at_ms, now_ms
         if before_ms is None or now_ms - before_ms > TWIN_MS or self.is_logged(now_ms):
             return
-        self._told_at_ms = now_ms
+        self._logged_at_ms = now_ms
         log.warning(
             "another process runs with a copy of this one's state folder, or with the same one on another host "
             "(transactional id %s): each ends the checkpoints of the other, so both are slow, and what is acknowledged "
@@ -111,8 +111,8 @@ class TwinLines:
         )
 
     def is_logged(self, now_ms: int) -> bool:
-        """It was told lately: what follows from it again and again is no news."""
-        return self._told_at_ms is not None and now_ms - self._told_at_ms < TWIN_AGAIN_MS
+        """A line said so lately: what follows from it again and again is no news."""
+        return self._logged_at_ms is not None and now_ms - self._logged_at_ms < TWIN_AGAIN_MS
 
 
 def _word(count: int) -> str:

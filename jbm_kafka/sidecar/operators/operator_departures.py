@@ -3,7 +3,7 @@
 Each command is an errand. The records it names are read from the log, beside, for they may be anywhere: in memory, in
 the held store, or not read yet. Then they pass to DEPARTING, all at once, and become durable with their copies in one
 transfer. When that fails, what is moved waits again where it did; dead letters and expired messages are tried again one
-by one, as all of them are. A worker keeps what he has in hand.
+by one, as all of them are. A worker keeps what it has in hand.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class OperatorDepartures:
         prepare_taking_out: Callable[[OwnedChannel, Iterable[bytes]], None],
         reopen: Callable[[OwnedChannel], None],
     ) -> None:
-        """`prepare_taking_out` is told that messages of these units leave, maybe from the held store; `reopen` makes a
-        channel anew."""
+        """`prepare_taking_out` is called before messages of these units leave, maybe from the held store; `reopen`
+        makes a channel anew."""
         self._data = data
         self._settle = settle
         self._departures = departures
@@ -104,7 +104,7 @@ class OperatorDepartures:
         self._errands: dict[str, _Errand] = {}
         """Not answered yet, by the command's id."""
         self._answers: dict[int, Answer] = {}
-        """The latest of each partition: who asks again, because an answer was late, gets the same one."""
+        """The latest of each partition: a command that is sent again, because an answer was late, gets the same one."""
 
     @property
     def is_busy(self) -> bool:
@@ -144,7 +144,7 @@ class OperatorDepartures:
         """Take out what is read and has somewhere to go. In each turn."""
         for errand in list(self._errands.values()) if self._errands else ():
             if errand.channel.is_lost or (errand.channel.is_closing and not errand.is_taken):
-                del self._errands[errand.command.id]  # whoever has the partition then is asked again
+                del self._errands[errand.command.id]  # its next owner is asked again
             elif errand.is_read and not errand.is_taken and not self._must_wait(errand):
                 try:
                     self._take_out(errand)
@@ -265,7 +265,7 @@ class OperatorDepartures:
         self._send(errand, route, leaving, copies, result)
 
     def _take_back_unread(self, channel: OwnedChannel, offsets: Sequence[int]) -> None:
-        """What no application has seen goes back, uncounted: only what somebody works on is his."""
+        """What no application has seen goes back, uncounted: only what a worker works on stays with it."""
         named = frozenset(offsets).difference(channel.checkpoints.tentative)
         for link in list(self._data.links.values()):
             mine = named.intersection(channel.state.in_hand.get(link.terms.session_id, ()))
@@ -336,7 +336,7 @@ class OperatorDepartures:
             channel.state.apply(Acknowledged(DEPARTING, offsets, transition=DEPARTS_BY[route.fate]))
             for event in events:
                 channel.checkpoints.note(event)
-        # A channel that is lost before answers nothing: whoever has it then is asked again.
+        # A channel that is lost before answers nothing: its next owner is asked again.
         ended = partial(self._ended, errand, route, leaving, result)
         channel.checkpoints.wait_durable(Completion(lambda error: ended(None) if error is None else None))
 
@@ -373,7 +373,7 @@ class OperatorDepartures:
             self._reopen(channel)
 
     def _refuse(self, errand: _Errand, error: JMSError) -> None:
-        """Not remembered: who asks again may have mended it."""
+        """Not remembered: when it is asked again the fault may be mended."""
         if self._errands.pop(errand.command.id, None) is not None:
             errand.reply(Answer(errand.command.id, errand.channel.partition, error=str(error)))
 

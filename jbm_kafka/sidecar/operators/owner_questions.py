@@ -32,7 +32,7 @@ GATES_MAX = 50_000
 """Looked at for one answer: a tenth of a second, in which nobody is served."""
 RECEIVERS_MAX = 200
 ID_MAX = 500
-"""Characters of an id that is told: a foreign program may write one that fills an answer."""
+"""Characters of an id in an answer: a foreign program may write one that fills it."""
 
 
 class OwnerQuestions:
@@ -50,28 +50,28 @@ class OwnerQuestions:
         `arguments["messages"]` are pairs of an offset and a unit, its bytes as hexadecimal text or None.
         """
         try:
-            told = self._of_partition(command)
+            fields = self._of_partition(command)
         except Exception as error:  # anybody may ask anything, and a question that cannot be answered harms nobody
             log.debug("explain of partition %d: %r", command.partition, error, exc_info=True)
             reply(Answer(command.id, command.partition, error=f"it cannot answer: {type(error).__name__}: {error}"))
             return
-        if told is not None:
-            reply(Answer(command.id, command.partition, told))
+        if fields is not None:
+            reply(Answer(command.id, command.partition, fields))
 
     def _of_partition(self, command: Command) -> dict[str, Any] | None:
         partition = command.partition
-        told: dict[str, Any] = {"process": {"host": platform.node(), "id": os.getpid()}}
+        fields: dict[str, Any] = {"process": {"host": platform.node(), "id": os.getpid()}}
         channel = self._data.channels.get(partition)
         closed = self._closed.get(partition)
         if closed is not None:
-            told["closed"] = str(closed)
+            fields["closed"] = str(closed)
         if channel is not None:
-            told.update(self._of_channel(channel, command.arguments.get("messages", ())))
+            fields.update(self._of_channel(channel, command.arguments.get("messages", ())))
         elif partition in self._data.opening:
-            told["is_opening"] = True
+            fields["is_opening"] = True
         elif closed is None:
             return None
-        return told
+        return fields
 
     def _of_channel(self, channel: OwnedChannel, messages: Sequence[tuple[int, str | None]]) -> dict[str, Any]:
         state, now_ms = channel.state, self._data.clock.now_ms()
@@ -99,21 +99,21 @@ class OwnerQuestions:
 
     def _answer_of(self, channel: OwnedChannel, standing: Standing, offset: int) -> dict[str, Any]:
         set_back_ms = channel.state.set_back_ms
-        told: dict[str, Any] = {"rule": self._refined(channel, standing.rule, offset).value}
+        fields: dict[str, Any] = {"rule": self._refined(channel, standing.rule, offset).value}
         if standing.head is not None:
-            told["head"] = standing.head
+            fields["head"] = standing.head
         if standing.due_at_ms:
-            told["due_at_ms"] = standing.due_at_ms - set_back_ms
+            fields["due_at_ms"] = standing.due_at_ms - set_back_ms
         failure = channel.hold_failures.last_of(offset) if standing.rule is Rule.ON_HOLD else None
         if failure is not None:
-            told["last_error"] = failure
+            fields["last_error"] = failure
         if standing.session is not None and standing.session != DEPARTING:
             in_hand = offset if standing.rule is not Rule.BEHIND else standing.head
-            told["holder"] = self._holder(channel, standing.session, in_hand)
-        return told
+            fields["holder"] = self._holder(channel, standing.session, in_hand)
+        return fields
 
     def _refined(self, channel: OwnedChannel, rule: Rule, offset: int) -> Rule:
-        """What a process adds to the channel's own answer: who would take a message that may go."""
+        """The channel's own rule, made exact with the receivers that would take a message that may go."""
         if rule is not Rule.READY:
             return rule
         links = self._data.links.values()
@@ -129,7 +129,7 @@ class OwnerQuestions:
         return Rule.RECORDING if is_beyond_mark else Rule.READY
 
     def _holder(self, channel: OwnedChannel, session: str, offset: int | None) -> dict[str, Any]:
-        """Who has it, since when, and whether the application has it already."""
+        """The receiver that has it, since when, and whether the application has it already."""
         row = None if offset is None else channel.hand_overs.last_of(offset)
         if row is not None and row.session_id != session:
             row = None

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
 FOR_EVER_MS = 2**53
 LOOK_MS = 2_000
-"""How long a process that lives is taken to live on: whoever answers many requests must not ask for each."""
+"""How long a process that lives is taken to live on: a server of many requests must not ask for each."""
 LOOKED_AT_MAX = 10_000
 
 
@@ -75,7 +75,7 @@ class Temporaries:
         self._channels: dict[str, TemporaryChannels] = {}
         """By group: those that are or were received from."""
         self._subscribing = threading.Lock()
-        """Not the other lock: who holds the log's may wait for that, and the log's is needed here."""
+        """Not the other lock: a holder of the log's may wait for that, and the log's is needed here."""
         self._subscriptions: dict[str, _Subscribed] = {}
         """By group: those that have receivers."""
         self._begun = 0
@@ -156,7 +156,7 @@ class Temporaries:
         """The Kafka topic to send to, if there is somebody to receive it, as far as that is known.
 
         Raises:
-            InvalidDestinationError: it was deleted, or its connection or its process is gone, or it is none of ours.
+            InvalidDestinationError: it was deleted, its connection or process is gone, or the name is not ours.
         """
         name = parse_temporary_name(destination.name)
         if name is None:

@@ -30,7 +30,7 @@ class Unread:
         """`first`: nothing before this offset counts, though the process's reader may not have come so far."""
         self.first = first
         self.begin: int | None = None
-        """None: there is none."""
+        """None: nothing is unread."""
 
     def take(self, record: KafkaRecord, offset: int) -> None:
         if self.begin is None and offset >= self.first:

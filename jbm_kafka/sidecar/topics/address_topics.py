@@ -67,8 +67,8 @@ class Targets:
     def ensure_of(self, source: Destination, info: TopicInfo) -> None:
         """Those of a destination must be there before the first message needs them, with room for any.
 
-        A copy of a copy is no larger, what told of the hop before is replaced; and two addresses that are each other's
-        would grow for ever. This one waits for Kafka.
+        A copy of a copy is no larger, for the headers of the hop before are replaced; and two addresses that are each
+        other's would grow for ever. This one waits for Kafka.
 
         Raises:
             InvalidDestinationError: an address cannot be used.

@@ -18,24 +18,24 @@ class LookLines:
     """The lines of one watch; its worker's."""
 
     def __init__(self, clock: Clock, back: Callable[[int], None]) -> None:
-        """`back` is told, when the cluster answers again, since when it did not, monotonic ms."""
+        """`back` is called, when the cluster answers again, with since when it did not, monotonic ms."""
         self._clock = clock
         self._back = back
         self._silent_since_ms: int | None = None
         """Since when the cluster does not answer, monotonic."""
-        self._told_since_ms: int | None = None
-        """The same, if it was told."""
+        self._logged_since_ms: int | None = None
+        """The same, if it was logged."""
         self._log_again_ms = clock.monotonic_ms()
         self._refusal = ""
-        """What the latest look was refused with; it is told once for all looks in a row."""
+        """What the latest look was refused with; it is logged once for all looks in a row."""
 
     def silent(self, error: Unreachable) -> None:
         """The cluster did not answer."""
         now_ms = self._clock.monotonic_ms()
         if self._silent_since_ms is None:
             self._silent_since_ms = now_ms
-        if self._told_since_ms is None and now_ms >= self._log_again_ms:
-            self._told_since_ms, self._log_again_ms = now_ms, now_ms + LOG_AGAIN_MS
+        if self._logged_since_ms is None and now_ms >= self._log_again_ms:
+            self._logged_since_ms, self._log_again_ms = now_ms, now_ms + LOG_AGAIN_MS
             connections.warning("Kafka does not answer: %s; it is asked again until it does", error)
         else:
             log.debug("cannot look at topics: %s; it is tried again", error)
@@ -57,8 +57,8 @@ class LookLines:
         if self._silent_since_ms is not None:
             self._back(self._silent_since_ms)
             self._silent_since_ms = None
-        if self._told_since_ms is not None:
-            silent_ms = self._clock.monotonic_ms() - self._told_since_ms
-            self._told_since_ms = None
-            # At the level of the loss: who logs warnings alone is to see that it is over.
+        if self._logged_since_ms is not None:
+            silent_ms = self._clock.monotonic_ms() - self._logged_since_ms
+            self._logged_since_ms = None
+            # At the level of the loss: a log of warnings alone is to show that it is over.
             connections.warning("Kafka answers again, after %.1f s", silent_ms / 1000)

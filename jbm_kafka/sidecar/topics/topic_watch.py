@@ -24,7 +24,7 @@ LOOK_S = 5.0
 PROBE_S = 1.0
 """How often it is asked whether there is an answer at all."""
 PATIENCE_S = 3.0
-"""How long Kafka may be silent before somebody is told; an answer takes some milliseconds."""
+"""How long Kafka may be silent before it is logged; an answer takes some milliseconds."""
 LOOK_AGAIN_S = 0.5
 """After a look that was not answered, or was refused."""
 STOP_TIMEOUT_S = 10.0
@@ -43,9 +43,9 @@ class TopicWatch:
         follow: Callable[[], None] = lambda: None,
         back: Callable[[int], None] = lambda since_ms: None,
     ) -> None:
-        """`looked` is told of each look that was answered; `follow` is called every second, and waits for nothing.
+        """`looked` is called with each look that was answered; `follow` is called every second, and waits for nothing.
 
-        `back` is told, when Kafka answers again, since when it did not, monotonic ms.
+        `back` is called, when Kafka answers again, with since when it did not, monotonic ms.
         """
         self._topics = topics
         self._workers = workers
