@@ -31,7 +31,7 @@ OWN_NAMESPACE_LENGTH = 15
 """What `new_namespace` makes, and the dot in front."""
 
 RESULTS = Path("bench-results")
-"""Where figures are written unless told."""
+"""Where figures are written by default."""
 
 
 @click.command()
@@ -103,7 +103,7 @@ def bench(
 
 
 def make_folder_of(path: Path) -> None:
-    """The folder in which the figures will be written: told before anything is measured, for that takes minutes.
+    """Check the folder for the figures before anything is measured, for that takes minutes.
 
     It is made where it stands in the usual place; any other that is not there is misspelt, more likely.
 

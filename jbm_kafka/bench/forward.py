@@ -31,7 +31,7 @@ def forward_jbm(
                 took_ms.extend(
                     _forward_session(connection, queue, target, commits=commits // sessions, size=size, barrier=barrier)
                 )
-            except BaseException as error:  # told by the main thread
+            except BaseException as error:  # the main thread raises it
                 errors.append(error)
                 barrier.abort()
 

@@ -1,7 +1,7 @@
 """One measured client in a fresh process: `python -m jbm_kafka.bench.measured_client PLACE NAME OPTIONS-AS-JSON`.
 
 Its environment tells it which Kafka. Its last line of output is its result as JSON. Others before it say that it is
-ready; it goes on when told.
+ready; it goes on when a line comes on its input.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The receivers that are measured; each call receives so many messages and tells how long that took.
 
 The clock runs from the first message to the last. Before it runs, every client has joined and waits for messages.
-The processor time of the whole process and the machine's load are told beside it: the share consumer, whose broker
+The result also has the processor time of the whole process and the machine's load: the share consumer, whose broker
 does most of its work, was seen at 112,000 and at 458,000 msg/s within half an hour, by what else the machine did.
 """
 
@@ -181,5 +181,5 @@ def _begin_at_the_start(cluster: Cluster, group: str) -> None:
         future.result(PATIENCE_S)
 
 
-def _missing(who: str, seen: int, count: int) -> OSError:
-    return OSError(f"{who}: got {seen} of {count} messages and then nothing for {PATIENCE_S:g} s")
+def _missing(client: str, seen: int, count: int) -> OSError:
+    return OSError(f"{client}: got {seen} of {count} messages and then nothing for {PATIENCE_S:g} s")

@@ -1,7 +1,7 @@
 """The senders that are measured: each sends so many messages in a fresh process and tells how long that took.
 
-`one_by_one` waits for each message, as `produce` and `flush` do; `callback` is told later. Beside a flood, each send of
-one session is timed while another session of its connection sends as fast as it is let.
+`one_by_one` waits for each message, as `produce` and `flush` do; `callback` gets the outcome later. Beside a flood,
+each send of one session is timed while another session of its connection sends as fast as it is let.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def send_one_by_one_raw(cluster: Cluster, topic: str, *, count: int, units: int,
 def send_one_by_one(
     cluster: Cluster, topic: str, *, count: int, units: int, body_bytes: int, is_beside_flood: bool = False
 ) -> Mapping[str, Any]:
-    """A PERSISTENT `send` for each message; beside a flood, what that sent is told too."""
+    """A PERSISTENT `send` for each message; beside a flood, the result also has what that sent."""
     text, latencies_ms = "x" * body_bytes, list[float]()
     with factory_of(cluster).create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.AUTO)

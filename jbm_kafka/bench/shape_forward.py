@@ -81,8 +81,8 @@ CLIENTS: Mapping[str, Forwarding] = {
 def forward(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
     """Ours beside a hand-written loop with one transactional producer, and many sessions beside one.
 
-    The loop as one writes it is what ours is judged by. What it does when its author knows of `retry.backoff.ms` is
-    told beside it.
+    The loop as one writes it is what ours is judged by. A row beside it shows what it does when its
+    author knows of `retry.backoff.ms`.
     """
     raw, machine = list[Mapping[str, Any]](), QuietMachine(plan.quiet_patience_s)
     names = list(CLIENTS)

@@ -14,7 +14,7 @@ from jbm_kafka.bench.shape_result import Progress, ShapeResult, new_name, new_na
 from jbm_kafka.cli.cluster_settings import Cluster
 
 TARGETS_MS: Mapping[int, tuple[float, float]] = {1_000: (15, 60), 5_000: (5, 20)}
-"""Median and 99th percentile at most, by messages a second; at another rate they are told and not judged."""
+"""Median and 99th percentile at most, by messages a second; at another rate they are shown without a target."""
 
 
 CLIENTS = ("jbm", "raw")

@@ -14,7 +14,7 @@ from jbm_kafka.bench.shape_result import Progress, ShapeResult, by_client, new_n
 from jbm_kafka.cli.cluster_settings import Cluster
 
 LEAST_MB = 0.01
-"""What memory is told as where nothing more is used than before."""
+"""The memory that is shown where nothing more is used than before."""
 
 FIGURES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
     "copies received by {}, msg/s": rate_of,
@@ -23,7 +23,7 @@ FIGURES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
     "making {}, s": lambda row: row["made_s"],
     "until each of {} receives after a restart, s": lambda row: row["again_s"],
 }
-"""By what it is, of so many subscriptions. Nothing is judged."""
+"""By what it is, of so many subscriptions. None has a target."""
 
 
 def subscriptions(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
@@ -41,8 +41,8 @@ def subscriptions(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResu
             )  # fmt: skip
             row = {"client": f"{count} subscriptions", "repeat": number, "busy_before": busy, "count": count, **said}
             raw.append(row)
-            told = ", ".join(f"{name.format(count)} {figure(row):,.2f}" for name, figure in FIGURES.items())
-            progress(f"subscriptions {plan.turn_name(number)}: {told}")
+            figures = ", ".join(f"{name.format(count)} {figure(row):,.2f}" for name, figure in FIGURES.items())
+            progress(f"subscriptions {plan.turn_name(number)}: {figures}")
     rows: dict[str, Summary] = {}
     for name, figure in FIGURES.items():
         rows |= {name.format(client): row for client, row in by_client(counted_rows(raw), figure).items()}

@@ -28,7 +28,7 @@ from jbm_kafka.bench.shape_waiting import waiting
 from jbm_kafka.cli.cluster_settings import Cluster
 
 HELD_PATIENCE_S = 8.0
-"""How long the held shape waits for a quiet machine: its delay runs, and who does not receive leaves the group."""
+"""How long the held shape waits for a quiet machine: its delay runs, and a client that is idle leaves the group."""
 HELD_ORDER = (False, True, True, False, True, False, False, True)
 """Whether the unit is held, in the order of one repeat and turned round in the next: what only drifts cancels out."""
 

@@ -44,8 +44,8 @@ class Arrivals:
         with self._lock:
             while (before := self._count) < count:
                 if not self._lock.wait_for(lambda seen=before: self._count > seen, PATIENCE_S):  # type: ignore[misc]
-                    told = "; ".join(dict.fromkeys(self._troubles)) or "no trouble was told"
-                    raise OSError(f"got {before} of {count} copies and then nothing for {PATIENCE_S:g} s: {told}")
+                    troubles = "; ".join(dict.fromkeys(self._troubles)) or "no trouble was reported"
+                    raise OSError(f"got {before} of {count} copies and then nothing for {PATIENCE_S:g} s: {troubles}")
 
 
 def receive_subscribed(

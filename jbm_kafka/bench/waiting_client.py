@@ -32,9 +32,9 @@ def receive_beside(
 ) -> Mapping[str, Any]:
     """Throughput of `others` messages on each of the queues in turn, all of which wait in this one process.
 
-    A queue is told as its `name`, `is_selecting`, and how many of what waits a selector chooses: `chosen`, and as many
-    one that comes later; `returned`: how many wait because they are refused here. Tells the most memory the process
-    had.
+    Each queue is given by its `name`, `is_selecting`, and how many of what waits a selector chooses: `chosen`, and as
+    many one that comes later; `returned`: how many wait because they are refused here. Returns the most memory that the
+    process had.
     """
     with factory_of(within(cluster, namespace)).create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.AUTO)

@@ -54,7 +54,7 @@ class Auditor:
         try:
             with self._connection.create_session(AcknowledgeMode.TRANSACTED) as session:
                 self._read_along(session)
-        except Exception as error:  # told by the thread that shows the progress
+        except Exception as error:  # the thread that shows the progress raises it
             self.failure = error
 
     def _read_along(self, session: Session) -> None:

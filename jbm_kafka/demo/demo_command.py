@@ -15,7 +15,7 @@ from jbm_kafka.demo.bookstore import Names, day, is_poison, new_run, refusals
 from jbm_kafka.demo.check import Figure, check
 from jbm_kafka.demo.demo_error import WrongFiguresError
 from jbm_kafka.demo.evidence import gather
-from jbm_kafka.demo.run import Told, broker, check_exists, play
+from jbm_kafka.demo.run import RunSummary, broker, check_exists, play
 from jbm_kafka.demo.spark_report import figures, show, spark_needed, spark_report
 
 POISON_NEEDED = 8
@@ -81,9 +81,9 @@ def _introduce(lines: Sequence[dict[str, object]], console: Console) -> None:
     )
 
 
-def _print_summary(told: Told, console: Console) -> None:
-    taken = "" if told.takeover_ms is None else f"; others went on with its work {told.takeover_ms / 1000:.1f} s later"
-    console.print(f"played in {told.seconds:.0f} s; {told.killed} was killed after {told.done_by_killed} orders{taken}")
+def _print_summary(run: RunSummary, console: Console) -> None:
+    taken = "" if run.takeover_ms is None else f"; others went on with its work {run.takeover_ms / 1000:.1f} s later"
+    console.print(f"played in {run.seconds:.0f} s; {run.killed} was killed after {run.done_by_killed} orders{taken}")
 
 
 def _show_figures(found: Sequence[Figure], console: Console) -> None:

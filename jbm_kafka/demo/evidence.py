@@ -106,23 +106,23 @@ def sent_of(record: Message) -> Sent:
 
 def entry_of(record: Message) -> Entry:
     """A line of the journal."""
-    told = json.loads(record.value() or b"")
+    fields = json.loads(record.value() or b"")
     return Entry(
-        is_done=told["kind"] == "done",
-        task=(told["of"], told["order"]),
+        is_done=fields["kind"] == "done",
+        task=(fields["of"], fields["order"]),
         customer=unit_name(record.key()) or "",
-        worker=told["worker"],
-        attempt=told["attempt"],
+        worker=fields["worker"],
+        attempt=fields["attempt"],
         at_ms=record.timestamp()[1],
-        partition=told["partition"],
-        offset=told["offset"],
+        partition=fields["partition"],
+        offset=fields["offset"],
     )
 
 
 def note_of(record: Message) -> Note:
     """What the audit noted."""
-    told = json.loads(record.value() or b"")
-    return Note(task=(told["of"], told["order"]), customer=unit_name(record.key()) or "", cents=told["cents"])
+    fields = json.loads(record.value() or b"")
+    return Note(task=(fields["of"], fields["order"]), customer=unit_name(record.key()) or "", cents=fields["cents"])
 
 
 def letters_of(records: Sequence[Message], names: Names) -> list[Letter]:

@@ -103,8 +103,8 @@ def _customer(chance: random.Random, customer: int) -> Iterator[_Arrival]:
     minutes = sorted(chance.uniform(0, MINUTES_OPEN) for _ in range(count))
     for index, minute in enumerate(minutes):
         key = f"{customer}/{index}"
-        who: dict[str, object] = {"order": key, "customer": f"C-{customer:04}"}
-        order: dict[str, object] = {"kind": "order", **who, "name": name, "region": region, "items": _items(chance)}
+        about: dict[str, object] = {"order": key, "customer": f"C-{customer:04}"}
+        order: dict[str, object] = {"kind": "order", **about, "name": name, "region": region, "items": _items(chance)}
         is_special = index == 1 and (customer == POISON or customer in BANK_REFUSES)
         if is_special and customer == POISON:
             order["items"] = [{"title": "Bread for Beginners", "cents": 2450, "quantity": "two dozen"}]
@@ -114,7 +114,7 @@ def _customer(chance: random.Random, customer: int) -> Iterator[_Arrival]:
         draw = chance.random()
         if draw < 0.2 and not is_special:
             after = 0.0 if draw < 0.12 else chance.uniform(0.5, 90)
-            cancellation: dict[str, object] = {"kind": "cancellation", **who, "reason": chance.choice(_REASONS)}
+            cancellation: dict[str, object] = {"kind": "cancellation", **about, "reason": chance.choice(_REASONS)}
             yield _Arrival(minute + after, 2 * index + 1, cancellation)
 
 

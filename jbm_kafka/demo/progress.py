@@ -41,7 +41,7 @@ class Progress:
         return self.settled >= self.expected
 
     def killed(self, worker: str) -> None:
-        """From now on watch for who takes over."""
+        """From now on watch for the worker that takes over."""
         self._killed = worker, time.time_ns() // 1_000_000
 
     def note(self, records: Iterable[Message]) -> None:
@@ -79,7 +79,7 @@ class Show:
         self._console.print(f"[dim]{time.monotonic() - self._started_s:5.1f} s[/]  {text}", highlight=False)
 
     def refresh(self, *, sent: int) -> None:
-        """Tell how far it is, if that was not told lately."""
+        """Show how far it is, if that was not shown lately."""
         if time.monotonic() - self._told_s >= TOLD_EVERY_S:
             self._told_s = time.monotonic()
             self.say(f"{sent} sent, {self.progress.settled} of {self.progress.expected} finished")

@@ -34,8 +34,8 @@ USUAL_PORT = 9092
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the run itself knows; whether it went well, the topics tell."""
+class RunSummary:
+    """What the run itself knows; the topics show whether it went well."""
 
     seconds: float
     killed: str
@@ -71,7 +71,7 @@ def check_exists(cluster: Cluster, names: Names) -> None:
         raise DemoError(f"there is no run {names.run!r} at {cluster.bootstrap}; there are: {', '.join(kept) or 'none'}")
 
 
-def play(cluster: Cluster, names: Names, day: Sequence[Line], console: Console) -> Told:
+def play(cluster: Cluster, names: Names, day: Sequence[Line], console: Console) -> RunSummary:
     """The whole day.
 
     Raises:
@@ -107,7 +107,7 @@ class _Day:
         self._auditor = auditor
         self._session_timeout_ms = session_timeout_ms
 
-    def pass_by(self) -> Told:
+    def pass_by(self) -> RunSummary:
         """From the first worker's arrival to the last one's leaving."""
         started_s = time.monotonic()
         colleagues = [self._staff.hire(desk) for desk in range(1, WORKERS + 1)]
@@ -127,7 +127,7 @@ class _Day:
         self._show.say(f"all {self._seen.expected} finished; the workers go home")
         self._until(lambda: self._auditor.seen >= len(self._seen.done), "the audit")
         self._staff.stop()
-        return Told(
+        return RunSummary(
             seconds=time.monotonic() - started_s,
             killed=victim.name,
             done_by_killed=self._seen.by_worker[victim.name],

@@ -61,7 +61,7 @@ class Clerk(threading.Thread):
                         properties=region,
                     )
                     self.sent += 1
-        except Exception as error:  # told by the thread that shows the progress
+        except Exception as error:  # the thread that shows the progress raises it
             self.failure = error
 
 

@@ -23,7 +23,7 @@ GRACE_S = 5.0
 
 
 def spark_needed() -> None:
-    """Raises DemoError when the Spark part is not installed; told before the work, not after it."""
+    """Raises DemoError when the Spark part is not installed; checked before the work, not after it."""
     if importlib.util.find_spec("jbm_spark") is None:
         raise DemoError("jbm-kafka's Spark part is not installed: leave it out with --no-spark")
     if importlib.util.find_spec("pyspark") is None:

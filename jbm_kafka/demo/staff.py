@@ -80,7 +80,7 @@ class Staff:
                 raise self._ended(colleague)
 
     def kill(self, name: str) -> Colleague:
-        """SIGKILL, without a word to anybody; returns who it was."""
+        """SIGKILL the worker, without a warning; returns it."""
         colleague = self.present.pop(name)
         colleague.process.kill()
         _reap(colleague)

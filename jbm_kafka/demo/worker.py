@@ -1,6 +1,6 @@
 """One of the bookstore's workers: a process that takes orders until its standard input ends.
 
-Which Kafka, its environment tells it, as commands are told.
+Its environment names the Kafka cluster, as that of the commands does.
 
 Each order is one transaction: taken from the queue and written to the journal, or neither. So an order that a killed
 worker had in hand is in the journal once, written by whoever got it next.
@@ -141,7 +141,7 @@ def _stop_at_the_end_of(stream: IO[bytes], worker: Worker) -> None:
 
 
 def main() -> int:
-    """0 when told to stop, 1 with one line on standard error when it could not go on."""
+    """0 when it was asked to stop, 1 with one line on standard error when it could not go on."""
     parser = argparse.ArgumentParser(prog="python -m jbm_kafka.demo.worker", description="one worker of the bookstore")
     for option in ("--orders", "--journal", "--name"):
         parser.add_argument(option, required=True)

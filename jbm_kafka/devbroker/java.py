@@ -14,15 +14,15 @@ JAVA_VERSION_MIN = 17
 _HOW_TO = "install a Java 17 runtime (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME to one"
 
 
-def find_java(who: str = "the local broker") -> str:
-    """Path of a `java` new enough: JAVA_HOME's, else the first on PATH. `who`: the program that needs it.
+def find_java(program: str = "the local broker") -> str:
+    """Path of a `java` new enough: JAVA_HOME's, else the first on PATH. `program`: the program that needs it.
 
     Raises:
         LocalBrokerError: no java is found, it does not run, or it is too old.
     """
     java = _candidate()
     if java is None:
-        raise LocalBrokerError(f"{who} needs Java {JAVA_VERSION_MIN} or later and found no java: {_HOW_TO}")
+        raise LocalBrokerError(f"{program} needs Java {JAVA_VERSION_MIN} or later and found no java: {_HOW_TO}")
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -31,7 +31,7 @@ def find_java(who: str = "the local broker") -> str:
     if version is None or version < JAVA_VERSION_MIN:
         found = f"Java {version}" if version else "of unknown version"
         raise LocalBrokerError(
-            f"{who} needs Java {JAVA_VERSION_MIN} or later and {java} is {found}: {_HOW_TO}", java=java
+            f"{program} needs Java {JAVA_VERSION_MIN} or later and {java} is {found}: {_HOW_TO}", java=java
         )
     return java
 

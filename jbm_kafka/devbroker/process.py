@@ -105,7 +105,7 @@ def log_file(folder: Path) -> Path:
 
 
 def log_tail(folder: Path, lines: int = 12) -> str:
-    """The last lines the broker printed, indented; says so when there are none."""
+    """The last lines the broker printed, indented; or a line that says that it printed nothing."""
     try:
         said = log_file(folder).read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
