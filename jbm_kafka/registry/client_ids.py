@@ -10,7 +10,7 @@ from jbm_kafka.codec.registry_records import ClientRecord, client_key, decode_cl
 from jbm_kafka.core.jms_errors import InvalidClientIDError
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.client_errors import as_jms_error
-from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.registry_log import Changes, RegistryLog
 
 Lost = Callable[[InvalidClientIDError], None]
@@ -30,7 +30,7 @@ class _Held:
 class ClientIds:
     """Those of this process's connections. Any thread."""
 
-    def __init__(self, registry: RegistryLog, holder: Holder) -> None:
+    def __init__(self, registry: RegistryLog, holder: ProcessLiveness) -> None:
         self._registry = registry
         self._holder = holder
         self._held: dict[str, _Held] = {}

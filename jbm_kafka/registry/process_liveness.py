@@ -31,7 +31,7 @@ RETRY_S = 2.0
 MEMORY_BYTES = 2**20
 
 
-class Holder:
+class ProcessLiveness:
     """This process as a holder of something; it joins when that begins. Any thread."""
 
     def __init__(

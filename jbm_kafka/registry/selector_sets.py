@@ -19,7 +19,7 @@ from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.ports import Clock, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.steps import Workers
-from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.registry_log import Changes, RegistryLog, Values
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class SelectorSetParts:
     """What selector sets are given."""
 
     registry: RegistryLog
-    holder: Holder
+    holder: ProcessLiveness
     admin: KafkaAdmin
     workers: Workers
     clock: Clock

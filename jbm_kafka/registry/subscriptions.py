@@ -21,7 +21,7 @@ from jbm_kafka.ports import Clock, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.steps import GO_ON, Steps, Workers
-from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.registry_log import Changes, RegistryLog, Values
 from jbm_kafka.registry.subscription_remains import Remains
 
@@ -33,7 +33,7 @@ class SubscriptionParts:
     """What subscriptions are given."""
 
     registry: RegistryLog
-    holder: Holder
+    holder: ProcessLiveness
     admin: KafkaAdmin
     remains: Remains
     workers: Workers

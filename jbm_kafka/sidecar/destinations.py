@@ -15,7 +15,7 @@ from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.registry.live_settings import LiveSettings
-from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.topics import Topics
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
@@ -37,7 +37,7 @@ class Destinations:
         self,
         given: Runtime,
         registry: Registry,
-        holder: Holder,
+        holder: ProcessLiveness,
         group_workers: GroupWorkers,
         *,
         back: Callable[[int], None],

@@ -6,7 +6,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.client_ids import ClientIds
-from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.registry.selector_sets import SelectorSetParts, SelectorSets
 from jbm_kafka.registry.subscription_remains import Remains
@@ -20,7 +20,7 @@ class Claims:
 
     def __init__(self, given: Runtime, registry: RegistryLog, group_workers: GroupWorkers) -> None:
         """`group_workers`: those that receive by what is claimed, and end when it is lost."""
-        self.holder = Holder(
+        self.holder = ProcessLiveness(
             kafka=given.kafka,
             admin=given.admin,
             config=given.config,
@@ -51,7 +51,7 @@ class Claims:
 
 
 def _subscription_parts(
-    given: Runtime, registry: RegistryLog, holder: Holder, group_workers: GroupWorkers
+    given: Runtime, registry: RegistryLog, holder: ProcessLiveness, group_workers: GroupWorkers
 ) -> SubscriptionParts:
     namespace = given.config.namespace
     return SubscriptionParts(
@@ -69,7 +69,7 @@ def _subscription_parts(
 
 
 def _selector_set_parts(
-    given: Runtime, registry: RegistryLog, holder: Holder, group_workers: GroupWorkers
+    given: Runtime, registry: RegistryLog, holder: ProcessLiveness, group_workers: GroupWorkers
 ) -> SelectorSetParts:
     return SelectorSetParts(
         registry=registry,

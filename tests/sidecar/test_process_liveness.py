@@ -13,7 +13,7 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import KafkaClientError, Unreachable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.registry.process_liveness import JOIN_TIMEOUT_MS, RETRY_S, Holder
+from jbm_kafka.registry.process_liveness import JOIN_TIMEOUT_MS, RETRY_S, ProcessLiveness
 from tests.jms.support import eventually
 from tests.sidecar.parts import link_of
 from tests.sidecar.processes import SESSION_TIMEOUT_MS, Processes
@@ -205,7 +205,7 @@ class OneHolder:
         if has_topic:
             self.make_topic()
         self.looks: list[int] = []
-        self.holder = Holder(
+        self.holder = ProcessLiveness(
             kafka=self.kafka, admin=self.admin, config=SidecarConfig(), topic=REGISTRY, workers=self.workers,
             clock=self.clock, chance=lambda: 0.5,
         )  # fmt: skip

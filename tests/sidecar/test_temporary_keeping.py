@@ -12,7 +12,7 @@ from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import ThreadWorkers
-from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.topics import Topics
 from jbm_kafka.sidecar.temporary.temporaries import Temporaries, TemporariesParts
 from tests.support.manual_clock import ManualClock
@@ -27,7 +27,7 @@ def temporaries() -> Iterator[Temporaries]:
     kafka = MemoryKafka(MemoryCluster(clock))
     topics = Topics(kafka.admin(), namespace="")
     topics.ensure_system_topics()
-    holder = Holder(
+    holder = ProcessLiveness(
         kafka=kafka, admin=kafka.admin(), config=config, topic=topics.registry_topic, workers=workers, clock=clock,
         chance=lambda: 0.5,
     )  # fmt: skip

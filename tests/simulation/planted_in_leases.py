@@ -9,7 +9,7 @@ import pytest
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.registry.client_ids import ClientIds
-from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.selector_sets import SelectorSets
 from tests.simulation.planted_in_subscriptions import other_processes_are_thought_dead
 
@@ -19,10 +19,10 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def the_dead_are_thought_alive(patch: pytest.MonkeyPatch) -> None:
     """As with a lease that no clock and no broker ends."""
 
-    def living(self: Holder, holders: Iterable[str]) -> frozenset[str]:
+    def living(self: ProcessLiveness, holders: Iterable[str]) -> frozenset[str]:
         return frozenset(holders)
 
-    patch.setattr(Holder, "living", living)
+    patch.setattr(ProcessLiveness, "living", living)
 
 
 def who_selects_is_blind_to_who_does_not(patch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.registry import subscriptions
 from jbm_kafka.registry.channel_group import ChannelGroup
-from jbm_kafka.registry.process_liveness import Holder
+from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.subscription_remains import Remains
 from jbm_kafka.sidecar.channel import group_data
 
@@ -72,10 +72,10 @@ def an_unshared_one_is_shared(patch: pytest.MonkeyPatch) -> None:
 
 
 def other_processes_are_thought_dead(patch: pytest.MonkeyPatch) -> None:
-    def living(self: Holder, holders: Iterable[str]) -> frozenset[str]:
+    def living(self: ProcessLiveness, holders: Iterable[str]) -> frozenset[str]:
         return frozenset(each for each in holders if each == self.name)
 
-    patch.setattr(Holder, "living", living)
+    patch.setattr(ProcessLiveness, "living", living)
 
 
 EXPECTED: dict[Plant, tuple[str, ...]] = {

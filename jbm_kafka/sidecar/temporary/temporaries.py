@@ -20,7 +20,7 @@ from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.steps import Workers
 from jbm_kafka.registry.channel_group import ChannelGroup
-from jbm_kafka.registry.process_liveness import HOLDER_PREFIX, Holder
+from jbm_kafka.registry.process_liveness import HOLDER_PREFIX, ProcessLiveness
 from jbm_kafka.registry.topics import Topics
 from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
 from jbm_kafka.sidecar.temporary.temporary_channels import TemporaryChannels
@@ -43,7 +43,7 @@ class TemporariesParts:
     kafka: Kafka
     admin: KafkaAdmin
     topics: Topics
-    holder: Holder
+    holder: ProcessLiveness
     workers: Workers
     clock: Clock
     config: SidecarConfig
