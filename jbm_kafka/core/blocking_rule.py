@@ -76,7 +76,7 @@ class Rule(Enum):
     """It lies behind the first record of a Kafka transaction that has not ended."""
 
 
-class Standing(NamedTuple):
+class BlockingRule(NamedTuple):
     """Where one message stands."""
 
     rule: Rule
@@ -88,80 +88,80 @@ class Standing(NamedTuple):
     """When the rule ends by itself, as the channel's clock goes, of what is shelved no earlier; 0: not by itself."""
 
 
-def standing_of(
+def blocking_rule_of(
     state: ChannelState, offset: int, unit: bytes | None, *, now_ms: int, tentative: Collection[int] = ()
-) -> Standing:
+) -> BlockingRule:
     """What keeps this message of the channel, as far as the channel knows. `tentative`: settled by an open commit."""
     for session, hand in state.in_hand.items():
         if offset in hand:
             return _in_hand(session, offset in tentative)
     if offset >= state.read_position:
-        return Standing(Rule.NOT_READ)
+        return BlockingRule(Rule.NOT_READ)
     if offset not in state.unsettled:
-        return Standing(Rule.SETTLED)
+        return BlockingRule(Rule.SETTLED)
     gate = state.gates.by_key.get(offset if unit is None else unit)
     if gate is None:
-        return _standing_on_shelf(state, offset, unit, now_ms=now_ms)
+        return _blocking_rule_on_shelf(state, offset, unit, now_ms=now_ms)
     if gate.key in state.gates.awaiting_look and gate.owner is None:
-        return Standing(Rule.BEHIND)
+        return BlockingRule(Rule.BEHIND)
     if gate.owner is not None:
-        return Standing(Rule.BEHIND, session=gate.owner, head=_first_in_hand(state, gate))
+        return BlockingRule(Rule.BEHIND, session=gate.owner, head=_first_in_hand(state, gate))
     head = gate.waiting[0] if gate.waiting else None
     if head is not None and head.offset < offset:
-        return Standing(Rule.BEHIND, head=head.offset)
-    return standing_of_head(state, gate, offset if head is None else head.offset, now_ms=now_ms)
+        return BlockingRule(Rule.BEHIND, head=head.offset)
+    return blocking_rule_of_head(state, gate, offset if head is None else head.offset, now_ms=now_ms)
 
 
-def standing_of_gate(state: ChannelState, gate: Gate, *, now_ms: int) -> Standing:
+def blocking_rule_of_gate(state: ChannelState, gate: Gate, *, now_ms: int) -> BlockingRule:
     """What keeps the unit of this gate, by its first message."""
     if gate.owner is not None:
         rule = Rule.LEAVING if gate.owner == DEPARTING else Rule.IN_HAND
-        return Standing(rule, session=gate.owner, head=_first_in_hand(state, gate))
+        return BlockingRule(rule, session=gate.owner, head=_first_in_hand(state, gate))
     head = gate.waiting[0].offset if gate.waiting else _spilled_head(gate.key)
-    return standing_of_head(state, gate, head, now_ms=now_ms)._replace(head=head)
+    return blocking_rule_of_head(state, gate, head, now_ms=now_ms)._replace(head=head)
 
 
-def standing_of_place(place: Place) -> Standing:
+def blocking_rule_of_place(place: Place) -> BlockingRule:
     """What keeps the messages and units that are shelved there, as far as their place says."""
     if place.back_at_ms >= FOREVER_MS:
-        return Standing(Rule.ON_HOLD)
-    return Standing(Rule.NOT_SELECTED if place.is_unchosen else Rule.NOT_YET_DUE, due_at_ms=place.back_at_ms)
+        return BlockingRule(Rule.ON_HOLD)
+    return BlockingRule(Rule.NOT_SELECTED if place.is_unchosen else Rule.NOT_YET_DUE, due_at_ms=place.back_at_ms)
 
 
-def _standing_on_shelf(state: ChannelState, offset: int, unit: bytes | None, *, now_ms: int) -> Standing:
+def _blocking_rule_on_shelf(state: ChannelState, offset: int, unit: bytes | None, *, now_ms: int) -> BlockingRule:
     """Of a message that has no gate."""
     place = state.shelf.place_of(offset)
     if place is None:
         is_behind = unit is not None and state.shelf.units.may_have(unit)
-        return Standing(Rule.BEHIND if is_behind else Rule.READY)  # ready: it is among the arrivals
+        return BlockingRule(Rule.BEHIND if is_behind else Rule.READY)  # ready: it is among the arrivals
     if state.shelf.is_fetched(place, offset):
-        return Standing(Rule.READY)
+        return BlockingRule(Rule.READY)
     redelivery = state.redeliveries.get(offset)
     if redelivery is not None and now_ms < redelivery.due_at_ms < FOREVER_MS and not place.is_unchosen:
-        return Standing(Rule.DELAYED, due_at_ms=redelivery.due_at_ms)
-    return standing_of_place(place)
+        return BlockingRule(Rule.DELAYED, due_at_ms=redelivery.due_at_ms)
+    return blocking_rule_of_place(place)
 
 
-def standing_of_head(state: ChannelState, gate: Gate, offset: int | None, *, now_ms: int) -> Standing:
+def blocking_rule_of_head(state: ChannelState, gate: Gate, offset: int | None, *, now_ms: int) -> BlockingRule:
     """What keeps the first message of a unit of which nobody has anything in hand; None: the held store has it."""
     head: Reference | None = gate.waiting[0] if gate.waiting else None
     redelivery = None if offset is None else state.redeliveries.get(offset)
     if gate.due_at_ms >= FOREVER_MS:
-        return Standing(Rule.ON_HOLD)
+        return BlockingRule(Rule.ON_HOLD)
     if head is not None and is_expired(head.expiration_ms, now_ms - state.set_back_ms):
-        return Standing(Rule.EXPIRED)
+        return BlockingRule(Rule.EXPIRED)
     if gate.is_unchosen:
-        return Standing(Rule.NOT_SELECTED, due_at_ms=gate.due_at_ms)
+        return BlockingRule(Rule.NOT_SELECTED, due_at_ms=gate.due_at_ms)
     if gate.due_at_ms > now_ms:
         is_delayed = redelivery is not None and redelivery.due_at_ms > now_ms
-        return Standing(Rule.DELAYED if is_delayed else Rule.NOT_YET_DUE, due_at_ms=gate.due_at_ms)
-    return Standing(Rule.READY)
+        return BlockingRule(Rule.DELAYED if is_delayed else Rule.NOT_YET_DUE, due_at_ms=gate.due_at_ms)
+    return BlockingRule(Rule.READY)
 
 
-def _in_hand(session: SessionId, is_tentative: bool) -> Standing:
+def _in_hand(session: SessionId, is_tentative: bool) -> BlockingRule:
     if session == DEPARTING:
-        return Standing(Rule.LEAVING)
-    return Standing(Rule.IN_DOUBT if is_tentative else Rule.IN_HAND, session=session)
+        return BlockingRule(Rule.LEAVING)
+    return BlockingRule(Rule.IN_DOUBT if is_tentative else Rule.IN_HAND, session=session)
 
 
 def _first_in_hand(state: ChannelState, gate: Gate) -> int | None:

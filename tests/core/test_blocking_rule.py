@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.blocking_rule import Rule, Standing, standing_of, standing_of_gate
+from jbm_kafka.core.blocking_rule import BlockingRule, Rule, blocking_rule_of, blocking_rule_of_gate
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.settlement import Modified
 from tests.core.channel_parts import START_MS, Channel, message
@@ -15,12 +15,12 @@ JOE = b"joe"
 
 def stands(
     channel: Channel, offset: int, unit: bytes | None = JOE, *, tentative: frozenset[int] = frozenset()
-) -> Standing:
-    return standing_of(channel.state, offset, unit, now_ms=channel.now_ms, tentative=tentative)
+) -> BlockingRule:
+    return blocking_rule_of(channel.state, offset, unit, now_ms=channel.now_ms, tentative=tentative)
 
 
-def unit_stands(channel: Channel, key: bytes | int = JOE) -> Standing:
-    return standing_of_gate(channel.state, channel.state.gates.by_key[key], now_ms=channel.now_ms)
+def unit_stands(channel: Channel, key: bytes | int = JOE) -> BlockingRule:
+    return blocking_rule_of_gate(channel.state, channel.state.gates.by_key[key], now_ms=channel.now_ms)
 
 
 def joe(count: int = 3, *, settings: ResolvedSettings | None = None) -> Channel:
@@ -41,14 +41,14 @@ def test_in_hand_and_what_waits_behind_it() -> None:
     channel = joe(4)
     assert channel.got("s", 2) == [0, 1]
     assert channel.got("t") == []
-    assert stands(channel, 1) == Standing(Rule.IN_HAND, session="s")
-    assert stands(channel, 1, tentative=frozenset({1})) == Standing(Rule.IN_DOUBT, session="s")
-    assert stands(channel, 3) == Standing(Rule.BEHIND, session="s", head=0)
-    assert unit_stands(channel) == Standing(Rule.IN_HAND, session="s", head=0)
+    assert stands(channel, 1) == BlockingRule(Rule.IN_HAND, session="s")
+    assert stands(channel, 1, tentative=frozenset({1})) == BlockingRule(Rule.IN_DOUBT, session="s")
+    assert stands(channel, 3) == BlockingRule(Rule.BEHIND, session="s", head=0)
+    assert unit_stands(channel) == BlockingRule(Rule.IN_HAND, session="s", head=0)
     channel.acknowledge("s", 0, 1)
     assert stands(channel, 2).rule is Rule.READY
-    assert stands(channel, 3) == Standing(Rule.BEHIND, head=2)
-    assert unit_stands(channel) == Standing(Rule.READY, head=2)
+    assert stands(channel, 3) == BlockingRule(Rule.BEHIND, head=2)
+    assert unit_stands(channel) == BlockingRule(Rule.READY, head=2)
 
 
 def test_a_delay_tells_when_it_ends() -> None:
@@ -56,16 +56,16 @@ def test_a_delay_tells_when_it_ends() -> None:
     channel = joe()
     assert channel.got("s", 1) == [0]
     channel.give_back("s", Modified(0, counted=True, delay_ms=500))
-    assert stands(channel, 0) == Standing(Rule.DELAYED, due_at_ms=START_MS + 500)
-    assert unit_stands(channel) == Standing(Rule.DELAYED, head=0, due_at_ms=START_MS + 500)
+    assert stands(channel, 0) == BlockingRule(Rule.DELAYED, due_at_ms=START_MS + 500)
+    assert unit_stands(channel) == BlockingRule(Rule.DELAYED, head=0, due_at_ms=START_MS + 500)
     channel.pass_time(500)
     assert stands(channel, 0).rule is Rule.READY
 
 
 def test_a_delivery_time_that_has_not_come() -> None:
     channel = Channel(message(0, JOE, delivery=START_MS + 700), message(1, None, delivery=START_MS + 800))
-    assert stands(channel, 0) == Standing(Rule.NOT_YET_DUE, due_at_ms=START_MS + 700)
-    assert unit_stands(channel, 1) == Standing(Rule.NOT_YET_DUE, head=1, due_at_ms=START_MS + 800)
+    assert stands(channel, 0) == BlockingRule(Rule.NOT_YET_DUE, due_at_ms=START_MS + 700)
+    assert unit_stands(channel, 1) == BlockingRule(Rule.NOT_YET_DUE, head=1, due_at_ms=START_MS + 800)
 
 
 def test_on_hold_also_when_its_head_is_in_the_held_store() -> None:
@@ -73,10 +73,10 @@ def test_on_hold_also_when_its_head_is_in_the_held_store() -> None:
     assert channel.got("s", 1) == [0]
     channel.give_back("s", 0)
     assert stands(channel, 0).rule is Rule.ON_HOLD
-    assert stands(channel, 1) == Standing(Rule.BEHIND, head=0)
+    assert stands(channel, 1) == BlockingRule(Rule.BEHIND, head=0)
     channel.state.apply(c.Spilled(key=JOE, kept=0))
     assert stands(channel, 0).rule is Rule.ON_HOLD
-    assert unit_stands(channel) == Standing(Rule.ON_HOLD)  # which message is the first only the held store knows
+    assert unit_stands(channel) == BlockingRule(Rule.ON_HOLD)  # which message is the first only the held store knows
 
 
 def test_expired_leaving_and_not_selected() -> None:
@@ -86,6 +86,6 @@ def test_expired_leaving_and_not_selected() -> None:
     channel.pass_time(5)
     assert stands(channel, 0).rule is Rule.EXPIRED
     channel.ask("s", chooses=1 << 3)
-    assert stands(channel, 0) == Standing(Rule.LEAVING)
-    assert stands(channel, 1) == Standing(Rule.BEHIND, session=DEPARTING, head=0)
-    assert unit_stands(channel) == Standing(Rule.LEAVING, session=DEPARTING, head=0)
+    assert stands(channel, 0) == BlockingRule(Rule.LEAVING)
+    assert stands(channel, 1) == BlockingRule(Rule.BEHIND, session=DEPARTING, head=0)
+    assert unit_stands(channel) == BlockingRule(Rule.LEAVING, session=DEPARTING, head=0)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.blocking_rule import Rule, Standing, standing_of
+from jbm_kafka.core.blocking_rule import BlockingRule, Rule, blocking_rule_of
 from jbm_kafka.core.cold_index import NEVER, PARTS, Place, Shelf, place_for
 from jbm_kafka.core.operator_removal import decide_put_back
 from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
@@ -203,9 +203,9 @@ def test_explain_says_of_what_is_shelved_what_it_waits_for() -> None:
     channel.fetch(nobody_chooses(0), message(1, delivery=START_MS + 500))
     stored = shelve(channel)
     assert len(stored) == 2
-    unchosen = standing_of(channel.state, 0, None, now_ms=START_MS)
-    assert unchosen == Standing(Rule.NOT_SELECTED)
-    delayed = standing_of(channel.state, 1, None, now_ms=START_MS)
+    unchosen = blocking_rule_of(channel.state, 0, None, now_ms=START_MS)
+    assert unchosen == BlockingRule(Rule.NOT_SELECTED)
+    delayed = blocking_rule_of(channel.state, 1, None, now_ms=START_MS)
     assert delayed.rule is Rule.NOT_YET_DUE
     assert START_MS < delayed.due_at_ms <= START_MS + 500
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.blocking_rule import Rule, Standing, standing_of
+from jbm_kafka.core.blocking_rule import BlockingRule, Rule, blocking_rule_of
 from jbm_kafka.core.cold_index import Place
 from jbm_kafka.core.operator_removal import decide_put_back, may_wait_again
 from jbm_kafka.core.redelivery import FOREVER_MS
@@ -103,7 +103,7 @@ def test_what_comes_of_a_shelved_unit_waits_behind_it() -> None:
     gates = channel.state.gates
     assert list(gates.awaiting_look) == [b"u"]
     assert not spillable(channel.state)
-    assert standing_of(channel.state, 3, b"u", now_ms=START_MS) == Standing(Rule.BEHIND)
+    assert blocking_rule_of(channel.state, 3, b"u", now_ms=START_MS) == BlockingRule(Rule.BEHIND)
     bring_back(channel, b"u", rows)
     assert not gates.awaiting_look
     assert not gates.awaiting_load, "the head's time has not come"
@@ -127,7 +127,7 @@ def test_a_unit_that_is_mistaken_for_a_shelved_one_waits_for_a_look_only() -> No
     assert channel.got("a") == []
     channel.state.apply(c.UnitNotShelved(other))
     assert channel.got("a") == [1, 2]
-    assert standing_of(channel.state, 2, other, now_ms=START_MS).rule is Rule.IN_HAND
+    assert blocking_rule_of(channel.state, 2, other, now_ms=START_MS).rule is Rule.IN_HAND
 
 
 def test_a_unit_that_comes_back_before_its_head_is_due_waits_on() -> None:
@@ -158,9 +158,9 @@ def test_units_that_came_back_leave_with_their_gates() -> None:
     assert [row.offsets for row in alone] == [[1]]
     channel.state.apply(alone[0])
     assert not channel.state.gates.by_key
-    delayed = Standing(Rule.DELAYED, due_at_ms=START_MS + DELAY_MS)
-    assert standing_of(channel.state, 0, b"u", now_ms=START_MS) == delayed
-    assert standing_of(channel.state, 1, None, now_ms=START_MS) == delayed
+    delayed = BlockingRule(Rule.DELAYED, due_at_ms=START_MS + DELAY_MS)
+    assert blocking_rule_of(channel.state, 0, b"u", now_ms=START_MS) == delayed
+    assert blocking_rule_of(channel.state, 1, None, now_ms=START_MS) == delayed
     channel.state.apply(c.Unshelved(alone[0].place, [message(1)]))
     channel.pass_time(DELAY_MS)
     assert channel.got("a") == [1]
@@ -180,14 +180,14 @@ def test_what_is_kept_for_an_operator_leaves_with_its_gate_and_comes_back_when_h
     channel.pass_time(365 * 86_400_000)
     assert not shelf.is_awaited
     for offset, unit in ((0, b"u"), (2, None)):
-        assert standing_of(channel.state, offset, unit, now_ms=channel.now_ms) == Standing(Rule.ON_HOLD)
+        assert blocking_rule_of(channel.state, offset, unit, now_ms=channel.now_ms) == BlockingRule(Rule.ON_HOLD)
     channel.state.apply(c.Released([c.ReturnedMessage(offset, 0, 0, 0, "returned") for offset in (0, 2, 3)]))
     assert {place: list(offsets) for place, offsets in shelf.to_fetch.items()} == {
         alone.place: [2, 3],
         units.place: [0],
     }
-    assert standing_of(channel.state, 0, b"u", now_ms=channel.now_ms) == Standing(Rule.READY)
-    assert standing_of(channel.state, 1, b"w", now_ms=channel.now_ms) == Standing(Rule.ON_HOLD)
+    assert blocking_rule_of(channel.state, 0, b"u", now_ms=channel.now_ms) == BlockingRule(Rule.READY)
+    assert blocking_rule_of(channel.state, 1, b"w", now_ms=channel.now_ms) == BlockingRule(Rule.ON_HOLD)
     channel.state.apply(c.Unshelved(alone.place, [message(2)]))
     channel.state.apply(c.UnitsUnshelved(units.place, units.heads))
     assert {place: list(offsets) for place, offsets in shelf.to_fetch.items()} == {alone.place: [3]}
@@ -226,7 +226,7 @@ def test_units_whose_first_nobody_chooses_are_looked_at_when_a_selector_comes() 
     channel.ask("reds", chooses=RED)
     (row,) = put_away(channel)
     assert row.place == Place(0, True, True)
-    assert standing_of(channel.state, 0, b"u", now_ms=START_MS) == Standing(Rule.NOT_SELECTED)
+    assert blocking_rule_of(channel.state, 0, b"u", now_ms=START_MS) == BlockingRule(Rule.NOT_SELECTED)
     channel.state.apply(c.Selected(RED | BLUE))
     assert list(channel.state.shelf.to_ask) == [row.place]
     channel.state.apply(c.UnitsUnshelved(row.place, row.heads))

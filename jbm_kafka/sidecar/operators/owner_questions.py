@@ -14,7 +14,13 @@ from itertools import islice
 from typing import Any
 
 from jbm_kafka.codec.command_records import Answer, Command
-from jbm_kafka.core.blocking_rule import Rule, Standing, standing_of, standing_of_gate, standing_of_place
+from jbm_kafka.core.blocking_rule import (
+    BlockingRule,
+    Rule,
+    blocking_rule_of,
+    blocking_rule_of_gate,
+    blocking_rule_of_place,
+)
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.reference import DEPARTING
@@ -94,10 +100,10 @@ class OwnerQuestions:
         }
 
     def _message(self, channel: OwnedChannel, offset: int, unit: bytes | None, now_ms: int) -> dict[str, Any]:
-        standing = standing_of(channel.state, offset, unit, now_ms=now_ms, tentative=channel.checkpoints.tentative)
+        standing = blocking_rule_of(channel.state, offset, unit, now_ms=now_ms, tentative=channel.checkpoints.tentative)
         return {"offset": offset, **self._answer_of(channel, standing, offset)}
 
-    def _answer_of(self, channel: OwnedChannel, standing: Standing, offset: int) -> dict[str, Any]:
+    def _answer_of(self, channel: OwnedChannel, standing: BlockingRule, offset: int) -> dict[str, Any]:
         set_back_ms = channel.state.set_back_ms
         fields: dict[str, Any] = {"rule": self._refined(channel, standing.rule, offset).value}
         if standing.head is not None:
@@ -194,12 +200,12 @@ class OwnerQuestions:
 def _units(state: ChannelState, now_ms: int) -> dict[str, int]:
     """How many units, and messages without one that wait for something of their own, each rule keeps."""
     found = Counter(
-        standing_of_gate(state, gate, now_ms=now_ms).rule.value
+        blocking_rule_of_gate(state, gate, now_ms=now_ms).rule.value
         for gate in islice(state.gates.by_key.values(), GATES_MAX)
     )
     for place, standing in state.shelf.places.items():
         fetched = len(state.shelf.to_fetch.get(place, ()))
-        found[standing_of_place(place).rule.value] += len(standing) - fetched
+        found[blocking_rule_of_place(place).rule.value] += len(standing) - fetched
         if fetched:
             found[Rule.READY.value] += fetched
     # What came and was not looked at yet: only what is the first of its unit could go.
