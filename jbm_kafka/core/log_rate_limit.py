@@ -24,7 +24,7 @@ class _Window:
         self.counted = 0
 
 
-class Bursts(Generic[Key]):
+class LogRateLimit(Generic[Key]):
     """Which events are worth a word of their own. Times are any clock's that does not go back, in milliseconds."""
 
     def __init__(self, *, interval_ms: int, each_max: int) -> None:

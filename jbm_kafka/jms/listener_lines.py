@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jbm_kafka.core.log_rate_limit import Burst, Bursts
+from jbm_kafka.core.log_rate_limit import Burst, LogRateLimit
 from jbm_kafka.jms.exception_listener import ended_by
 
 log = logging.getLogger("jbm_kafka.jms.listening")
@@ -30,7 +30,7 @@ class ListenerLines:
     """Those of one session. Its listeners' thread only; times are monotonic milliseconds."""
 
     def __init__(self) -> None:
-        self._bursts: Bursts[_Kind] = Bursts(interval_ms=INTERVAL_MS, each_max=EACH_MAX)
+        self._bursts: LogRateLimit[_Kind] = LogRateLimit(interval_ms=INTERVAL_MS, each_max=EACH_MAX)
         self._traced: set[_Kind] = set()
         """Whose traceback was told, in the burst that goes on."""
 

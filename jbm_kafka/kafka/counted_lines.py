@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 
-from jbm_kafka.core.log_rate_limit import Bursts
+from jbm_kafka.core.log_rate_limit import LogRateLimit
 
 LOG = logging.getLogger("jbm_kafka.kafka")
 
@@ -35,7 +35,7 @@ class CountedLines:
     def __init__(self, now_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000) -> None:
         self._now_ms = now_ms
         self._lock = threading.Lock()
-        self._bursts: Bursts[str] = Bursts(interval_ms=INTERVAL_MS, each_max=1)
+        self._bursts: LogRateLimit[str] = LogRateLimit(interval_ms=INTERVAL_MS, each_max=1)
 
     def is_logged(self, text: str) -> bool:
         """True when the line is to be logged; else it is only counted."""

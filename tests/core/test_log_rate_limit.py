@@ -1,10 +1,10 @@
 """Which of many like events have a word of their own."""
 
-from jbm_kafka.core.log_rate_limit import Burst, Bursts
+from jbm_kafka.core.log_rate_limit import Burst, LogRateLimit
 
 
-def made() -> Bursts[str]:
-    return Bursts(interval_ms=5_000, each_max=3)
+def made() -> LogRateLimit[str]:
+    return LogRateLimit(interval_ms=5_000, each_max=3)
 
 
 def test_ten_thousand_at_once_are_three_words_and_a_count() -> None:
@@ -59,7 +59,7 @@ def test_what_was_counted_is_told_at_the_end() -> None:
 
 
 def test_whether_a_burst_goes_on_is_known() -> None:
-    bursts: Bursts[str] = Bursts(interval_ms=10, each_max=1)
+    bursts: LogRateLimit[str] = LogRateLimit(interval_ms=10, each_max=1)
     assert "a" not in bursts
     bursts.note("a", 0)
     assert "a" in bursts

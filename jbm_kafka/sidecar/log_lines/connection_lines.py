@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from jbm_kafka.core.log_rate_limit import Bursts
+from jbm_kafka.core.log_rate_limit import LogRateLimit
 from jbm_kafka.ports import Clock
 
 log = logging.getLogger("jbm_kafka.connections")
@@ -23,7 +23,7 @@ class ConnectionLines:
         self._queue = str(queue)
         self._clock = clock
         self._then = then
-        self._bursts: Bursts[str] = Bursts(interval_ms=INTERVAL_MS, each_max=1)
+        self._bursts: LogRateLimit[str] = LogRateLimit(interval_ms=INTERVAL_MS, each_max=1)
 
     def broke(self) -> None:
         """A connection of its consumer was lost."""
@@ -43,7 +43,7 @@ class EndLines:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._bursts: Bursts[str] = Bursts(interval_ms=INTERVAL_MS, each_max=1)
+        self._bursts: LogRateLimit[str] = LogRateLimit(interval_ms=INTERVAL_MS, each_max=1)
 
     def unknown(self, group: object, error: Exception) -> None:
         """There was no answer in time."""

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.departure import EXPIRED, MOVED, OPERATOR, Departure
-from jbm_kafka.core.log_rate_limit import Burst, Bursts
+from jbm_kafka.core.log_rate_limit import Burst, LogRateLimit
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.ports import KafkaRecord
 
@@ -53,9 +53,9 @@ class MessageLines:
     """The lines of one channel group. Times are monotonic milliseconds."""
 
     def __init__(self) -> None:
-        self._bursts: Bursts[_Kind] = Bursts(interval_ms=INTERVAL_MS, each_max=EACH_MAX)
-        self._stuck: Bursts[_Stuck] = Bursts(interval_ms=INTERVAL_MS, each_max=1)
-        self._misplaced: Bursts[str] = Bursts(interval_ms=MISPLACED_MS, each_max=1)
+        self._bursts: LogRateLimit[_Kind] = LogRateLimit(interval_ms=INTERVAL_MS, each_max=EACH_MAX)
+        self._stuck: LogRateLimit[_Stuck] = LogRateLimit(interval_ms=INTERVAL_MS, each_max=1)
+        self._misplaced: LogRateLimit[str] = LogRateLimit(interval_ms=MISPLACED_MS, each_max=1)
 
     def stuck(
         self, topic: str, partition: int, leaving: Departure, address: str, fault: Exception, why: str, now_ms: int

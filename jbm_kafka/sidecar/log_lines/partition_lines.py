@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from jbm_kafka.core.log_rate_limit import Bursts
+from jbm_kafka.core.log_rate_limit import LogRateLimit
 from jbm_kafka.core.partition_names import named
 
 log = logging.getLogger("jbm_kafka.partitions")
@@ -69,7 +69,7 @@ class FenceLines:
     """Checkpoints that a group refused: one is nothing in a rebalance; many in a row are. The checkpoint thread's."""
 
     def __init__(self) -> None:
-        self._bursts: Bursts[str] = Bursts(interval_ms=INTERVAL_MS, each_max=1)
+        self._bursts: LogRateLimit[str] = LogRateLimit(interval_ms=INTERVAL_MS, each_max=1)
 
     def refused(self, group: str, error: Exception, now_ms: int) -> None:
         """The group refused one, at this time of the monotonic clock."""
