@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.cold_index import Shelf
+from jbm_kafka.core.cold_index import ColdIndex
 from jbm_kafka.core.departure import GIVEN_UP
 from jbm_kafka.core.duplicate_window import DuplicateWindow
 from jbm_kafka.core.durable_state import DurableState
@@ -70,7 +70,7 @@ class ChannelState:
         self.arrivals: deque[Reference] = deque()
         """Fetched and not yet looked at, ascending; all of default priority and without history."""
         self.gates = Gates()
-        self.shelf = Shelf()
+        self.shelf = ColdIndex()
         self.in_hand: dict[SessionId, dict[int, Reference]] = {}
         """What each session holds, by offset; see `state_in_hand`. A session that holds nothing is not in it."""
         self.uncommitted: dict[int, str] = {}

@@ -49,7 +49,7 @@ def place_for(due_at_ms: int, *, is_unchosen: bool, time_ms: int, has_units: boo
     return Place(due_at_ms >> span_bits << span_bits, is_unchosen, has_units)
 
 
-class Shelf:
+class ColdIndex:
     """What of a channel is shelved. Part of ChannelState: only `apply` changes it."""
 
     __slots__ = ("_places", "next_at_ms", "to_ask", "to_fetch", "to_load", "units")

@@ -27,7 +27,7 @@ class UnitHead(NamedTuple):
 
 
 class ShelvedUnits:
-    """Part of `Shelf`: only `apply` changes it. Hashes are the same in every run, so that a seed repeats."""
+    """Part of `ColdIndex`: only `apply` changes it. Hashes are the same in every run, so that a seed repeats."""
 
     __slots__ = ("_counts", "_marks", "_shared", "_shift", "count")
 

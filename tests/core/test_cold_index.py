@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.blocking_rule import BlockingRule, Rule, blocking_rule_of
-from jbm_kafka.core.cold_index import NEVER, PARTS, Place, Shelf, place_for
+from jbm_kafka.core.cold_index import NEVER, PARTS, ColdIndex, Place, place_for
 from jbm_kafka.core.operator_removal import decide_put_back
 from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
 from jbm_kafka.core.settlement import Modified
@@ -134,7 +134,7 @@ def test_what_nobody_chooses_comes_back_to_leave_when_it_expires() -> None:
 
 
 def test_a_place_of_which_all_came_back_is_asked_no_more() -> None:
-    shelf = Shelf()
+    shelf = ColdIndex()
     shelf.put(FOR_EVER, [1, 2])
     shelf.ask_anew()
     shelf.take(FOR_EVER, [1, 2])
@@ -144,7 +144,7 @@ def test_a_place_of_which_all_came_back_is_asked_no_more() -> None:
 
 
 def test_only_what_stands_there_comes_back() -> None:
-    shelf = Shelf()
+    shelf = ColdIndex()
     shelf.put(FOR_EVER, [1, 2])
     with pytest.raises(AssertionError):
         shelf.take(FOR_EVER, [2, 3])

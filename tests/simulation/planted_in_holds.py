@@ -11,7 +11,7 @@ import pytest
 from jbm_kafka.core import settlement
 from jbm_kafka.core.changes import Released, ReturnedMessage
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.cold_index import Shelf
+from jbm_kafka.core.cold_index import ColdIndex
 from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
 from jbm_kafka.core.on_hold import decide_released
 from jbm_kafka.core.redelivery import FOREVER_MS
@@ -67,7 +67,7 @@ def a_release_forgets_the_attempts(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_was_let_go_stays_on_the_shelf(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Shelf, "fetch", lambda self, offsets, *, back_at_ms: None)
+    patch.setattr(ColdIndex, "fetch", lambda self, offsets, *, back_at_ms: None)
 
 
 def a_row_loses_an_attempt(patch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jbm_kafka.core.cold_index import Place, Shelf
+from jbm_kafka.core.cold_index import ColdIndex, Place
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.unsettled import UnsettledOffsets
 from jbm_kafka.memory.memory_log import MemoryRecord
@@ -20,8 +20,8 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def one_that_is_put_there_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    real = Shelf.put
-    patch.setattr(Shelf, "put", lambda self, place, offsets: real(self, place, offsets[:-1] or offsets))
+    real = ColdIndex.put
+    patch.setattr(ColdIndex, "put", lambda self, place, offsets: real(self, place, offsets[:-1] or offsets))
 
 
 def what_has_come_back_stays_there(patch: pytest.MonkeyPatch) -> None:
@@ -42,11 +42,11 @@ def what_has_come_back_stays_there(patch: pytest.MonkeyPatch) -> None:
 
 
 def its_time_never_comes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Shelf, "pass_time", lambda self, now_ms: None)
+    patch.setattr(ColdIndex, "pass_time", lambda self, now_ms: None)
 
 
 def a_selector_that_comes_is_not_asked(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Shelf, "ask_anew", lambda self: None)
+    patch.setattr(ColdIndex, "ask_anew", lambda self: None)
 
 
 def what_comes_back_need_not_wait(patch: pytest.MonkeyPatch) -> None:
