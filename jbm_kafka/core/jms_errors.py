@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar, overload
 T = TypeVar("T")
 
 
-class Told(Generic[T]):
+class ErrorValue(Generic[T]):
     """One of the values that an error of this class tells, for type checkers; None where it does not."""
 
     def __init__(self, doc: str) -> None:
@@ -36,11 +36,11 @@ class JMSError(Exception):
     `values` has all of them. Those that are listed here are None where the message does not tell them.
     """
 
-    destination = Told[str]("The name of the queue or topic that it is about.")
-    topic = Told[str]("The Kafka topic that it is about.")
-    partition = Told[int]("The partition that it is about.")
-    offsets = Told[tuple[int, ...]]("The offsets, in the partition, of the messages that it is about.")
-    message_ids = Told[tuple[str, ...]]("The ids of these messages; empty when they could not be read.")
+    destination = ErrorValue[str]("The name of the queue or topic that it is about.")
+    topic = ErrorValue[str]("The Kafka topic that it is about.")
+    partition = ErrorValue[int]("The partition that it is about.")
+    offsets = ErrorValue[tuple[int, ...]]("The offsets, in the partition, of the messages that it is about.")
+    message_ids = ErrorValue[tuple[str, ...]]("The ids of these messages; empty when they could not be read.")
 
     values: dict[str, object]
     """The values involved, by name."""
@@ -62,38 +62,38 @@ class JMSError(Exception):
 class IllegalStateError(JMSError):
     """The call does not fit the state of its object: closed, in another thread's use, of the wrong mode."""
 
-    by = Told[str]("Of a send that is paused: the name of the operator that paused it.")
-    since_ms = Told[int]("Of a send that is paused: since when, in milliseconds since 1970.")
-    receivers = Told[int]("Of a deletion that is refused: how many processes receive from the queue or topic.")
+    by = ErrorValue[str]("Of a send that is paused: the name of the operator that paused it.")
+    since_ms = ErrorValue[int]("Of a send that is paused: since when, in milliseconds since 1970.")
+    receivers = ErrorValue[int]("Of a deletion that is refused: how many processes receive from the queue or topic.")
 
 
 class InvalidDestinationError(JMSError):
     """The destination's name is not legal, or the destination is missing or unfit."""
 
-    value = Told[object]("What was given and is not a destination, nor a name of one.")
+    value = ErrorValue[object]("What was given and is not a destination, nor a name of one.")
 
 
 class InvalidSelectorError(JMSError, ValueError):
     """The selector is wrong: `position` is the column, from 1, `found` what stands there, `expected` what could."""
 
-    selector = Told[object]("What was given.")
-    position = Told[int]("The column, from 1; None: what was given is not a text.")
-    found = Told[str]("What stands there.")
-    expected = Told[str]("What could.")
+    selector = ErrorValue[object]("What was given.")
+    position = ErrorValue[int]("The column, from 1; None: what was given is not a text.")
+    found = ErrorValue[str]("What stands there.")
+    expected = ErrorValue[str]("What could.")
 
 
 class InvalidClientIDError(JMSError, ValueError):
     """The client id is not legal, or another connection has it."""
 
-    client_id = Told[object]("What was given.")
+    client_id = ErrorValue[object]("What was given.")
 
 
 class InvalidSettingError(JMSError, ValueError):
     """A setting or an argument has a name, a type, a unit or a value it cannot have."""
 
-    setting = Told[str]("The name of the setting or argument; of what stands in `kafka=`, `names` has it.")
-    value = Told[object]("What was given for it; None also where it may be a secret.")
-    names = Told[list[str]]("The names of properties of librdkafka, where they are wrong.")
+    setting = ErrorValue[str]("The name of the setting or argument; of what stands in `kafka=`, `names` has it.")
+    value = ErrorValue[object]("What was given for it; None also where it may be a secret.")
+    names = ErrorValue[list[str]]("The names of properties of librdkafka, where they are wrong.")
 
 
 class InvalidTypeError(InvalidSettingError, TypeError):
@@ -103,10 +103,10 @@ class InvalidTypeError(InvalidSettingError, TypeError):
 class MessageFormatError(JMSError, ValueError):
     """A body, property or property name cannot be carried, or not read as what was asked for."""
 
-    header = Told[str]("The name of the header that it is about.")
-    property = Told[str]("The name of the property, or of a map's entry, that it is about.")
-    codec = Told[str]("The name of the codec of object messages that it is about.")
-    value = Told[object]("What cannot be carried or read.")
+    header = ErrorValue[str]("The name of the header that it is about.")
+    property = ErrorValue[str]("The name of the property, or of a map's entry, that it is about.")
+    codec = ErrorValue[str]("The name of the codec of object messages that it is about.")
+    value = ErrorValue[object]("What cannot be carried or read.")
 
 
 class MessageNotReadableError(JMSError):
@@ -116,8 +116,8 @@ class MessageNotReadableError(JMSError):
 class MessageNotWriteableError(JMSError):
     """The message was received; clear its body or its properties before writing them."""
 
-    message_id = Told[str]("The id of the message.")
-    property = Told[str]("The name of the property that it is about.")
+    message_id = ErrorValue[str]("The id of the message.")
+    property = ErrorValue[str]("The name of the property that it is about.")
 
 
 class MessageEOFError(JMSError):
@@ -127,15 +127,15 @@ class MessageEOFError(JMSError):
 class MessageTooLargeError(JMSError):
     """The message does not fit its destination's `max.message.bytes`."""
 
-    size_bytes = Told[int]("How large the message is, with its properties.")
-    max_message_bytes = Told[int]("How large it may be.")
+    size_bytes = ErrorValue[int]("How large the message is, with its properties.")
+    max_message_bytes = ErrorValue[int]("How large it may be.")
 
 
 class ResourceAllocationError(JMSError):
     """A budget, limit or timeout is used up; waiting or a larger setting helps."""
 
-    prefetch = Told[int]("The consumer's prefetch, where that is used up.")
-    path = Told[str]("The folder that it is about.")
+    prefetch = ErrorValue[int]("The consumer's prefetch, where that is used up.")
+    path = ErrorValue[str]("The folder that it is about.")
 
 
 class JMSSecurityError(JMSError):
@@ -145,7 +145,7 @@ class JMSSecurityError(JMSError):
 class ConnectionFailedError(JMSError, ConnectionError):
     """Nobody answers at Kafka's address, or nobody answers any more: an outage, or a wrong address."""
 
-    bootstrap = Told[str]("The address of Kafka, as it was given.")
+    bootstrap = ErrorValue[str]("The address of Kafka, as it was given.")
 
 
 class TransactionInProgressError(JMSError):
@@ -163,8 +163,8 @@ class TransactionInDoubtError(JMSError):
 class OrderError(JMSError):
     """The unit's partition cannot be written, and to go elsewhere would break the unit's order."""
 
-    unit = Told[str]("The unit of order.")
-    value = Told[object]("What was given as a unit of order and cannot be one.")
+    unit = ErrorValue[str]("The unit of order.")
+    value = ErrorValue[object]("What was given as a unit of order and cannot be one.")
 
 
 class OrderRolledBackError(OrderError, TransactionRolledBackError):
@@ -178,22 +178,22 @@ class SendTimeoutError(JMSError):
 class RequestTimeoutError(JMSError, TimeoutError):
     """No reply came to a request in time. It was sent; whether it was received, the text says where that is known."""
 
-    timeout = Told[float]("How long it waited, in seconds.")
-    message_id = Told[str]("The id of the request.")
-    correlation_id = Told[str]("The correlation id of the request.")
-    reply_to = Told[str]("The name of the queue that it waited at.")
+    timeout = ErrorValue[float]("How long it waited, in seconds.")
+    message_id = ErrorValue[str]("The id of the request.")
+    correlation_id = ErrorValue[str]("The correlation id of the request.")
+    reply_to = ErrorValue[str]("The name of the queue that it waited at.")
 
 
 class UnknownMessageError(JMSError):
     """The channel does not hold the message."""
 
-    message_id = Told[object]("The message's id.")
+    message_id = ErrorValue[object]("The message's id.")
 
 
 class RoutableNotAcceptedError(JMSError):
     """A receiver refuses what it was handed; the message is as if it had never been offered."""
 
-    message_id = Told[object]("The message's id.")
+    message_id = ErrorValue[object]("The message's id.")
 
 
 class ChannelLost(Exception):

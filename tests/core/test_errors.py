@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 import jbm_kafka.errors
-from jbm_kafka.core.jms_errors import ChannelLost, CorruptRecordError, Told
+from jbm_kafka.core.jms_errors import ChannelLost, CorruptRecordError, ErrorValue
 from jbm_kafka.errors import (
     InvalidClientIDError,
     InvalidSelectorError,
@@ -44,7 +44,7 @@ API = (ROOT / "docs" / "api.md").read_text()
 @pytest.mark.parametrize("kind", PUBLIC, ids=lambda kind: str(kind.__name__))
 def test_the_page_has_the_values_that_an_error_lists(kind: type[JMSError]) -> None:
     (row,) = [line for line in API.splitlines() if line.startswith("| ") and f"`errors.{kind.__name__}`" in line]
-    listed = [name for name, member in vars(kind).items() if isinstance(member, Told)]
+    listed = [name for name, member in vars(kind).items() if isinstance(member, ErrorValue)]
     assert [name for name in listed if f"`{name}`" not in row] == []
     assert [name for name in listed if not (vars(kind)[name].__doc__ or "").endswith(".")] == []
 

@@ -25,7 +25,7 @@ REPEATED_BASENAMES = {
 
 REPEATED_CLASSES = (
     "Answer Asked ChannelState Comparison Departures Held KafkaRecord Kind Leaving Look Outcome Receiver "
-    "Sending Sources Told Topic Transaction Wait Worker"
+    "Sending Sources Topic Transaction Wait Worker"
 )
 """Names of public classes of jbm_kafka that stand in several modules, with spaces between."""
 
