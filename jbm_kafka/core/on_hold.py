@@ -11,7 +11,7 @@ from jbm_kafka.core.departure import OUT_OF_ATTEMPTS, RELEASED, Departure
 from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, RETURNED
 
 
-class Leaving(NamedTuple):
+class ReleasedDepartures(NamedTuple):
     """Released messages that may leave now."""
 
     change: c.Offered
@@ -40,7 +40,7 @@ def decide_released(state: ChannelState, offsets: Collection[int], *, again: boo
     )
 
 
-def decide_leaving(state: ChannelState, offsets: Collection[int]) -> Leaving:
+def decide_leaving(state: ChannelState, offsets: Collection[int]) -> ReleasedDepartures:
     """Those of the released that are the first of their unit, in memory, and in nobody's hand."""
     heads: list[c.HeadTaken] = []
     departures: list[Departure] = []
@@ -50,7 +50,7 @@ def decide_leaving(state: ChannelState, offsets: Collection[int]) -> Leaving:
             heads.append(c.HeadTaken(key=key, count=1, leaving=True))
             departures.append(Departure(head, state.redeliveries[head.offset].attempts, OUT_OF_ATTEMPTS))
     change = c.Offered(session="", heads=heads, examined=0, fresh=(), expired=(), blocked=())
-    return Leaving(change, departures)
+    return ReleasedDepartures(change, departures)
 
 
 def is_released(state: ChannelState, offset: int) -> bool:
