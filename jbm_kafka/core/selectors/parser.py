@@ -10,7 +10,7 @@ from jbm_kafka.core.selectors.like import PATTERN_MAX, parse_pattern
 from jbm_kafka.core.selectors.literals import BEYOND_LONG, LONG_MAX
 from jbm_kafka.core.selectors.mistake import mistake, shown
 from jbm_kafka.core.selectors.nodes import In, IsNull, Like, Name, Node
-from jbm_kafka.core.selectors.pieces import ORDERINGS, Kind, Piece, Pieces
+from jbm_kafka.core.selectors.pieces import ORDERINGS, Piece, PieceKind, Pieces
 from jbm_kafka.core.selectors.tokens import Token, TokenKind, tokens_of
 
 HEADER_FIELDS = frozenset(
@@ -112,7 +112,7 @@ class _Parser:
             self._operators.append(_Operator("NOT", _NOT, token.start))
             return True
         if token.kind is TokenKind.NAME:
-            piece = Piece(Name(self._checked_name(token)), Kind.ANY, 0, token.start, token.end)
+            piece = Piece(Name(self._checked_name(token)), PieceKind.ANY, 0, token.start, token.end)
         elif token.is_one_of("TRUE", "FALSE"):
             piece = self._pieces.literal(token.value == "TRUE", token.start, token.end)
         elif token.kind in (TokenKind.TEXT, TokenKind.NUMBER):
@@ -180,7 +180,7 @@ class _Parser:
             node = self._like(name)
         else:
             node, is_negated = IsNull(name), self._is_not_null()
-        condition = Piece(node, Kind.CONDITION, 0, piece.start, self._tokens[self._next - 1].end)
+        condition = Piece(node, PieceKind.CONDITION, 0, piece.start, self._tokens[self._next - 1].end)
         self._operands.append(self._pieces.negated(condition) if is_negated else condition)
         return False
 

@@ -17,7 +17,7 @@ DEPTH_MAX = 64
 ORDERINGS = ("<", "<=", ">", ">=")
 
 
-class Kind(Enum):
+class PieceKind(Enum):
     """What a piece gives, as far as the text tells."""
 
     CONDITION = "a condition"
@@ -31,7 +31,7 @@ class Piece:
     """A part of the tree, and where it stands."""
 
     node: Node
-    kind: Kind
+    kind: PieceKind
     depth: int
     start: int
     end: int
@@ -48,15 +48,21 @@ class Pieces:
 
     def literal(self, value: str | bool | int | float, start: int, end: int) -> Piece:
         """A value as it stands in the text."""
-        kind = Kind.CONDITION if isinstance(value, bool) else Kind.TEXT if isinstance(value, str) else Kind.NUMBER
+        kind = (
+            PieceKind.CONDITION
+            if isinstance(value, bool)
+            else PieceKind.TEXT
+            if isinstance(value, str)
+            else PieceKind.NUMBER
+        )
         return Piece(Literal(value), kind, 0, start, end)
 
     def negated(self, operand: Piece) -> Piece:
         """Its opposite; the opposite of an opposite is the thing itself, also when it is unknown."""
         operand = self._condition(operand)
         if isinstance(operand.node, Not):
-            return Piece(operand.node.operand, Kind.CONDITION, operand.depth - 1, operand.start, operand.end)
-        return self._joined(Not(operand.node), Kind.CONDITION, operand)
+            return Piece(operand.node.operand, PieceKind.CONDITION, operand.depth - 1, operand.start, operand.end)
+        return self._joined(Not(operand.node), PieceKind.CONDITION, operand)
 
     def signed(self, sign: str, operand: Piece) -> Piece:
         """`-` or `+` before a number; of a literal it is part."""
@@ -69,7 +75,7 @@ class Pieces:
         elif isinstance(node, Signed):
             operand.node = Signed(node.is_negative != (sign == "-"), node.operand)
         else:
-            return self._joined(Signed(sign == "-", node), Kind.NUMBER, operand)
+            return self._joined(Signed(sign == "-", node), PieceKind.NUMBER, operand)
         return operand
 
     def arithmetic(self, operator: str, left: Piece, right: Piece) -> Piece:
@@ -78,14 +84,14 @@ class Pieces:
         chain = left.node
         if isinstance(chain, Chain) and (chain.rest[0][0] in ("+", "-")) == (operator in ("+", "-")):
             chain.rest.append((operator, right.node))
-            return self._piece(chain, Kind.NUMBER, max(left.depth, right.depth + 1), left.start, right.end)
-        return self._joined(Chain(left.node, [(operator, right.node)]), Kind.NUMBER, left, right)
+            return self._piece(chain, PieceKind.NUMBER, max(left.depth, right.depth + 1), left.start, right.end)
+        return self._joined(Chain(left.node, [(operator, right.node)]), PieceKind.NUMBER, left, right)
 
     def compared(self, operator: str, left: Piece, right: Piece) -> Piece:
         """A comparison."""
         if operator in ORDERINGS:
             left, right = self._number(left), self._number(right)
-        return self._joined(Comparison(operator, left.node, right.node), Kind.CONDITION, left, right)
+        return self._joined(Comparison(operator, left.node, right.node), PieceKind.CONDITION, left, right)
 
     def between(self, value: Piece, low: Piece, high: Piece, *, is_negated: bool) -> Piece:
         """BETWEEN as the two comparisons it is short for; NOT BETWEEN too, which is more than their opposite."""
@@ -104,7 +110,7 @@ class Pieces:
             else:
                 parts.append(piece.node)
                 depth = max(depth, piece.depth + 1)
-        return self._piece(Junction(word, parts), Kind.CONDITION, depth, left.start, right.end)
+        return self._piece(Junction(word, parts), PieceKind.CONDITION, depth, left.start, right.end)
 
     def whole(self, piece: Piece) -> Node:
         """The tree, when the piece is all there is."""
@@ -119,23 +125,23 @@ class Pieces:
     def _condition(self, piece: Piece) -> Piece:
         """A name alone is short for `name = TRUE`."""
         if isinstance(piece.node, Name):
-            return self._joined(Comparison("=", piece.node, Literal(True)), Kind.CONDITION, piece)
-        if piece.kind is not Kind.CONDITION:
+            return self._joined(Comparison("=", piece.node, Literal(True)), PieceKind.CONDITION, piece)
+        if piece.kind is not PieceKind.CONDITION:
             raise self._wrong_kind(piece, "a condition, such as name = 'text'")
         return piece
 
     def _number(self, piece: Piece) -> Piece:
-        if piece.kind not in (Kind.NUMBER, Kind.ANY):
+        if piece.kind not in (PieceKind.NUMBER, PieceKind.ANY):
             raise self._wrong_kind(piece, "a number or a name; texts and conditions are compared by = and <> only")
         return piece
 
     def _wrong_kind(self, piece: Piece, expected: str) -> InvalidSelectorError:
         return mistake(self._text, piece.start, shown(self._text[piece.start : piece.end]), expected)
 
-    def _joined(self, node: Node, kind: Kind, *of: Piece) -> Piece:
+    def _joined(self, node: Node, kind: PieceKind, *of: Piece) -> Piece:
         return self._piece(node, kind, max(piece.depth for piece in of) + 1, of[0].start, of[-1].end)
 
-    def _piece(self, node: Node, kind: Kind, depth: int, start: int, end: int) -> Piece:
+    def _piece(self, node: Node, kind: PieceKind, depth: int, start: int, end: int) -> Piece:
         if depth > DEPTH_MAX:
             raise mistake(self._text, start, shown(self._text[start:end]), f"at most {DEPTH_MAX} levels of brackets")
         return Piece(node, kind, depth, start, end)
