@@ -17,7 +17,7 @@ from jbm_kafka.browsing.unacknowledged_offsets import Hand, from_answer
 from jbm_kafka.codec.command_records import IN_HAND, Answer, Command
 from jbm_kafka.ports import GroupMember, Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.registry.channel_group import ChannelGroup
-from jbm_kafka.registry.command_client import Conversation, places_text, waited_for
+from jbm_kafka.registry.command_client import CommandClient, places_text, waited_for
 from jbm_kafka.registry.own_topics import commands_topic
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Hands:
             self._tell(f"{group}: {waited_for(owners.values(), silent, seconds)}")
 
         try:
-            with Conversation(self._kafka, admin, self._topic) as asking:
+            with CommandClient(self._kafka, admin, self._topic) as asking:
                 asking.ask(commands, patience_s=lambda _: OTHERS_TIMEOUT_S, answered=answered, late=late)
         except KafkaClientError as error:
             refusals.add(str(error))

@@ -17,7 +17,7 @@ POLL_S = 0.2
 SEND_TIMEOUT_S = 10.0
 
 
-class Conversation:
+class CommandClient:
     """Hears the answers that come after it was made. One thread; as a context manager it ends itself."""
 
     def __init__(self, kafka: Kafka, admin: KafkaAdmin, topic: str) -> None:

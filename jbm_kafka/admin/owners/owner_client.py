@@ -14,7 +14,7 @@ from typing import Any
 from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import GroupMember, Kafka, KafkaAdmin
-from jbm_kafka.registry.command_client import Conversation, places_text, waited_for
+from jbm_kafka.registry.command_client import CommandClient, places_text, waited_for
 from jbm_kafka.registry.own_topics import commands_topic
 from jbm_kafka.registry.topic_configs import COMMANDS_CONFIG
 
@@ -94,7 +94,7 @@ class Owners:
         for partition in turns:
             self._next(open_, verb, partition, turns[partition](()))
         deadline_s = time.monotonic() + timeout_s
-        with Conversation(self._kafka, self._admin, self._topic) as asking, ExitStack() as ours:
+        with CommandClient(self._kafka, self._admin, self._topic) as asking, ExitStack() as ours:
             is_member = is_told = False
             while open_ and time.monotonic() < deadline_s:
                 if not is_member and not self._admin.group_members(self._group):

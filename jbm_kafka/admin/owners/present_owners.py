@@ -10,7 +10,7 @@ from typing import Any
 
 from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError
-from jbm_kafka.registry.command_client import Conversation
+from jbm_kafka.registry.command_client import CommandClient
 from jbm_kafka.registry.own_topics import commands_topic
 from jbm_kafka.registry.topic_configs import COMMANDS_CONFIG
 
@@ -76,7 +76,7 @@ class PresentOwners:
 
         try:
             self._admin.create_topic(self._topic, partitions=1, config=COMMANDS_CONFIG)
-            with Conversation(self._kafka, self._admin, self._topic) as asking:
+            with CommandClient(self._kafka, self._admin, self._topic) as asking:
                 asking.ask(commands, patience_s=patience_s, answered=answered, late=are_late)
         except KafkaClientError as error:
             told.silent = dict.fromkeys(told.silent, str(error))
