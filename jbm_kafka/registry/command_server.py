@@ -21,7 +21,7 @@ SEND_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 10.0
 
 
-class CommandWatch:
+class CommandServer:
     """From `start` to `stop`; any thread."""
 
     def __init__(

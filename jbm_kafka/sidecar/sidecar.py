@@ -16,7 +16,7 @@ from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import ThreadWorkers, Workers
-from jbm_kafka.registry.command_server import CommandWatch
+from jbm_kafka.registry.command_server import CommandServer
 from jbm_kafka.registry.pauses import Pauses, Pausing
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.topics import Topics
@@ -86,8 +86,8 @@ class Sidecar:
     def _kafka_is_back(self, silent_since_ms: int) -> None:
         self.checkpointer.schedule.note_back(silent_since_ms)
 
-    def _new_command_watch(self) -> CommandWatch:
-        return CommandWatch(
+    def _new_command_watch(self) -> CommandServer:
+        return CommandServer(
             kafka=self._given.kafka,
             admin=self._given.admin,
             topic=self.destinations.topics.commands_topic,

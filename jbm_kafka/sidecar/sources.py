@@ -13,7 +13,7 @@ from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.registry.channel_group import ChannelGroup
-from jbm_kafka.registry.command_server import CommandWatch
+from jbm_kafka.registry.command_server import CommandServer
 from jbm_kafka.sidecar.destinations import Destinations
 from jbm_kafka.sidecar.idleness import wait_idle
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker, GroupWorkerParts
@@ -35,7 +35,7 @@ class Sources:
         claims: Claims,
         group_workers: GroupWorkers,
         parts: GroupWorkerParts,
-        commands: CommandWatch,
+        commands: CommandServer,
         admin: KafkaAdmin,
     ) -> None:
         """`parts`: what every group worker is given; `commands` are listened to from the first receiver on."""

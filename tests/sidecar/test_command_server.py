@@ -7,7 +7,7 @@ from collections.abc import Callable
 from jbm_kafka.codec.command_records import Answer, Command, decode_answer, encode_command
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Outgoing
-from jbm_kafka.registry.command_server import LOOKS_LEFT_OUT, CommandWatch
+from jbm_kafka.registry.command_server import LOOKS_LEFT_OUT, CommandServer
 from tests.simulation.workers import SteppedWorkers
 from tests.support.manual_clock import ManualClock
 
@@ -23,7 +23,7 @@ class Heard:
         self.kafka = MemoryKafka(self.cluster)
         self.commands: list[str] = []
         self.workers = SteppedWorkers(self.clock, lambda _: None)
-        self.watch = CommandWatch(
+        self.watch = CommandServer(
             kafka=self.kafka, admin=self.kafka.admin(), topic=TOPIC, look_ms=1_000, carry_out=self._carry_out
         )
         self.watch.start(self.workers)
