@@ -19,7 +19,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import Seen
-from jbm_kafka.registry.unit_paths import Places
+from jbm_kafka.registry.unit_paths import UnitPaths
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class DestinationInUse:
 
     destination: Queue | Topic
     found: TopicDescription
-    places: Places
+    places: UnitPaths
     admin: KafkaAdmin
     held: Callable[[], Iterable[Seen]]
     """All that the queue holds, or any subscription of the topic, settled by nobody; some several times."""

@@ -21,7 +21,7 @@ from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.steps import pause_thread
 from jbm_kafka.registry.pauses import Pauses
 from jbm_kafka.registry.registry_log import Changes, RegistryLog
-from jbm_kafka.registry.unit_paths import Places
+from jbm_kafka.registry.unit_paths import UnitPaths
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Registry:
         self.log = RegistryLog(kafka, admin, topic, is_taken=self._is_taken, clock=clock, pause=pause, chance=chance)
         """All records, for callers that know the other kinds."""
         self.pauses = Pauses(self.log)
-        self.places = Places(self.log)
+        self.places = UnitPaths(self.log)
         self._topic = topic
 
     def recorded(self, name: str, topic_id: str) -> int | None:

@@ -23,7 +23,7 @@ TRIES = 5
 """Claims of one send; others may end a path again as soon as it was claimed."""
 
 
-class Places:
+class UnitPaths:
     """Any thread."""
 
     def __init__(self, log: RegistryLog) -> None:
