@@ -31,7 +31,7 @@ class TopicGone(InvalidDestinationError):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class TopicsFound:
     """What the cluster says of the topics that are known, and of those that were."""
 
     found: Sequence[TopicInfo]
@@ -218,7 +218,7 @@ class Topics:
         """
         self._admin.check_answered(timeout_s)
 
-    def look(self) -> Look:
+    def look(self) -> TopicsFound:
         """Ask the cluster again for everything that is known. A topic that is gone stays known: a send tells.
 
         What is ours is put right; what cannot be is logged once.
@@ -248,7 +248,7 @@ class Topics:
                     log.warning("%s", error)
                     continue
             infos.append(info)
-        return Look(infos, frozenset(found), frozenset(names).difference(found), changelogs)
+        return TopicsFound(infos, frozenset(found), frozenset(names).difference(found), changelogs)
 
     def _is_there(self, name: str, found: Container[str]) -> bool:
         info = self.known(name)

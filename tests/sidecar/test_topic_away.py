@@ -16,7 +16,7 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import UnknownTopic
 from jbm_kafka.ports.link import Link
 from jbm_kafka.registry.topic_configs import DESTINATION_CONFIG
-from jbm_kafka.registry.topics import Look
+from jbm_kafka.registry.topics import TopicsFound
 from jbm_kafka.sidecar.topics.topic_watch import LOOK_S
 from tests.sidecar.parts import group_worker_behind, link_of
 from tests.sidecar.stepped import QUEUE, SteppedSidecar
@@ -175,7 +175,7 @@ def test_one_that_waits_for_its_first_partitions_is_refused(one: SteppedSidecar)
 def test_two_looks_that_find_no_topic_refuse_who_is_being_made(one: SteppedSidecar) -> None:
     """A client may say no word; who is open waits."""
     link, other = opened(one), link_of("t")
-    look = Look((), frozenset(), frozenset({QUEUE.name}))
+    look = TopicsFound((), frozenset(), frozenset({QUEUE.name}))
     one.held.add(RECOVERY)
     one.group_worker.post(lambda: one.group_worker.assignment.reopen(one.group_worker.data.channels[0]))
     one.run(lambda: bool(one.group_worker.data.opening))

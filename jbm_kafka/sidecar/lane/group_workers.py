@@ -15,7 +15,7 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.partition_names import named
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.registry.topics import Look
+from jbm_kafka.registry.topics import TopicsFound
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from jbm_kafka.sidecar.lane.shutdown import STOP_TIMEOUT_S
@@ -81,7 +81,7 @@ class GroupWorkers:
         if (group_worker := self.of(command.group)) is not None and group_worker.is_alive:
             group_worker.command(command, reply)
 
-    def looked(self, look: Look) -> None:
+    def looked(self, look: TopicsFound) -> None:
         """Topics may be others than they were, or be gone."""
         for info in look.found:
             self._notify_topic(info)

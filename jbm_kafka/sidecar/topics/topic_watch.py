@@ -14,7 +14,7 @@ from jbm_kafka.ports import Clock, KafkaClientError, Unreachable
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.ports.wake_up import WakeUp
-from jbm_kafka.registry.topics import Look, Topics
+from jbm_kafka.registry.topics import Topics, TopicsFound
 from jbm_kafka.sidecar.topics.topic_log import LookLines
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class TopicWatch:
         topics: Topics,
         workers: Workers,
         clock: Clock,
-        looked: Callable[[Look], None],
+        looked: Callable[[TopicsFound], None],
         follow: Callable[[], None] = lambda: None,
         back: Callable[[int], None] = lambda since_ms: None,
     ) -> None:
