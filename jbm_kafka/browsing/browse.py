@@ -10,7 +10,7 @@ from functools import partial
 
 from jbm_kafka.browsing.browse_order import Arrival, MergedLog, in_order_of_receiving
 from jbm_kafka.browsing.intake import is_for_another, reference_of, what_it_has
-from jbm_kafka.browsing.unacknowledged_offsets import NOTHING, Hand
+from jbm_kafka.browsing.unacknowledged_offsets import NOTHING, UnacknowledgedOffsets
 from jbm_kafka.browsing.unacknowledged_query import Hands
 from jbm_kafka.codec.record_values import record_value
 from jbm_kafka.core.channel_state import ChannelState
@@ -127,7 +127,7 @@ class _Look:
     def __init__(
         self,
         state: ChannelState,
-        hand: Hand,
+        hand: UnacknowledgedOffsets,
         subscription: Subscription | None,
         has: Callable[[Reference], bool] | None,
         now_ms: int,

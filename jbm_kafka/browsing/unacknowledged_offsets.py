@@ -12,7 +12,7 @@ OFFSETS_MAX = 100_000
 """Offsets in one answer, the lowest: as a record it stays below what a topic takes."""
 
 
-class Hand(NamedTuple):
+class UnacknowledgedOffsets(NamedTuple):
     """What of one partition is not with the channel now, by offset."""
 
     delivered: frozenset[int] = frozenset()
@@ -21,23 +21,23 @@ class Hand(NamedTuple):
     """On its way to another queue, or to its end."""
 
 
-NOTHING = Hand()
+NOTHING = UnacknowledgedOffsets()
 
 
-def hand_of(state: ChannelState) -> Hand:
+def hand_of(state: ChannelState) -> UnacknowledgedOffsets:
     """What of this channel is in hand. Owner thread only."""
     delivered = [offset for session, hand in state.in_hand.items() if session != DEPARTING for offset in hand]
-    return Hand(frozenset(delivered), frozenset(state.in_hand.get(DEPARTING, ())))
+    return UnacknowledgedOffsets(frozenset(delivered), frozenset(state.in_hand.get(DEPARTING, ())))
 
 
-def to_answer(hand: Hand) -> Mapping[str, Any]:
+def to_answer(hand: UnacknowledgedOffsets) -> Mapping[str, Any]:
     """The fields of the answer that says so."""
     return {"delivered": _runs(hand.delivered), "leaving": _runs(hand.leaving)}
 
 
-def from_answer(answer: Mapping[str, Any]) -> Hand:
+def from_answer(answer: Mapping[str, Any]) -> UnacknowledgedOffsets:
     """What these fields of an answer say."""
-    return Hand(_offsets(answer.get("delivered", ())), _offsets(answer.get("leaving", ())))
+    return UnacknowledgedOffsets(_offsets(answer.get("delivered", ())), _offsets(answer.get("leaving", ())))
 
 
 def _runs(offsets: Iterable[int]) -> list[int]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from jbm_kafka.browsing.unacknowledged_offsets import Hand, from_answer
+from jbm_kafka.browsing.unacknowledged_offsets import UnacknowledgedOffsets, from_answer
 from jbm_kafka.codec.command_records import IN_HAND, Answer, Command
 from jbm_kafka.ports import GroupMember, Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.registry.channel_group import ChannelGroup
@@ -34,7 +34,7 @@ class OwnPartitions(Protocol):
     def memberships(self) -> int:
         """How many members of the group this process is: 0 or 1."""
 
-    def unacknowledged(self) -> dict[int, Hand]:
+    def unacknowledged(self) -> dict[int, UnacknowledgedOffsets]:
         """By partition, once what was settled before is recorded, or after OWN_TIMEOUT_S."""
 
 
@@ -58,7 +58,7 @@ class Hands:
         self._topic = commands_topic(namespace)
         self._ours = ours
 
-    def of(self, group: ChannelGroup, held: Collection[int], admin: KafkaAdmin) -> Mapping[int, Hand]:
+    def of(self, group: ChannelGroup, held: Collection[int], admin: KafkaAdmin) -> Mapping[int, UnacknowledgedOffsets]:
         """By partition what is unacknowledged; one whose owner does not answer is missing, with a warning.
 
         Raises:
@@ -70,10 +70,12 @@ class Hands:
             found.update(self._asked(group, others, admin))
         return found
 
-    def _asked(self, group: ChannelGroup, partitions: Sequence[int], admin: KafkaAdmin) -> Mapping[int, Hand]:
+    def _asked(
+        self, group: ChannelGroup, partitions: Sequence[int], admin: KafkaAdmin
+    ) -> Mapping[int, UnacknowledgedOffsets]:
         asked_at_ms = time.time_ns() // 1_000_000
         commands = [Command(secrets.token_hex(8), group.group_id, p, IN_HAND, {}, asked_at_ms) for p in partitions]
-        found: dict[int, Hand] = {}
+        found: dict[int, UnacknowledgedOffsets] = {}
         refusals: set[str] = set()
         owners: Mapping[int, GroupMember] = {}
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 import pytest
 
 from jbm_kafka.browsing.browse import _Look, browse
-from jbm_kafka.browsing.unacknowledged_offsets import Hand
+from jbm_kafka.browsing.unacknowledged_offsets import UnacknowledgedOffsets
 from jbm_kafka.browsing.unacknowledged_query import Hands
 from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.channel_state import ChannelState
@@ -78,7 +78,7 @@ def test_a_selector_leaves_out_messages_and_lets_nobody_past_the_head_of_its_uni
 
 
 def look(
-    hand: Hand, *rows: tuple[bytes | None, str, bytes | None], recorded: Sequence[Entry] = ()
+    hand: UnacknowledgedOffsets, *rows: tuple[bytes | None, str, bytes | None], recorded: Sequence[Entry] = ()
 ) -> list[tuple[MessageState, bool]]:
     """What is seen at 500 ms of messages, each a unit and a header, with what of them is in hand and what recorded."""
     kafka = MemoryKafka(MemoryCluster(ManualClock()))
@@ -98,21 +98,25 @@ EXPIRES, DUE = "JMSExpiration", "JMSDeliveryTime"
 
 def test_what_follows_a_message_in_hand_waits_also_when_that_has_expired() -> None:
     """Of UNIT-13, STATE-4: a browser showed it as the next to come, and who has the first may still acknowledge it."""
-    found = look(Hand(delivered=frozenset({0})), (b"a", EXPIRES, b"100"), (b"a", DUE, None), (b"b", DUE, None))
+    found = look(
+        UnacknowledgedOffsets(delivered=frozenset({0})), (b"a", EXPIRES, b"100"), (b"a", DUE, None), (b"b", DUE, None)
+    )
     assert found == [(MessageState.DELIVERED, False), (MessageState.NEW, False), (MessageState.NEW, True)]
 
 
 def test_what_is_on_its_way_out_comes_to_nobody_and_holds_its_unit() -> None:
     """Of UNIT-13: a browser showed a message as deliverable that an operator had just moved away."""
-    found = look(Hand(leaving=frozenset({0, 2})), (b"a", DUE, None), (b"a", DUE, None), (None, DUE, None))
+    found = look(
+        UnacknowledgedOffsets(leaving=frozenset({0, 2})), (b"a", DUE, None), (b"a", DUE, None), (None, DUE, None)
+    )
     assert found == [(MessageState.NEW, False)] * 3
 
 
 def test_a_delayed_message_that_an_operator_could_not_move_is_as_delayed_as_before() -> None:
     """Of SEND-6, UNIT-13: it has a past then, without a delay of its own."""
     entries: list[Entry] = [Position("t", "jbm.one.0:1", 0, 1, 0, 0), Held(0, 0, 0, 0, None, "")]
-    assert look(Hand(), (None, DUE, b"900"), recorded=entries) == [(MessageState.NEW, False)]
-    assert look(Hand(), (None, DUE, b"400"), recorded=entries) == [(MessageState.NEW, True)]
+    assert look(UnacknowledgedOffsets(), (None, DUE, b"900"), recorded=entries) == [(MessageState.NEW, False)]
+    assert look(UnacknowledgedOffsets(), (None, DUE, b"400"), recorded=entries) == [(MessageState.NEW, True)]
 
 
 @pytest.mark.parametrize(("partitions", "changelogs"), [(2, 1), (1, 2)])
@@ -135,7 +139,7 @@ class AskedFor(Hands):
         super().__init__(kafka, namespace="", ours=None)
         self.held: list[int] = []
 
-    def of(self, group: ChannelGroup, held: Collection[int], admin: KafkaAdmin) -> Mapping[int, Hand]:
+    def of(self, group: ChannelGroup, held: Collection[int], admin: KafkaAdmin) -> Mapping[int, UnacknowledgedOffsets]:
         self.held += held
         return super().of(group, held, admin)
 

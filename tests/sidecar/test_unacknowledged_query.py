@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jbm_kafka.browsing import unacknowledged_offsets as hand
 from jbm_kafka.browsing import unacknowledged_query as hands
 from jbm_kafka.browsing.browse import browse
-from jbm_kafka.browsing.unacknowledged_offsets import Hand
+from jbm_kafka.browsing.unacknowledged_offsets import UnacknowledgedOffsets
 from jbm_kafka.browsing.unacknowledged_query import Hands
 from jbm_kafka.codec.command_records import IN_HAND
 from jbm_kafka.core.destination import Queue
@@ -35,13 +35,13 @@ OFFSETS = st.frozensets(st.integers(0, 300) | st.integers(2**40, 2**40 + 300))
 
 @given(OFFSETS, OFFSETS)
 def test_an_answer_says_what_was_in_hand(delivered: frozenset[int], leaving: frozenset[int]) -> None:
-    answer = json.loads(json.dumps(hand.to_answer(Hand(delivered, leaving))))
-    assert hand.from_answer(answer) == Hand(delivered, leaving)
+    answer = json.loads(json.dumps(hand.to_answer(UnacknowledgedOffsets(delivered, leaving))))
+    assert hand.from_answer(answer) == UnacknowledgedOffsets(delivered, leaving)
 
 
 def test_an_answer_fits_a_record_however_much_is_in_hand() -> None:
     worst = frozenset(range(2**40, 2**40 + 3 * hand.OFFSETS_MAX, 2))
-    answer = json.dumps(hand.to_answer(Hand(worst)))
+    answer = json.dumps(hand.to_answer(UnacknowledgedOffsets(worst)))
     assert len(answer) < 1_000_000
     assert len(hand.from_answer(json.loads(answer)).delivered) == hand.OFFSETS_MAX
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from jbm_kafka.browsing.unacknowledged_offsets import Hand, hand_of
+from jbm_kafka.browsing.unacknowledged_offsets import UnacknowledgedOffsets, hand_of
 from jbm_kafka.browsing.unacknowledged_query import OWN_TIMEOUT_S
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
@@ -21,9 +21,9 @@ class WorkerPartitions:
         consumer = self._group_worker.data.consumer
         return 0 if consumer is None or not consumer.joined() else 1
 
-    def unacknowledged(self) -> dict[int, Hand]:
+    def unacknowledged(self) -> dict[int, UnacknowledgedOffsets]:
         worker = self._group_worker
-        found: dict[int, Hand] = {}
+        found: dict[int, UnacknowledgedOffsets] = {}
         recorded: list[Completion] = []
         done = Completion()
 
