@@ -11,7 +11,7 @@ from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
 from jbm_kafka.admin.cluster.looking import as_browsed
 from jbm_kafka.admin.counts import QueueCounts, count_group, tallies
 from jbm_kafka.admin.queue_look import QueueLook, Wait, wait_of
-from jbm_kafka.browsing.unacknowledged_query import Hands
+from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.unit_places import UnitPlaces
@@ -94,7 +94,7 @@ class LookingAdmin:
         selector: Selector | None,
         include: Include,
         not_shown: Counter[Wait],
-        hands: Hands,
+        hands: UnacknowledgedQuery,
     ) -> Iterator[Message]:
         with self._core.asking(f"browse {destination}"):
             source = self._core.source(destination, subscription, client_id)

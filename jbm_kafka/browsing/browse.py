@@ -11,7 +11,7 @@ from functools import partial
 from jbm_kafka.browsing.browse_order import Arrival, MergedLog, in_order_of_receiving
 from jbm_kafka.browsing.intake import is_for_another, reference_of, what_it_has
 from jbm_kafka.browsing.unacknowledged_offsets import NOTHING, UnacknowledgedOffsets
-from jbm_kafka.browsing.unacknowledged_query import Hands
+from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
 from jbm_kafka.codec.record_values import record_value
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.redelivery import is_expired
@@ -35,7 +35,7 @@ def browse(
     group: ChannelGroup,
     *,
     now_ms: int,
-    hands: Hands | None,
+    hands: UnacknowledgedQuery | None,
     include_all: bool,
     selector: Selector | None = None,
     recovered: Callable[[Mapping[int, RecoveredChannel]], object] | None = None,

@@ -38,7 +38,7 @@ class OwnPartitions(Protocol):
         """By partition, once what was settled before is recorded, or after OWN_TIMEOUT_S."""
 
 
-class Hands:
+class UnacknowledgedQuery:
     """Of one cluster and namespace, as one process finds them out. One thread."""
 
     def __init__(

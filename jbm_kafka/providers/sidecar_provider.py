@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from jbm_kafka.browsing.browse import browse
 from jbm_kafka.browsing.ids_in_log import ids_in_log
-from jbm_kafka.browsing.unacknowledged_query import Hands
+from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
 from jbm_kafka.codec.identity import unit_name
 from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.address_settings import ResolvedSettings
@@ -210,7 +210,7 @@ class SidecarProvider:
             self._kafka,
             ChannelGroup.of_queue(queue, namespace=namespace),
             now_ms=self.clock.now_ms(),
-            hands=Hands(self._kafka, namespace=namespace, ours=ours),
+            hands=UnacknowledgedQuery(self._kafka, namespace=namespace, ours=ours),
             include_all=include == "all",
             selector=selector,
         )

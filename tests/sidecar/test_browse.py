@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka.browsing.browse import _Look, browse
 from jbm_kafka.browsing.unacknowledged_offsets import UnacknowledgedOffsets
-from jbm_kafka.browsing.unacknowledged_query import Hands
+from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
 from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue, Topic
@@ -132,7 +132,7 @@ def test_a_queue_is_browsed_whole_while_its_changelog_has_another_number_of_part
     assert sorted(seen.record.value() or b"" for seen in found) == [b"0", b"1"][:partitions]
 
 
-class AskedFor(Hands):
+class AskedFor(UnacknowledgedQuery):
     """Tells of which partitions somebody would be asked what he has in hand."""
 
     def __init__(self, kafka: MemoryKafka) -> None:

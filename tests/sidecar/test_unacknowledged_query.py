@@ -13,7 +13,7 @@ from jbm_kafka.browsing import unacknowledged_offsets as hand
 from jbm_kafka.browsing import unacknowledged_query as hands
 from jbm_kafka.browsing.browse import browse
 from jbm_kafka.browsing.unacknowledged_offsets import UnacknowledgedOffsets
-from jbm_kafka.browsing.unacknowledged_query import Hands
+from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
 from jbm_kafka.codec.command_records import IN_HAND
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.states import MessageState
@@ -82,7 +82,7 @@ def kafka() -> MemoryKafka:
 
 
 def shown(kafka: MemoryKafka) -> list[tuple[MessageState, bool]]:
-    looking = Hands(kafka, namespace="", ours=None)
+    looking = UnacknowledgedQuery(kafka, namespace="", ours=None)
     found = browse(kafka, GROUP, now_ms=500, hands=looking, include_all=True)
     return [(seen.state, seen.is_deliverable) for seen in found]
 
@@ -121,7 +121,7 @@ def test_who_browsed_a_frozen_process_waited_without_a_word(
     kafka.admin().create_topic("jbm.commands", partitions=1, config={})
     (frozen,) = kafka.admin().members(GROUP.group_id, QUEUE.name)
     lines: list[str] = []
-    looking = Hands(kafka, namespace="", ours=None, tell=lines.append)
+    looking = UnacknowledgedQuery(kafka, namespace="", ours=None, tell=lines.append)
     with caplog.at_level(logging.WARNING):
         assert looking.of(GROUP, [0], kafka.admin()) == {}
     assert lines == [
@@ -139,7 +139,7 @@ def test_a_process_that_was_put_out_while_it_was_asked_was_said_to_have_somethin
     monkeypatch.setattr(conversation, "ASK_AGAIN_S", 0.1)
     killed = with_member(kafka)
     kafka.admin().create_topic("jbm.commands", partitions=1, config={})
-    looking = Hands(kafka, namespace="", ours=None, tell=lambda text: killed.close())
+    looking = UnacknowledgedQuery(kafka, namespace="", ours=None, tell=lambda text: killed.close())
     with caplog.at_level(logging.WARNING):
         looking.of(GROUP, [0], kafka.admin())
     (line,) = caplog.messages
@@ -164,7 +164,7 @@ def test_nobody_is_asked_of_a_partition_that_the_only_receiver_has_not_got_yet(
         worker = link.group_worker = only.sources.attach(QUEUE, link)
         eventually(lambda: worker.is_settled, "the consumer is not served")
         ours = own_partitions(only.sources.group_worker_of(QUEUE))
-        looking = Hands(MemoryKafka(processes.cluster), namespace="", ours=ours)
+        looking = UnacknowledgedQuery(MemoryKafka(processes.cluster), namespace="", ours=ours)
         with caplog.at_level(logging.WARNING):
             found = looking.of(GROUP, [0, 1, 2], MemoryKafka(processes.cluster).admin())
         assert sorted(found) == [0, 1]
@@ -187,7 +187,7 @@ def test_what_was_acknowledged_just_now_was_shown_as_if_it_waited() -> None:
         taken = link.pop()
         assert taken is not None
         taken.lease.acknowledge(taken.offset)
-        looking = Hands(kafka, namespace="", ours=own_partitions(only.sources.group_worker_of(QUEUE)))
+        looking = UnacknowledgedQuery(kafka, namespace="", ours=own_partitions(only.sources.group_worker_of(QUEUE)))
         found = browse(kafka, GROUP, now_ms=500, hands=looking, include_all=True)
         assert [seen.state for seen in found] == []
     finally:

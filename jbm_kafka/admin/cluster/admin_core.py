@@ -16,7 +16,7 @@ from jbm_kafka.admin.owners.own_connection import OwnConnections
 from jbm_kafka.admin.owners.owner_client import Owners
 from jbm_kafka.admin.owners.present_owners import PresentOwners
 from jbm_kafka.browsing.browse import browse
-from jbm_kafka.browsing.unacknowledged_query import Hands
+from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
 from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue, Topic, with_namespace
@@ -119,7 +119,11 @@ class AdminCore:
         return ChannelGroup.of_subscription(source.subscription, source, namespace=self.namespace)
 
     def seen(
-        self, source: Queue | SubscriptionRecord, selector: Selector | None = None, *, hands: Hands | None = None
+        self,
+        source: Queue | SubscriptionRecord,
+        selector: Selector | None = None,
+        *,
+        hands: UnacknowledgedQuery | None = None,
     ) -> Iterator[Seen]:
         """All that a queue or subscription holds; owners are asked for what is in hand only with `hands`."""
         return browse(
@@ -131,9 +135,9 @@ class AdminCore:
             selector=selector,
         )
 
-    def hands(self, tell: Callable[[str], object] | None = None) -> Hands:
+    def hands(self, tell: Callable[[str], object] | None = None) -> UnacknowledgedQuery:
         """A look for what is in hand. `tell` is called with a line where a process takes long; None: it is logged."""
-        return Hands(self.kafka, namespace=self.namespace, ours=None, tell=tell or log.info)
+        return UnacknowledgedQuery(self.kafka, namespace=self.namespace, ours=None, tell=tell or log.info)
 
     def owners(self, source: Queue | SubscriptionRecord, settings: AddressSettings) -> Owners:
         """The processes that receive from it; if none does, this process, by these settings below the registry's."""
