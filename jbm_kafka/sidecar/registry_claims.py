@@ -15,7 +15,7 @@ from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.runtime import Runtime
 
 
-class Claims:
+class RegistryClaims:
     """All end with the holder. Any thread."""
 
     def __init__(self, given: Runtime, registry: RegistryLog, group_workers: GroupWorkers) -> None:

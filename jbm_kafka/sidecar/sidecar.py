@@ -31,7 +31,7 @@ from jbm_kafka.sidecar.destinations import Destinations
 from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.lane.shutdown import Leaving, is_answered
-from jbm_kafka.sidecar.registry_claims import Claims
+from jbm_kafka.sidecar.registry_claims import RegistryClaims
 from jbm_kafka.sidecar.runtime import Lifetime, Runtime, Stores, give_messages_time_to_die
 from jbm_kafka.sidecar.sources import Sources
 from jbm_kafka.sidecar.stages.flow import Flow
@@ -65,7 +65,7 @@ class Sidecar:
         self._stores = stores
         self._group_workers = GroupWorkers()
         registry = _new_registry(given)
-        self.claims = Claims(given, registry.log, self._group_workers)
+        self.claims = RegistryClaims(given, registry.log, self._group_workers)
         self.destinations = Destinations(
             given, registry, self.claims.holder, self._group_workers, back=self._kafka_is_back
         )

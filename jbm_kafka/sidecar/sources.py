@@ -20,7 +20,7 @@ from jbm_kafka.sidecar.lane.group_worker import GroupWorker, GroupWorkerParts
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.lane.shutdown import STOP_TIMEOUT_S, Leaving
 from jbm_kafka.sidecar.log_lines.connection_lines import EndLines
-from jbm_kafka.sidecar.registry_claims import Claims
+from jbm_kafka.sidecar.registry_claims import RegistryClaims
 from jbm_kafka.sidecar.runtime import Lifetime
 
 
@@ -32,7 +32,7 @@ class Sources:
         *,
         lifetime: Lifetime,
         destinations: Destinations,
-        claims: Claims,
+        claims: RegistryClaims,
         group_workers: GroupWorkers,
         parts: GroupWorkerParts,
         commands: CommandServer,
