@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from jbm_kafka.core.partition_names import named
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel.group_data import GroupData
-from jbm_kafka.sidecar.operators.current_delivery import TakenMessage, taken_message
+from jbm_kafka.sidecar.operators.current_delivery import CurrentDelivery, current_delivery_of
 from jbm_kafka.sidecar.operators.waiting_behind import waiting_behind
 
 log = logging.getLogger("jbm_kafka.messages")
@@ -55,16 +55,16 @@ class LongWork:
             )
 
     def _is_long(self, link: Link) -> bool:
-        taken = taken_message(self._data, link)
+        taken = current_delivery_of(self._data, link)
         return taken is not None and taken.ago_ms >= FIRST_MS
 
-    def _long_ones(self) -> Iterator[tuple[Link, TakenMessage]]:
+    def _long_ones(self) -> Iterator[tuple[Link, CurrentDelivery]]:
         told, self._told = self._told, {}
         for link_id, link in self._data.links.items():
             receives = link.demand.receives
             before_receives, before_ms = told.get(link_id, (receives, 0))
             limit_ms = 2 * before_ms if before_ms and before_receives == receives else FIRST_MS
-            taken = taken_message(self._data, link)
+            taken = current_delivery_of(self._data, link)
             if taken is None:
                 continue
             if taken.ago_ms >= limit_ms:
@@ -74,11 +74,11 @@ class LongWork:
                 self._told[link_id] = told[link_id]
 
 
-def _level(taken: TakenMessage) -> int:
+def _level(taken: CurrentDelivery) -> int:
     return logging.WARNING if taken.ago_ms >= WARNING_MS else logging.INFO
 
 
-def _tell(link: Link, taken: TakenMessage, behind: Mapping[int, int]) -> None:
+def _tell(link: Link, taken: CurrentDelivery, behind: Mapping[int, int]) -> None:
     level = logging.WARNING if behind else _level(taken)
     log.log(
         level,

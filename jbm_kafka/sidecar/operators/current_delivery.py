@@ -11,7 +11,7 @@ from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel.group_data import GroupData
 
 
-class TakenMessage(NamedTuple):
+class CurrentDelivery(NamedTuple):
     """What a consumer's listener is in, or what its application took last and has not finished."""
 
     topic: str
@@ -25,7 +25,7 @@ class TakenMessage(NamedTuple):
     """Since it was taken, about."""
 
 
-def taken_message(data: GroupData, link: Link) -> TakenMessage | None:
+def current_delivery_of(data: GroupData, link: Link) -> CurrentDelivery | None:
     """None: the application has asked since, or finished it."""
     delivery = link.buffer.taken
     if delivery is None:
@@ -41,4 +41,4 @@ def taken_message(data: GroupData, link: Link) -> TakenMessage | None:
     message_id = message_id_of(record.headers(), topic, partition, offset)
     ago_ms = link.demand.asked_ms_ago(data.clock.monotonic_ms())
     reference = delivery.reference
-    return TakenMessage(topic, partition, offset, reference.unit is not None, reference.gate_key, message_id, ago_ms)
+    return CurrentDelivery(topic, partition, offset, reference.unit is not None, reference.gate_key, message_id, ago_ms)

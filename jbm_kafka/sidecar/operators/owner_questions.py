@@ -27,7 +27,7 @@ from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.operators.current_delivery import taken_message
+from jbm_kafka.sidecar.operators.current_delivery import current_delivery_of
 from jbm_kafka.sidecar.operators.operator_departures import Reply
 
 log = logging.getLogger(__name__)
@@ -179,7 +179,7 @@ class OwnerQuestions:
 
     def _taken(self, link: Link) -> dict[str, Any] | None:
         """The message that its listener is in, or that its application took last and has not finished."""
-        taken = taken_message(self._data, link)
+        taken = current_delivery_of(self._data, link)
         return taken and {
             "partition": taken.partition,
             "offset": taken.offset,

@@ -12,10 +12,10 @@ from jbm_kafka.core.reference import GateKey
 from jbm_kafka.core.unit_of_order import Gate
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel.group_data import GroupData
-from jbm_kafka.sidecar.operators.current_delivery import TakenMessage
+from jbm_kafka.sidecar.operators.current_delivery import CurrentDelivery
 
 
-def waiting_behind(data: GroupData, link: Link, taken: TakenMessage, long_ids: Collection[str]) -> Mapping[int, int]:
+def waiting_behind(data: GroupData, link: Link, taken: CurrentDelivery, long_ids: Collection[str]) -> Mapping[int, int]:
     """How many messages by partition: of its unit, and what was granted to its receiver; all that could go now, when
     every receiver is in a message for long (`long_ids`).
 
