@@ -21,7 +21,7 @@ from jbm_kafka.registry.topics import Topics
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.runtime import Runtime
 from jbm_kafka.sidecar.temporary.temporaries import Temporaries, TemporariesParts
-from jbm_kafka.sidecar.topics.address_topics import Targets
+from jbm_kafka.sidecar.topics.address_topics import AddressTopics
 from jbm_kafka.sidecar.topics.topic_watch import TopicWatch
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Destinations:
         )
         self._registry = registry.log
         self._settings = LiveSettings(registry.log, config.address_settings)
-        self.targets = Targets(
+        self.targets = AddressTopics(
             topics=self.topics,
             ensure=self.ensure,
             workers=given.workers,

@@ -43,7 +43,7 @@ class TargetTopics(Protocol):
         """What is known of a destination's topic."""
 
 
-class Targets:
+class AddressTopics:
     """Any thread asks, none waits: Kafka is asked by a worker, and copies are tried again until it has answered."""
 
     def __init__(
