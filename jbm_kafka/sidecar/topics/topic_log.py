@@ -14,7 +14,7 @@ LOG_AGAIN_MS = 30_000
 """One pair of lines in so long a time, however often Kafka comes and goes."""
 
 
-class LookLines:
+class TopicLog:
     """The lines of one watch; its worker's."""
 
     def __init__(self, clock: Clock, back: Callable[[int], None]) -> None:

@@ -15,7 +15,7 @@ from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.registry.topics import Topics, TopicsFound
-from jbm_kafka.sidecar.topics.topic_log import LookLines
+from jbm_kafka.sidecar.topics.topic_log import TopicLog
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class TopicWatch:
         self._topics = topics
         self._workers = workers
         self._clock = clock
-        self._lines = LookLines(clock, back)
+        self._lines = TopicLog(clock, back)
         self._looked = looked
         self._follow = follow
         self._wake = WakeUp()
