@@ -438,7 +438,7 @@ class GroupWorker:
             self.post(lambda: self._detach(link_id))
             return
         self.settle.return_unread(link)
-        self.settle.end_taps(link)
+        self.settle.revoke_leases(link)
         self.served.detach(link_id)
         if not any(self.data.links_of(link.terms.session_id)):
             # A commit whose outcome its session never learnt may have left messages in its hand.

@@ -169,7 +169,7 @@ class Settle:
             if lease is not None and lease.channel is channel:
                 lease.is_revoked = True
 
-    def end_taps(self, link: Link) -> None:
+    def revoke_leases(self, link: Link) -> None:
         """The group worker looks at the link no more: what another thread still acknowledges there is refused."""
         for lease in link.settlement.leases.values():
             lease.is_revoked = True
