@@ -32,7 +32,7 @@ from jbm_kafka.local.state import LocalChannelState
 logger = logging.getLogger(__name__)
 
 
-class Answer(Enum):
+class OfferAnswer(Enum):
     """What a receiver says to a message."""
 
     ACKNOWLEDGED = "acknowledged"
@@ -43,17 +43,17 @@ class Answer(Enum):
     """It did not want it, refused it, or broke."""
 
 
-def ask(receiver: Receiver, message: CoreMessage) -> Answer:
+def ask(receiver: Receiver, message: CoreMessage) -> OfferAnswer:
     """Offer the message, advice first. The log names a receiver that raises, and the channel goes on."""
     try:
         if not receiver.accept(message):
-            return Answer.REFUSED
-        return Answer.ACKNOWLEDGED if receiver.handle(message) else Answer.TAKEN
+            return OfferAnswer.REFUSED
+        return OfferAnswer.ACKNOWLEDGED if receiver.handle(message) else OfferAnswer.TAKEN
     except RoutableNotAcceptedError:
-        return Answer.REFUSED
+        return OfferAnswer.REFUSED
     except Exception:
         logger.exception("receiver %s broke on message %s; it stays", receiver.receiver_id, message.message_id)
-        return Answer.REFUSED
+        return OfferAnswer.REFUSED
 
 
 def offer_soon(channel: str, lock: DeliveryLock) -> None:
@@ -262,9 +262,9 @@ class Offering:
         with state.reserve([reference]):
             answer = ask(receiver, message)
             with state.lock:
-                if answer is Answer.REFUSED and (receiver_id, reference.offset) not in state.core.early:
+                if answer is OfferAnswer.REFUSED and (receiver_id, reference.offset) not in state.core.early:
                     return False
-                state.record_delivery(receiver_id, reference, acknowledged=answer is Answer.ACKNOWLEDGED)
+                state.record_delivery(receiver_id, reference, acknowledged=answer is OfferAnswer.ACKNOWLEDGED)
                 self._lost_by.pop(reference.offset, None)
                 self._receivers.took_one(receiver_id)
         if was_present and receiver_id not in self._receivers:
@@ -330,21 +330,21 @@ class Offering:
                 continue
             with self._state.reserve([reference]):
                 answer = ask(receiver, message)
-                if answer is Answer.REFUSED:
+                if answer is OfferAnswer.REFUSED:
                     refused.add(reference.gate_key)
                 else:
                     self._record_again(receiver.receiver_id, reference, answer)
 
-    def _record_again(self, receiver_id: str, reference: Reference, answer: Answer) -> None:
+    def _record_again(self, receiver_id: str, reference: Reference, answer: OfferAnswer) -> None:
         state = self._state
         with state.lock:
             if not self._has(receiver_id, reference):
                 return
-            if answer is Answer.TAKEN or state.transactions.open_transaction is not None:
+            if answer is OfferAnswer.TAKEN or state.transactions.open_transaction is not None:
                 attempts = delivery_count_of(state.core, reference.offset).attempts + 1
                 again = c.ReturnedMessage(reference.offset, attempts, due_at_ms=0, delay_ms=0, reason=RETURNED)
                 state.ledger.change(c.OfferedAgain(receiver_id, [again]))
-            if answer is Answer.ACKNOWLEDGED and reference.offset not in state.transactions.submitted:
+            if answer is OfferAnswer.ACKNOWLEDGED and reference.offset not in state.transactions.submitted:
                 state.acknowledge(message_id_of(reference), receiver_id)
 
     def _has(self, receiver_id: str, reference: Reference) -> bool:

@@ -27,7 +27,7 @@ from jbm_kafka.core.states import Move, transition
 from jbm_kafka.local.channel_messages import message_of, refused, shown
 from jbm_kafka.local.ledger import contract_reference
 from jbm_kafka.local.managed import ManagedByState
-from jbm_kafka.local.offering import Answer, Offering, ask
+from jbm_kafka.local.offering import OfferAnswer, Offering, ask
 from jbm_kafka.local.receivers import Receivers
 from jbm_kafka.local.returning import Departures, resolved_settings
 from jbm_kafka.local.state import LocalChannelState
@@ -173,9 +173,9 @@ class QueueChannel(ManagedByState[LocalChannelState]):
             return False
         for receiver in self._receivers.in_turn():
             answer = ask(receiver, shown(message, redelivered=False))
-            if answer is not Answer.REFUSED:
+            if answer is not OfferAnswer.REFUSED:
                 self._receivers.took_one(receiver.receiver_id)
-                return answer is Answer.ACKNOWLEDGED
+                return answer is OfferAnswer.ACKNOWLEDGED
         return False
 
     # -- messages go -------------------------------------------------------------------------------------------

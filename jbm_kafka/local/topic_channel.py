@@ -25,7 +25,7 @@ from jbm_kafka.core.states import Move, transition
 from jbm_kafka.local.channel_messages import message_of, refused, shown
 from jbm_kafka.local.delivery_lock import DeliveryLock
 from jbm_kafka.local.managed import ManagedByState
-from jbm_kafka.local.offering import Answer, ask, offer_soon
+from jbm_kafka.local.offering import OfferAnswer, ask, offer_soon
 from jbm_kafka.local.queue_channel import wall_clock_ms
 from jbm_kafka.local.receivers import Receivers
 from jbm_kafka.local.topic_records import HeldByTopic
@@ -159,7 +159,7 @@ class TopicChannel(ManagedByState[TopicState]):
         if is_expired(message.expiration_ms, state.clock_ms()):
             return False
         answers = [ask(receiver, shown(message, redelivered=False)) for receiver in self._receivers.all]
-        return all(answer is Answer.ACKNOWLEDGED for answer in answers)
+        return all(answer is OfferAnswer.ACKNOWLEDGED for answer in answers)
 
     # -- messages go -------------------------------------------------------------------------------------------
 
@@ -261,8 +261,8 @@ class TopicChannel(ManagedByState[TopicState]):
             receiver_id = receiver.receiver_id
             if state.is_waiting_for(held, receiver_id):
                 answer = ask(receiver, message)
-                if answer is not Answer.REFUSED or receiver_id in held.early:
-                    state.offered(held, receiver_id, acknowledged=answer is Answer.ACKNOWLEDGED)
+                if answer is not OfferAnswer.REFUSED or receiver_id in held.early:
+                    state.offered(held, receiver_id, acknowledged=answer is OfferAnswer.ACKNOWLEDGED)
         state.finish(held)
 
     def _offer_again(self, receiver: Receiver, held: HeldByTopic) -> bool:
@@ -272,10 +272,10 @@ class TopicChannel(ManagedByState[TopicState]):
             state.give_up(held, receiver_id)
             return True
         message = self._shown(held, redelivered=True)
-        answer = Answer.REFUSED if message is None else ask(receiver, message)
-        if answer is Answer.ACKNOWLEDGED:
+        answer = OfferAnswer.REFUSED if message is None else ask(receiver, message)
+        if answer is OfferAnswer.ACKNOWLEDGED:
             state.acknowledge_if_owed(held, receiver_id)
-        return answer is not Answer.REFUSED
+        return answer is not OfferAnswer.REFUSED
 
     def _shown(self, held: HeldByTopic, *, redelivered: bool) -> CoreMessage | None:
         if self._state.held.get(held.message_id) is not held:
