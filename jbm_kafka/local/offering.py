@@ -26,7 +26,7 @@ from jbm_kafka.local.delivery_lock import DeliveryLock
 from jbm_kafka.local.handover import decide_delivery, heads
 from jbm_kafka.local.ledger import message_id_of
 from jbm_kafka.local.receivers import Receivers
-from jbm_kafka.local.returning import Departures
+from jbm_kafka.local.returning import LocalDepartures
 from jbm_kafka.local.state import LocalChannelState
 
 logger = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ def offer_soon(channel: str, lock: DeliveryLock) -> None:
 class Offering:
     """The passes over one channel's messages."""
 
-    def __init__(self, state: LocalChannelState, receivers: Receivers, departures: Departures) -> None:
+    def __init__(self, state: LocalChannelState, receivers: Receivers, departures: LocalDepartures) -> None:
         self._state = state
         self._receivers = receivers
         self._departures = departures

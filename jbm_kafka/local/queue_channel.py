@@ -29,7 +29,7 @@ from jbm_kafka.local.ledger import contract_reference
 from jbm_kafka.local.managed import ManagedByState
 from jbm_kafka.local.offering import OfferAnswer, Offering, ask
 from jbm_kafka.local.receivers import Receivers
-from jbm_kafka.local.returning import Departures, resolved_settings
+from jbm_kafka.local.returning import LocalDepartures, resolved_settings
 from jbm_kafka.local.state import LocalChannelState
 
 
@@ -71,7 +71,7 @@ class QueueChannel(ManagedByState[LocalChannelState]):
         self._is_synchronous = synchronous
         self._receivers = Receivers(name)
         resolved = resolved_settings(settings, dead_letter_channel=dead_letter_channel, expiry_channel=expiry_channel)
-        self._departures = Departures(
+        self._departures = LocalDepartures(
             self._state, resolved, dead_letter_channel=dead_letter_channel, expiry_channel=expiry_channel
         )
         self._offering = Offering(self._state, self._receivers, self._departures)

@@ -28,7 +28,7 @@ from jbm_kafka.local.transactions import departures, outside_transactions
 logger = logging.getLogger(__name__)
 
 
-class Departures:
+class LocalDepartures:
     """Returns, dead letters and expiry of one channel."""
 
     def __init__(
