@@ -49,7 +49,7 @@ class InstructionCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class InstructionComparison:
     """A shape beside its reference."""
 
     shape: str
@@ -93,11 +93,11 @@ def count_shape(
     return InstructionCount(each, many=tuple(counts[many]), few=tuple(counts[few]))
 
 
-def compare(counted: Mapping[str, InstructionCount], reference: Mapping[str, Any]) -> list[Comparison]:
+def compare(counted: Mapping[str, InstructionCount], reference: Mapping[str, Any]) -> list[InstructionComparison]:
     """Each shape beside the saved result of another run."""
     shapes: Mapping[str, Any] = reference["shapes"]
     return [
-        Comparison(name, row.per_message, shapes[name]["per_message"] if name in shapes else None)
+        InstructionComparison(name, row.per_message, shapes[name]["per_message"] if name in shapes else None)
         for name, row in counted.items()
     ]
 

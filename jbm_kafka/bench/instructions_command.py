@@ -21,7 +21,7 @@ from jbm_kafka.bench.instructions import (
     MAY_GROW,
     REFERENCE,
     SHAPES,
-    Comparison,
+    InstructionComparison,
     InstructionCount,
     compare,
     count_shape,
@@ -86,7 +86,7 @@ def bench_instructions(
     return MISSED if check and not all(row.passed for row in rows) else 0
 
 
-def print_comparison(rows: Sequence[Comparison], reference: str, console: Console) -> None:
+def print_comparison(rows: Sequence[InstructionComparison], reference: str, console: Console) -> None:
     """One line a shape."""
     table = Table(title="Instructions per message", title_justify="left")
     table.add_column("shape")

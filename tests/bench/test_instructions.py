@@ -12,7 +12,7 @@ from jbm_kafka.bench.instructions import (
     MANY,
     REFERENCE,
     SHAPES,
-    Comparison,
+    InstructionComparison,
     InstructionCount,
     compare,
     count_shape,
@@ -50,7 +50,7 @@ def test_a_shape_may_cost_a_twentieth_more_than_its_reference(now: float, passed
 
 def test_a_shape_that_the_reference_does_not_have_is_told_and_passes() -> None:
     (row,) = compare({"new": InstructionCount(7.0, many=(), few=())}, {"shapes": {}})
-    assert row == Comparison("new", 7.0, None)
+    assert row == InstructionComparison("new", 7.0, None)
     console = Console(width=120, file=io.StringIO(), record=True)
     print_comparison([row], "12ec90b", console)
     assert "not counted there" in console.export_text()
@@ -64,7 +64,7 @@ def test_a_result_can_be_compared_with_later(tmp_path: Path) -> None:
     counted = {"receive": InstructionCount(100.0, many=(9,), few=(1,))}
     saved = tmp_path / "saved.json"
     saved.write_text(json.dumps(as_json(counted, kafka="4.3.1")))
-    assert compare(counted, read_result(saved)) == [Comparison("receive", 100.0, 100.0)]
+    assert compare(counted, read_result(saved)) == [InstructionComparison("receive", 100.0, 100.0)]
 
 
 def test_a_file_that_is_not_a_result_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
