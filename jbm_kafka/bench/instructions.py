@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from jbm_kafka.bench.load import HELD_UNIT, create_topic, fill, spread_units
-from jbm_kafka.bench.measured_client import Worker
+from jbm_kafka.bench.measured_client import MeasuredClient
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.core.jms_errors import JMSError
 
@@ -129,7 +129,7 @@ def _count(name: str, options: Mapping[str, Any], *, at_ready: Callable[[], None
     with tempfile.TemporaryDirectory(prefix="jbm-callgrind-") as folder:
         profile = Path(folder, "profile")
         under = (find_valgrind(), "--tool=callgrind", "--quiet", f"--callgrind-out-file={profile}")
-        with Worker(name, is_bound=True, under=under, **options) as worker:
+        with MeasuredClient(name, is_bound=True, under=under, **options) as worker:
             if at_ready is not None:
                 worker.wait_ready()
                 at_ready()

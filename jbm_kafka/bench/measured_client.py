@@ -57,7 +57,7 @@ CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
 }
 
 
-class Worker:
+class MeasuredClient:
     """A client's process, as its starter sees it. Leaving the block ends it, whatever it does."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Worker:
 
 def measure(name: str, *, cluster: Cluster, is_bound: bool = False, **options: Any) -> Mapping[str, Any]:
     """Run one client from beginning to end, on one processor when it is bound."""
-    with Worker(name, cluster=cluster, is_bound=is_bound, **options) as worker:
+    with MeasuredClient(name, cluster=cluster, is_bound=is_bound, **options) as worker:
         return worker.result()
 
 

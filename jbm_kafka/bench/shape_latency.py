@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from jbm_kafka.bench.load import create_topic
-from jbm_kafka.bench.measured_client import Worker, measure
+from jbm_kafka.bench.measured_client import MeasuredClient, measure
 from jbm_kafka.bench.numbers import Judgement, Summary, counted_rows, percentile, summary
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.shape_result import Progress, ShapeResult, new_name, new_namespace
@@ -58,15 +58,15 @@ def _measured(cluster: Cluster, plan: Plan, client: str, number: int, rate: int)
     place: dict[str, Any] = {"cluster": cluster, "queue": topic, "count": total}
     load: dict[str, Any] = {"rate": rate, "units": plan.units, "body_bytes": plan.body_bytes}
     if client == "raw":
-        with Worker("latency-raw", skip=skipped, partitions=plan.partitions, **place) as receiver:
+        with MeasuredClient("latency-raw", skip=skipped, partitions=plan.partitions, **place) as receiver:
             return _row(client, number, rate, receiver, partial(measure, "send-raw", **load, **place))
     place["namespace"] = new_namespace(number)
-    with Worker("latency", skip=skipped, **place) as receiver:
+    with MeasuredClient("latency", skip=skipped, **place) as receiver:
         return _row(client, number, rate, receiver, partial(measure, "send", **load, **place))
 
 
 def _row(
-    client: str, number: int, rate: int, receiver: Worker, send: Callable[[], Mapping[str, Any]]
+    client: str, number: int, rate: int, receiver: MeasuredClient, send: Callable[[], Mapping[str, Any]]
 ) -> Mapping[str, Any]:
     """What both said, when the receiver is ready and all is sent."""
     receiver.wait_ready()

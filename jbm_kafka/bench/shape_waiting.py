@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jbm_kafka.bench.load import Kind, create_topic, fill, fill_with, spread_units
-from jbm_kafka.bench.measured_client import Worker
+from jbm_kafka.bench.measured_client import MeasuredClient
 from jbm_kafka.bench.numbers import Judgement, Summary, counted_rows, paired_ratio, summary
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.quiet import QuietMachine
@@ -102,7 +102,7 @@ def _run(
         returned = count if waits and kind == RETURNED else 0
         queues.append({"name": topic, "is_selecting": kind == UNCHOSEN, "chosen": chosen, "returned": returned})
     options: dict[str, Any] = {"queues": queues, "others": plan.waiting_others, "namespace": new_namespace(0)}
-    with Worker("waiting", is_bound=True, cluster=cluster, **options) as receiver:
+    with MeasuredClient("waiting", is_bound=True, cluster=cluster, **options) as receiver:
         receiver.wait_ready()
         busy = 0.0
         for queue in queues:

@@ -8,7 +8,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from jbm_kafka.bench.load import HELD_UNIT, create_topic, fill, spread_units
-from jbm_kafka.bench.measured_client import Worker, measure
+from jbm_kafka.bench.measured_client import MeasuredClient, measure
 from jbm_kafka.bench.numbers import Judgement, counted_rows, paired_ratio, ratio, summary
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.quiet import QuietMachine
@@ -190,7 +190,7 @@ def _held_run(cluster: Cluster, plan: Plan, machine: QuietMachine, *, is_held: b
     if is_held:
         fill(cluster, topic, chain(repeat(HELD_UNIT, plan.held_behind + 1)), **sizes)
     options: dict[str, Any] = {"others": plan.held_others, "delay_ms": plan.held_delay_ms, "is_held": is_held}
-    with Worker("held", is_bound=True, cluster=cluster, queue=topic, namespace="", **options) as receiver:
+    with MeasuredClient("held", is_bound=True, cluster=cluster, queue=topic, namespace="", **options) as receiver:
         receiver.wait_ready()
         fill(cluster, topic, spread_units(plan.held_others, units=plan.units), **sizes)
         busy = machine.wait()
