@@ -55,7 +55,7 @@ def fulfil(line: Line, delivery_count: int) -> int:
     return total
 
 
-class Worker:
+class OrderWorker:
     """Takes orders one after the other; `stop` may come from any thread."""
 
     def __init__(self, name: str, orders: Session, diary: Session, *, orders_queue: Queue, journal: Topic) -> None:
@@ -118,7 +118,7 @@ def _work_until_input_ends(given: argparse.Namespace) -> None:
         auto_create=False,
     )
     with factory.create_connection() as connection:
-        worker = Worker(
+        worker = OrderWorker(
             given.name,
             connection.create_session(AcknowledgeMode.TRANSACTED),
             connection.create_session(),
@@ -130,7 +130,7 @@ def _work_until_input_ends(given: argparse.Namespace) -> None:
         worker.run()
 
 
-def _stop_at_the_end_of(stream: IO[bytes], worker: Worker) -> None:
+def _stop_at_the_end_of(stream: IO[bytes], worker: OrderWorker) -> None:
     """The shop holds the other end of the pipe; it closes even when the shop is killed, so no worker outlives it."""
     stream.read()
     worker.stop()
