@@ -9,7 +9,14 @@ from enum import Enum
 from typing import Protocol, runtime_checkable
 
 from jbm_kafka.memory.memory_groups import Group
-from jbm_kafka.memory.memory_log import DEFAULT_CONFIG, AppendGuard, Outcome, PartitionLog, Topic, Transaction
+from jbm_kafka.memory.memory_log import (
+    DEFAULT_CONFIG,
+    AppendGuard,
+    MemoryTopic,
+    MemoryTransaction,
+    PartitionLog,
+    TransactionOutcome,
+)
 from jbm_kafka.ports import Clock, CommittedOffset, KafkaClientError, Outgoing, UnknownTopic
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -65,10 +72,10 @@ class TransactionalId:
 
     epoch: int = 0
     timeout_ms: int = 0
-    transaction: Transaction | None = None
-    unmarked: Transaction | None = None
+    transaction: MemoryTransaction | None = None
+    unmarked: MemoryTransaction | None = None
     """The last one, decided, while its marks are not written: the next one has to wait."""
-    hanging: list[Transaction] = field(default_factory=list)
+    hanging: list[MemoryTransaction] = field(default_factory=list)
     """Those whose marks were forgotten."""
 
 
@@ -87,7 +94,7 @@ class MemoryCluster:
         self.faults = Faults()
         self.changed = threading.Condition(threading.RLock())
         """The one lock. Notified after every change that somebody may wait for."""
-        self.topics: dict[str, Topic] = {}
+        self.topics: dict[str, MemoryTopic] = {}
         self._groups: dict[str, Group] = {}
         self._transactional: dict[str, TransactionalId] = {}
         self._topic_count = 0
@@ -117,7 +124,7 @@ class MemoryCluster:
                 transaction = state.transaction
                 if transaction is not None and now_ms - transaction.began_at_ms > state.timeout_ms:
                     state.epoch += 1
-                    self.end(state, Outcome.ABORTED)
+                    self.end(state, TransactionOutcome.ABORTED)
             for group in self._groups.values():
                 for member in tuple(group.members.values()):
                     since_ms = member.silent_since_ms
@@ -139,7 +146,7 @@ class MemoryCluster:
                     raise KafkaClientError(f"create topic {name}: Topic '{name}' collides with existing topic: {other}")
             self._topic_count += 1
             logs = [PartitionLog() for _ in range(partitions)]
-            self.topics[name] = Topic(name, f"memory-{self._topic_count}", {**DEFAULT_CONFIG, **config}, logs)
+            self.topics[name] = MemoryTopic(name, f"memory-{self._topic_count}", {**DEFAULT_CONFIG, **config}, logs)
             for group in self._groups.values():
                 owned = [m.assigned for m in group.members.values() if m.topic == name]
                 if any(partition >= partitions for assigned in owned for partition in assigned):
@@ -168,7 +175,7 @@ class MemoryCluster:
                     del group.committed[place]
             self.changed.notify_all()
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> MemoryTopic:
         if name not in self.topics:
             raise UnknownTopic(f"topic {name}: Unknown topic or partition")
         return self.topics[name]
@@ -183,7 +190,7 @@ class MemoryCluster:
         """0 for a topic that is gone."""
         return len(self.topics[name].logs) if name in self.topics else 0
 
-    def append(self, record: Outgoing, transaction: Transaction | None) -> int | str:
+    def append(self, record: Outgoing, transaction: MemoryTransaction | None) -> int | str:
         """Append under the lock; the offset, or the reason why the broker refuses."""
         topic = self.topics.get(record.topic)
         if topic is None or not 0 <= record.partition < len(topic.logs):
@@ -236,7 +243,11 @@ class MemoryCluster:
         found = self._offset_numbers.get(place, 0), self.group(group).committed.get((topic, partition))
         for state in self._transactional.values():
             transaction = state.unmarked
-            if transaction is not None and transaction.outcome is Outcome.COMMITTED and place in transaction.offsets:
+            if (
+                transaction is not None
+                and transaction.outcome is TransactionOutcome.COMMITTED
+                and place in transaction.offsets
+            ):
                 found = max(
                     found, (transaction.offset_numbers[place], transaction.offsets[place]), key=lambda row: row[0]
                 )
@@ -249,7 +260,7 @@ class MemoryCluster:
         with self.changed:
             state = self._transactional.setdefault(transactional_id, TransactionalId())
             if state.transaction is not None:
-                self.end(state, Outcome.ABORTED)
+                self.end(state, TransactionOutcome.ABORTED)
             self.write_marks(state)
             state.epoch += 1
             state.timeout_ms = timeout_ms
@@ -262,7 +273,7 @@ class MemoryCluster:
     def transactional(self, transactional_id: str) -> TransactionalId:
         return self._transactional[transactional_id]
 
-    def end(self, state: TransactionalId, outcome: Outcome) -> None:
+    def end(self, state: TransactionalId, outcome: TransactionOutcome) -> None:
         """Decide the open transaction; its marks follow, now or later."""
         transaction = state.transaction
         assert transaction is not None, "no transaction to end"
@@ -279,7 +290,7 @@ class MemoryCluster:
             self.write_marks(state)
 
     def add_offsets(
-        self, transaction: Transaction, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
+        self, transaction: MemoryTransaction, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
     ) -> None:
         """Offsets of one group that the transaction would commit."""
         for partition, offset in offsets.items():
@@ -295,7 +306,7 @@ class MemoryCluster:
         for log in transaction.logs:
             log.mark(transaction)
         state.hanging = [hanging for hanging in state.hanging if not _is_ended_by(transaction, hanging)]
-        for place, offset in transaction.offsets.items() if transaction.outcome is Outcome.COMMITTED else ():
+        for place, offset in transaction.offsets.items() if transaction.outcome is TransactionOutcome.COMMITTED else ():
             number = transaction.offset_numbers[place]
             if number > self._offset_numbers.get(place, 0):
                 self._offset_numbers[place] = number
@@ -303,7 +314,7 @@ class MemoryCluster:
         self.changed.notify_all()
 
 
-def _is_ended_by(ended: Transaction, hanging: Transaction) -> bool:
+def _is_ended_by(ended: MemoryTransaction, hanging: MemoryTransaction) -> bool:
     """The marker of a producer ends all that it has open in a partition, and so with a group's offsets; True: that was
     the last of it."""
     hanging.outcome = ended.outcome

@@ -59,7 +59,7 @@ class MemoryRecord:
         return f"MemoryRecord({self._topic}[{self._partition}]@{self._offset} {self._key!r}: {self._value!r})"
 
 
-class Outcome(Enum):
+class TransactionOutcome(Enum):
     """How a transaction stands."""
 
     OPEN = "OPEN"
@@ -70,12 +70,12 @@ class Outcome(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Transaction:
+class MemoryTransaction:
     """One transaction: where it wrote, and the group offsets it would commit."""
 
     began_at_ms: int
     """Monotonic."""
-    outcome: Outcome = Outcome.OPEN
+    outcome: TransactionOutcome = TransactionOutcome.OPEN
     logs: list["PartitionLog"] = field(default_factory=list)
     offsets: dict[tuple[str, str, int], CommittedOffset] = field(default_factory=dict)
     """By group, topic, partition."""
@@ -94,7 +94,7 @@ class Transaction:
 class _Entry:
     record: MemoryRecord | None
     """None: a marker, or what compaction removed."""
-    transaction: Transaction | None
+    transaction: MemoryTransaction | None
 
 
 class PartitionLog:
@@ -104,7 +104,7 @@ class PartitionLog:
         self.begin = 0
         """Offset of the first entry that was not deleted."""
         self._entries: list[_Entry] = []
-        self._open: dict[Transaction, int] = {}
+        self._open: dict[MemoryTransaction, int] = {}
         """Open transactions with their first offset here."""
 
     @property
@@ -117,7 +117,7 @@ class PartitionLog:
         """The last stable offset: nothing at or after it is decided for read_committed readers."""
         return min(self._open.values(), default=self.end)
 
-    def append(self, record: Outgoing, timestamp: tuple[int, int], transaction: Transaction | None) -> int:
+    def append(self, record: Outgoing, timestamp: tuple[int, int], transaction: MemoryTransaction | None) -> int:
         offset = self.end
         self._entries.append(_Entry(MemoryRecord(record, offset, timestamp), transaction))
         if transaction is not None and transaction not in self._open:
@@ -125,9 +125,9 @@ class PartitionLog:
             transaction.logs.append(self)
         return offset
 
-    def mark(self, transaction: Transaction) -> None:
+    def mark(self, transaction: MemoryTransaction) -> None:
         """Write the marker of a decided transaction; it takes an offset."""
-        assert transaction.outcome is not Outcome.OPEN, "a marker tells an outcome"
+        assert transaction.outcome is not TransactionOutcome.OPEN, "a marker tells an outcome"
         del self._open[transaction]
         self._entries.append(_Entry(None, transaction))
 
@@ -143,10 +143,10 @@ class PartitionLog:
                 records.append(entry.record)
         return records, position
 
-    def entry(self, offset: int) -> tuple[MemoryRecord | None, Outcome]:
+    def entry(self, offset: int) -> tuple[MemoryRecord | None, TransactionOutcome]:
         """What stands at an offset, and whether that is decided, readers aside; no record: a marker or a hole."""
         entry = self._entries[offset - self.begin]
-        return entry.record, Outcome.COMMITTED if entry.transaction is None else entry.transaction.outcome
+        return entry.record, TransactionOutcome.COMMITTED if entry.transaction is None else entry.transaction.outcome
 
     def delete_before(self, offset: int) -> None:
         """Move the beginning up, as retention and delete_records do."""
@@ -175,11 +175,11 @@ class PartitionLog:
 
 
 def _is_visible(entry: _Entry) -> bool:
-    return entry.transaction is None or entry.transaction.outcome is Outcome.COMMITTED
+    return entry.transaction is None or entry.transaction.outcome is TransactionOutcome.COMMITTED
 
 
 @dataclass(slots=True)
-class Topic:
+class MemoryTopic:
     """A topic with its partitions."""
 
     name: str

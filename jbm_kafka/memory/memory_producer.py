@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from jbm_kafka.memory.memory_cluster import CommitFault, TransactionalId
 from jbm_kafka.memory.memory_groups import GroupMetadata
-from jbm_kafka.memory.memory_log import Outcome, Transaction
+from jbm_kafka.memory.memory_log import MemoryTransaction, TransactionOutcome
 from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import CommittedOffset, GroupFenced, OutcomeUnknown, Outgoing, TransactionAborted
 
@@ -19,7 +19,7 @@ class MemoryTransactionalProducer:
         self._timeout_ms = transaction_timeout_ms
         self._epoch = 0
         self._in_transaction = False
-        self._transaction: Transaction | None = None
+        self._transaction: MemoryTransaction | None = None
         """What the coordinator knows of it: nothing before the first record or offset."""
         self._failed: dict[object, str] = {}
         self._is_unanswered = False
@@ -85,7 +85,7 @@ class MemoryTransactionalProducer:
             faults = self._cluster.faults.commits
             fault = faults.popleft() if faults else None
             if fault is not CommitFault.NOT_HEARD and state.transaction is not None:
-                self._cluster.end(state, Outcome.COMMITTED)
+                self._cluster.end(state, TransactionOutcome.COMMITTED)
             self._in_transaction = False
             if fault is not None:
                 raise OutcomeUnknown(self._text("commit: Timed out"))
@@ -104,7 +104,7 @@ class MemoryTransactionalProducer:
             if state.epoch != self._epoch:
                 raise self._fenced("abort")
             if state.transaction is not None:
-                self._cluster.end(state, Outcome.ABORTED)
+                self._cluster.end(state, TransactionOutcome.ABORTED)
             self._in_transaction = False
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class MemoryTransactionalProducer:
             self._process.check()
             state = self._cluster.transactional(self._id) if self._in_transaction else None
             if state is not None and state.epoch == self._epoch and state.transaction is not None:
-                self._cluster.end(state, Outcome.ABORTED)
+                self._cluster.end(state, TransactionOutcome.ABORTED)
             self._in_transaction = False
 
     def _fenced(self, step: str) -> OutcomeUnknown:
@@ -145,13 +145,13 @@ class MemoryTransactionalProducer:
             raise TransactionAborted(self._text(f"{step}: {self._must_abort}"))
         return state
 
-    def _opened(self, state: TransactionalId) -> Transaction:
+    def _opened(self, state: TransactionalId) -> MemoryTransaction:
         if self._transaction is None:
             if state.unmarked is not None:
                 # "Concurrent transactions", and the client tries again until they are written.
                 self._cluster.waited_for_marks += 1
                 self._cluster.write_marks(state)
-            self._transaction = Transaction(self._cluster.clock.monotonic_ms())
+            self._transaction = MemoryTransaction(self._cluster.clock.monotonic_ms())
             state.transaction = self._transaction
         return self._transaction
 

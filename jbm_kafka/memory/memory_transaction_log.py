@@ -1,11 +1,15 @@
 """What the coordinators of the in-memory Kafka know of transactions."""
 
 from jbm_kafka.memory.memory_cluster import TransactionalId
-from jbm_kafka.memory.memory_log import Outcome, Transaction
+from jbm_kafka.memory.memory_log import MemoryTransaction, TransactionOutcome
 from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import FoundTransactions, OpenTransaction
 
-_STATES = {Outcome.OPEN: "Ongoing", Outcome.COMMITTED: "PrepareCommit", Outcome.ABORTED: "PrepareAbort"}
+_STATES = {
+    TransactionOutcome.OPEN: "Ongoing",
+    TransactionOutcome.COMMITTED: "PrepareCommit",
+    TransactionOutcome.ABORTED: "PrepareAbort",
+}
 
 
 class MemoryTransactionLog:
@@ -28,7 +32,9 @@ class MemoryTransactionLog:
             ]
         return FoundTransactions(tuple(sorted(found, key=lambda each: each.began_at_ms)), is_whole=True)
 
-    def _row(self, producer_id: int, name: str, state: TransactionalId, transaction: Transaction) -> OpenTransaction:
+    def _row(
+        self, producer_id: int, name: str, state: TransactionalId, transaction: MemoryTransaction
+    ) -> OpenTransaction:
         clock = self._cluster.clock
         age_ms = clock.monotonic_ms() - transaction.began_at_ms
         return OpenTransaction(

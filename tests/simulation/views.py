@@ -12,7 +12,7 @@ from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import decode_entry, group_of
 from jbm_kafka.core.entries import BLOCK_BITS, Attempted, Entry, Held, HeldGone, Position, Settled
-from jbm_kafka.memory.memory_log import MemoryRecord, Outcome, PartitionLog
+from jbm_kafka.memory.memory_log import MemoryRecord, PartitionLog, TransactionOutcome
 
 
 @dataclass(slots=True)
@@ -31,9 +31,9 @@ class LogView:
         still: list[int] = []
         for offset in [*self._undecided, *range(self._next, self.log.end)]:
             record, outcome = self.log.entry(offset)
-            if outcome is Outcome.OPEN:
+            if outcome is TransactionOutcome.OPEN:
                 still.append(offset)
-            elif outcome is Outcome.COMMITTED and record is not None:
+            elif outcome is TransactionOutcome.COMMITTED and record is not None:
                 found.append(record)
         self._next, self._undecided = self.log.end, still
         return found
