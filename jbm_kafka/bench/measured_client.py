@@ -1,6 +1,6 @@
 """One measured client in a fresh process: `python -m jbm_kafka.bench.measured_client PLACE NAME OPTIONS-AS-JSON`.
 
-Its environment tells it which Kafka. Its last line of output is its result as JSON. Others before it say that it is
+Its environment names the Kafka cluster. Its last line of output is its result as JSON. Others before it say that it is
 ready; it goes on when a line comes on its input.
 """
 
@@ -58,7 +58,7 @@ CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
 
 
 class MeasuredClient:
-    """A client's process, as its starter sees it. Leaving the block ends it, whatever it does."""
+    """A measured client's process, as its starter sees it. Leaving the block ends it, whatever it does."""
 
     def __init__(
         self, name: str, *, cluster: Cluster, is_bound: bool = False, under: Sequence[str] = (), **options: Any

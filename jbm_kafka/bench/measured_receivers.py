@@ -1,4 +1,4 @@
-"""The receivers that are measured; each call receives so many messages and tells how long that took.
+"""The receivers that are measured; each call receives so many messages and returns how long that took.
 
 The clock runs from the first message to the last. Before it runs, every client has joined and waits for messages.
 The result also has the processor time of the whole process and the machine's load: the share consumer, whose broker
@@ -36,7 +36,7 @@ class Stopwatch:
         self._begin = time.perf_counter(), time.process_time()
 
     def read(self, messages: int) -> dict[str, Any]:
-        """What a client tells of so many messages."""
+        """The result of a client for so many messages."""
         wall, processor = self._begin
         return {
             "messages": messages,

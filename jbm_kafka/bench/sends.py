@@ -1,4 +1,4 @@
-"""The senders that are measured: each sends so many messages in a fresh process and tells how long that took.
+"""The senders that are measured: each sends so many messages in a fresh process and returns how long that took.
 
 `one_by_one` waits for each message, as `produce` and `flush` do; `callback` gets the outcome later. Beside a flood,
 each send of one session is timed while another session of its connection sends as fast as it is let.

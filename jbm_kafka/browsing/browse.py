@@ -1,6 +1,6 @@
 """What a queue or subscription holds, computed from its topic and its changelog (LOG-3); nothing is joined or consumed.
 
-What is in hand its owners tell, where they are asked.
+What is in hand the owners answer, where they are asked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ids of messages of which no more than their places is known: read from their log again (decision 50)."""
+"""The ids of messages of which only the offsets are known, read from their log again (decision 50)."""
 
 from __future__ import annotations
 

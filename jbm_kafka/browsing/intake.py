@@ -130,7 +130,7 @@ def what_it_has(subscription: Subscription) -> Callable[[Reference], bool] | Non
 
 
 def _is_from(reference: Reference, senders: Callable[[bytes], bool]) -> bool:
-    """Whether one of these sent it, by what it tells itself."""
+    """Whether one of these sent it, by the sender in its headers."""
     sender = last_value(cast(KafkaRecord, reference.record).headers(), SENDER_HEADER)
     return sender is not None and senders(sender)
 

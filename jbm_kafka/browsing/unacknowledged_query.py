@@ -39,7 +39,7 @@ class OwnPartitions(Protocol):
 
 
 class UnacknowledgedQuery:
-    """Of one cluster and namespace, as one process finds them out. One thread."""
+    """Asks the owners in one cluster and namespace which messages are unacknowledged. One thread."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class UnacknowledgedQuery:
     ) -> None:
         """Warn which owners did not answer, and how their partitions are shown."""
         gone: Mapping[int, GroupMember] = {}
-        with suppress(KafkaClientError):  # nobody tells: as if they were members still
+        with suppress(KafkaClientError):  # no answer: as if they were members still
             if not refusals:
                 present = {each.member_id for each in admin.members(group.group_id, group.topic)}
                 gone = {p: m for p, m in owners.items() if m.member_id not in present and p in silent}

@@ -112,12 +112,12 @@ def changed_settings(settings: AddressSettings, by: AddressSettings) -> AddressS
 
 
 def settings_without(settings: AddressSettings, names: Collection[str]) -> AddressSettings:
-    """The settings, but for what is said of the named ones, which are inherited then."""
+    """The settings without the named ones, which are inherited then."""
     return replace(settings, **dict.fromkeys(names, UNSET))
 
 
 def check_setting_name(name: object, value: object = None) -> None:
-    """Return if there is such a setting; else the error tells which there are.
+    """Return if there is such a setting; else the error lists all settings.
 
     Raises:
         InvalidSettingError: no setting has this name.

@@ -1,4 +1,4 @@
-"""Where a message stands in its channel, and which rule keeps it from being handed over. It reads, and changes nothing.
+"""Which rule keeps a message of a channel from being handed over. Read-only.
 
 `Rule` has every answer to "why does it not move", also those that only a process or a cluster can give: one list, one
 word for each.
@@ -77,7 +77,7 @@ class Rule(Enum):
 
 
 class BlockingRule(NamedTuple):
-    """Where one message stands."""
+    """The rule that keeps one message where it is, and what goes with the rule."""
 
     rule: Rule
     session: SessionId | None = None

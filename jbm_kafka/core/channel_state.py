@@ -56,7 +56,7 @@ class ChannelState:
 
     def __init__(self) -> None:
         self.changes = 0
-        """How many were made; who has looked at the state looks again when there are more."""
+        """How many were made; a reader of the state looks again when there are more."""
         self.durable = DurableState()
         self.window = DuplicateWindow()
         self.read_position = 0
@@ -134,7 +134,7 @@ class ChannelState:
                 self._recovered(change)
 
     def _recovered(self, entry: Entry) -> None:
-        """Make one change that the changelog tells."""
+        """Make one change that was read from the changelog."""
         if isinstance(entry, Duplicates):
             self.window.recover(entry)
             return

@@ -1,4 +1,4 @@
-"""What nobody may have yet and has left memory wholly: no gate, only offsets here.
+"""The offsets of messages that nobody may have yet and that have left memory wholly, with their gates.
 
 Those that are to be looked at again at about the same time stand in one place, and those that no selector chooses in
 places of their own: there are as many places as times tell apart, some hundreds however many messages there are. An
@@ -27,7 +27,7 @@ NEVER: Final = 1 << 64
 
 
 class Place(NamedTuple):
-    """Where messages stand that wait alike."""
+    """A class of shelved messages that wait for the same time or for a selector."""
 
     back_at_ms: int
     """When they are to be looked at: no later than one of them may be handed over or expires. 0: at no time."""
@@ -50,7 +50,7 @@ def place_for(due_at_ms: int, *, is_unchosen: bool, time_ms: int, has_units: boo
 
 
 class ColdIndex:
-    """What of a channel is shelved. Part of ChannelState: only `apply` changes it."""
+    """The shelved messages of a channel, by place. Part of ChannelState: only `apply` changes it."""
 
     __slots__ = ("_places", "next_at_ms", "to_ask", "to_fetch", "to_load", "units")
 

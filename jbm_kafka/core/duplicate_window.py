@@ -46,7 +46,7 @@ class Sifted:
 
 
 class DuplicateWindow:
-    """Digest -> where it was first; the oldest first. Owned by a `ChannelState`."""
+    """Maps each digest to its first message, the oldest first. Owned by a `ChannelState`."""
 
     __slots__ = ("_bucket_of", "_dirty", "_live", "_open", "_rows", "_unwritten", "_written")
 

@@ -111,7 +111,7 @@ class DurableState:
     # -- recovery: changelog entries ---------------------------------------------------------------------------
 
     def recover(self, entry: Position | Settled | Attempted | Held | HeldGone, now_ms: int) -> None:
-        """Make one change that the changelog tells."""
+        """Make one change that was read from the changelog."""
         match entry:
             case Position():
                 self._recover_position(entry)

@@ -136,7 +136,7 @@ class MessageEvent:
     fate: MessageFate
     offset: int
     unit: bytes | None
-    """The key of its record; written only up to `UNIT_BYTES_MAX`, beyond that `reason` tells its length."""
+    """The key of its record; written only up to `UNIT_BYTES_MAX`, beyond that `reason` has its length."""
     attempts: int
     """Hand-overs so far that did not end in acknowledgement."""
     target: str | None

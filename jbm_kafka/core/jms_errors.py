@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class ErrorValue(Generic[T]):
-    """One of the values that an error of this class tells, for type checkers; None where it does not."""
+    """An attribute of an error class that reads one of the error's `values`; None where the error lacks it."""
 
     def __init__(self, doc: str) -> None:
         self.__doc__ = doc
@@ -32,8 +32,8 @@ class ErrorValue(Generic[T]):
 class JMSError(Exception):
     """The caller must act; nothing has changed. Base of every public error.
 
-    The values that the message tells are attributes too: `JMSError("queue 'a' is full", queue="a").queue == "a"`, and
-    `values` has all of them. Those that are listed here are None where the message does not tell them.
+    The values in the message are attributes too: `JMSError("queue 'a' is full", queue="a").queue == "a"`, and
+    `values` has all of them. Those that are listed here are None where the message lacks them.
     """
 
     destination = ErrorValue[str]("The name of the queue or topic that it is about.")

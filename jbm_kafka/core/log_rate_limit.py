@@ -1,4 +1,4 @@
-"""Of many like events: the first ones each, and then a count in each interval."""
+"""Limits log lines: the first events of a key get a line each, the later ones a count in each interval."""
 
 from collections.abc import Hashable
 from typing import Generic, NamedTuple, TypeVar
@@ -25,10 +25,10 @@ class _Window:
 
 
 class LogRateLimit(Generic[Key]):
-    """Which events are worth a word of their own. Times are any clock's that does not go back, in milliseconds."""
+    """Says which events get a line of their own. Times are milliseconds of any clock that does not go back."""
 
     def __init__(self, *, interval_ms: int, each_max: int) -> None:
-        """So many events of a key have a word of their own, until a whole interval went by without one."""
+        """`each_max` events of a key get a line each; the count begins anew after an interval without one."""
         self._interval_ms = interval_ms
         self._each_max = each_max
         self._windows: dict[Key, _Window] = {}

@@ -18,7 +18,7 @@ STEADY: Final = 16_384
 
 
 class OfferedLimits(NamedTuple):
-    """Between what the step of a channel's mark stays, in offsets."""
+    """The least and the largest step of a channel's mark, in offsets."""
 
     least: int = 16
     most: int = 262_144

@@ -44,7 +44,7 @@ def undo_of(resets: Mapping[int, Reset]) -> str:
 
 
 def _places(texts: Mapping[int, str], *, joint: str = ", ") -> str:
-    """`partition 3 from 17 on, partitions 0-2, 5 from 0 on`: what is said of several is said once."""
+    """`partition 3 from 17 on, partitions 0-2, 5 from 0 on`: partitions with the same offset stand together."""
     places: dict[str, list[int]] = {}
     for place in sorted(texts):
         places.setdefault(texts[place], []).append(place)

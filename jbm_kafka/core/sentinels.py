@@ -8,7 +8,7 @@ class Unset(Enum):
     """The type of UNSET, the default of what need not be given and for which None means something."""
 
     UNSET = "UNSET"
-    """Nothing was given: what a wider setting says holds, or else the default that the text of the call tells."""
+    """Nothing was given: the wider setting holds, or else the default in the docstring of the call."""
 
     def __repr__(self) -> str:
         return "<UNSET: not given>"

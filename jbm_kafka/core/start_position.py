@@ -39,7 +39,7 @@ class StartReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found of one channel partition."""
+    """What the changelog, the group and the log say of one channel partition."""
 
     topic_id: str
     """Of the topic as it is now."""
@@ -61,7 +61,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The decision."""
+    """The decision where the channel begins."""
 
     reason: StartReason
     position: Position

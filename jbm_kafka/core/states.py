@@ -117,7 +117,7 @@ TRANSITIONS: Mapping[tuple[MessageState, Move], MessageState | Outcome] = Mappin
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One row."""
+    """One row of the table of moves."""
 
     state: MessageState
     """Where the message stands before."""

@@ -12,7 +12,7 @@ from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
 
 NAME_LENGTH_MAX = 200
 SUBSCRIPTION_ARGUMENT = "subscription=NAME"
-"""How a caller of `Admin` names one, as its errors tell it; a command says that its own way."""
+"""How a caller of `Admin` names one, for its errors; commands have their own text."""
 
 
 class SubscriptionKind(Enum):
@@ -62,7 +62,7 @@ class Subscription:
 
     @property
     def full_name(self) -> str:
-        """`<client id>/<name>`, or the name alone; what a dead letter tells."""
+        """`<client id>/<name>`, or the name alone; as in the properties of a dead letter."""
         return f"{self.client_id}/{self.name}" if self.client_id else self.name
 
     def is_meant(self, address: bytes) -> bool:
@@ -146,7 +146,7 @@ def checked_client_id(client_id: object) -> str:
 
 
 def client_id_needed(name: str) -> IllegalStateError:
-    """What is said where an unshared durable subscription is asked for by nobody."""
+    """The error for an unshared durable subscription without a client id."""
     return IllegalStateError(
         f"durable subscription {name!r}: the connection has no client_id, by which the subscription is known; give it "
         f"to ConnectionFactory(client_id=…), or use create_shared_durable_consumer, which needs none",

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
 
 SHOWN_MAX = 60
-"""Characters of a value in an error: it may be a whole message. What is cut tells how long it is."""
+"""Characters of a value in an error: it may be a whole message. A cut value is shown with its length."""
 
 
 def shown(value: object) -> str:
@@ -54,7 +54,7 @@ def with_article(kind: type) -> str:
 
 
 def wrong_value(name: str, value: object, rule: str) -> InvalidSettingError:
-    """What is said of a value that cannot be; `rule` says what it should be, and begins with "it" or with a verb."""
+    """The error text for a wrong value; `rule` says what it should be, and begins with "it" or with a verb."""
     return InvalidSettingError(f"{name} is {shown(value)}: {rule}", setting=name, value=value)
 
 

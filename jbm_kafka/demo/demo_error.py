@@ -8,4 +8,4 @@ class DemoError(JMSError):
 
 
 class WrongFiguresError(DemoError):
-    """What the topics tell is not what was promised: a bug, in the demo or beneath it."""
+    """What the topics show is not what was promised: a bug, in the demo or beneath it."""

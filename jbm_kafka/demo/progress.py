@@ -1,4 +1,4 @@
-"""What of a run is done so far, from the topics as they grow, and the lines that tell of it meanwhile."""
+"""What of a run is done so far, from the topics as they grow, and the lines that show it meanwhile."""
 
 import time
 from collections import Counter
@@ -14,7 +14,7 @@ TOLD_EVERY_S = 2.0
 
 
 class Progress:
-    """Counts what the journal and the dead-letter queue tell."""
+    """Counts what the journal and the dead-letter queue have."""
 
     def __init__(self, names: Names, *, expected: int) -> None:
         self._names = names

@@ -33,7 +33,7 @@ class Colleague:
 
 
 class Staff:
-    """Workers of one run. As a context manager: leaving it kills whoever is still there."""
+    """Workers of one run. As a context manager: leaving it kills those that are still there."""
 
     def __init__(self, cluster: Cluster, names: Names, *, session_timeout_ms: int) -> None:
         self._environment = environment_of(cluster, os.environ)

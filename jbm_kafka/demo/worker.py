@@ -3,7 +3,7 @@
 Its environment names the Kafka cluster, as that of the commands does.
 
 Each order is one transaction: taken from the queue and written to the journal, or neither. So an order that a killed
-worker had in hand is in the journal once, written by whoever got it next.
+worker had in hand is in the journal once, written by the next worker that got it.
 
 Failures are written to the journal outside of the transaction, because that is rolled back.
 """

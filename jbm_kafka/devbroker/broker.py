@@ -29,7 +29,7 @@ PAUSE_TIMEOUT_S = 10.0
 """A signal arrives when one of the process's threads gets a processor."""
 
 LOCK_TIMEOUT_S = 0.2
-"""Whoever asks whether a broker runs holds the lock for microseconds; a broker holds it for good."""
+"""A process that asks whether a broker runs holds the lock for microseconds; a broker holds it for good."""
 
 PORT_TRIES = 3
 

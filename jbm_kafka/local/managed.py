@@ -1,4 +1,4 @@
-"""What a channel stands on, as its state has it: one place, reached from both."""
+"""The store and the managers that a channel and its state share."""
 
 from __future__ import annotations
 

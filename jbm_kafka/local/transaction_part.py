@@ -1,4 +1,4 @@
-"""What open transactions have in mind with a channel's messages: sends and acknowledgements (STATE-2, STATE-7)."""
+"""The sends and acknowledgements of open transactions on a channel (STATE-2, STATE-7)."""
 
 from __future__ import annotations
 

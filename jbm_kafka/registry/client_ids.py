@@ -28,7 +28,7 @@ class _Held:
 
 
 class ClientIds:
-    """Those of this process's connections. Any thread."""
+    """The client ids that connections of this process use. Any thread may call it."""
 
     def __init__(self, registry: RegistryLog, holder: ProcessLiveness) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""A conversation with the owners of partitions, held in `jbm.commands` (decision 34)."""
+"""Sends commands to the owners of partitions through `jbm.commands`, and reads their answers (decision 34)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEND_TIMEOUT_S = 10.0
 
 
 class CommandClient:
-    """Hears the answers that come after it was made. One thread; as a context manager it ends itself."""
+    """Sends commands and gets the answers that come from then on. One thread; a context manager, which closes it."""
 
     def __init__(self, kafka: Kafka, admin: KafkaAdmin, topic: str) -> None:
         """Raises KafkaClientError: the topic is not there, or cannot be read."""

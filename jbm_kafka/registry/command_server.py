@@ -1,4 +1,4 @@
-"""Hears what administrators ask in `jbm.commands`, and writes the answers of this process there (decision 34)."""
+"""Reads the commands of administrators from `jbm.commands`, and writes this process's answers there (decision 34)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STOP_TIMEOUT_S = 10.0
 
 
 class CommandServer:
-    """From `start` to `stop`; any thread."""
+    """Serves commands from `start` to `stop`. Any thread may call it."""
 
     def __init__(
         self,

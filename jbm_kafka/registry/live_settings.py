@@ -19,7 +19,7 @@ lines = logging.getLogger("jbm_kafka.settings")
 
 
 class LiveSettings:
-    """Any thread. Those of the factory hold until the registry was read first."""
+    """The settings in force now; those of the factory until the registry is first read. Any thread may call it."""
 
     def __init__(self, registry: RegistryLog, ours: Mapping[str, AddressSettings]) -> None:
         """`ours`: the factory's, by pattern."""

@@ -24,7 +24,7 @@ def namespaces_among(queue: Queue, groups: Collection[str]) -> Iterator[str]:
 
 
 class OtherNamespaces:
-    """Looks for them once for each group of this process. The recovery's threads."""
+    """Looks once for each group of this process for receivers in other namespaces. The recovery's threads call it."""
 
     def __init__(self, kafka: Kafka, namespace: str) -> None:
         self._kafka = kafka

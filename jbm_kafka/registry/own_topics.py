@@ -38,7 +38,7 @@ def commands_topic(namespace: str) -> str:
 
 
 class OwnTopics:
-    """Any thread."""
+    """Makes and mends the topics that jbm-kafka owns. Any thread may call it."""
 
     def __init__(self, admin: KafkaAdmin, namespace: str) -> None:
         self._admin = admin

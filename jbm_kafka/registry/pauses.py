@@ -25,7 +25,7 @@ class Pausing:
 
 
 class Pauses:
-    """Any thread."""
+    """The pauses in force, as last read from the registry. Any thread may call it."""
 
     def __init__(self, registry: RegistryLog) -> None:
         self._registry = registry

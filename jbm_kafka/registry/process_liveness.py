@@ -1,4 +1,4 @@
-"""What this process holds in the registry ends with it: others see whether it lives (decision 28).
+"""Shows other processes whether this one lives, so that what it holds in the registry ends with it (decision 28).
 
 A process is the only member of a consumer group of its own. The broker forgets a member that is not heard of for the
 session timeout, and so needs nobody's clock; a name in the registry whose group has no members means nothing.
@@ -32,7 +32,7 @@ MEMORY_BYTES = 2**20
 
 
 class ProcessLiveness:
-    """This process as a holder of something; it joins when that begins. Any thread."""
+    """A group membership that shows that this process lives, from its first claim on. Any thread may call it."""
 
     def __init__(
         self,

@@ -27,7 +27,10 @@ log = logging.getLogger(__name__)
 
 
 class Registry:
-    """Any thread. The latest record of a name counts: docs/decisions/0013-the-count-that-routes.md."""
+    """What is recorded of destinations. Any thread may call it.
+
+    The latest record of a name counts: docs/decisions/0013-the-count-that-routes.md.
+    """
 
     def __init__(
         self,

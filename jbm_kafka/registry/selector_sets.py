@@ -34,7 +34,7 @@ NONE = ("",)
 
 @dataclass(frozen=True, slots=True)
 class SelectorSetParts:
-    """What selector sets are given."""
+    """The parts of the process that selector sets use."""
 
     registry: RegistryLog
     holder: ProcessLiveness
@@ -55,7 +55,7 @@ class SelectorSetParts:
 
 
 class SelectorSets:
-    """Those of one process, by queue. Any thread."""
+    """The selectors that this process uses, by queue. Any thread may call it."""
 
     def __init__(self, parts: SelectorSetParts) -> None:
         self._parts = parts

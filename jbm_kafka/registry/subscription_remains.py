@@ -19,7 +19,7 @@ LOOK_S = 0.05
 
 
 class Remains:
-    """Removes them. Any thread."""
+    """Removes what Kafka keeps of subscriptions that have ended. Any thread may call it."""
 
     def __init__(self, kafka: Kafka, admin: KafkaAdmin, *, namespace: str, workers: Workers, clock: Clock) -> None:
         self._kafka = kafka

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionParts:
-    """What subscriptions are given."""
+    """The parts of the process that subscriptions use."""
 
     registry: RegistryLog
     holder: ProcessLiveness
@@ -47,7 +47,7 @@ class SubscriptionParts:
 
 
 class Subscriptions:
-    """Those that this process uses. Any thread."""
+    """The subscriptions that this process uses. Any thread may call it."""
 
     def __init__(self, parts: SubscriptionParts) -> None:
         self._parts = parts

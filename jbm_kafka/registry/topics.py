@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 
 
 class TopicGone(InvalidDestinationError):
-    """Of a destination that was there before."""
+    """The topic of a destination that was there before is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsFound:
-    """What the cluster says of the topics that are known, and of those that were."""
+    """What the cluster says of the topics that this process knows, or knew."""
 
     found: Sequence[TopicInfo]
     """Those that are known, as they are now."""
@@ -43,7 +43,7 @@ class TopicsFound:
 
 
 class Topics:
-    """Any thread; what is known is kept until `refresh` or `forget`."""
+    """The topics of destinations in use; what is known stays until `refresh` or `forget`. Any thread may call it."""
 
     def __init__(
         self, admin: KafkaAdmin, *, namespace: str, registry: Registry | None = None, is_in_memory: bool = False

@@ -24,7 +24,7 @@ TRIES = 5
 
 
 class UnitPaths:
-    """Any thread."""
+    """Where units are, and the claims of paths. Any thread may call it."""
 
     def __init__(self, log: RegistryLog) -> None:
         self._log = log

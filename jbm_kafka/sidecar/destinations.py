@@ -31,7 +31,7 @@ SHIPPED_QUEUES = (Queue("DLQ"), Queue("ExpiryQueue"))
 
 
 class Destinations:
-    """Any thread; from the first that is asked for to `stop`."""
+    """Finds, makes and follows destinations, until `stop`. Any thread may call it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What this process has in the registry, by its holder: client ids, subscriptions, and the selectors of queues."""
+"""What this process has in the registry while it lives: client ids, subscriptions, and the selectors of queues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jbm_kafka.sidecar.runtime import Runtime
 
 
 class RegistryClaims:
-    """All end with the holder. Any thread."""
+    """The claims of this process, which end with it. Any thread may call it."""
 
     def __init__(self, given: Runtime, registry: RegistryLog, group_workers: GroupWorkers) -> None:
         """`group_workers`: those that receive by what is claimed, and end when it is lost."""

@@ -25,7 +25,7 @@ from jbm_kafka.sidecar.runtime import Lifetime
 
 
 class Sources:
-    """Any thread."""
+    """The group workers of this process. Any thread may call it."""
 
     def __init__(
         self,

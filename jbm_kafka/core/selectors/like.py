@@ -14,7 +14,7 @@ PATTERN_MAX = 1_000
 
 
 class Wildcard(Enum):
-    """What is not itself in a pattern."""
+    """A part of a pattern that stands for any characters."""
 
     ONE = "_"
     MANY = "%"

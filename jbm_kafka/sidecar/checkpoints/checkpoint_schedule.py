@@ -54,7 +54,7 @@ class Pace:
 
 
 class CheckpointSchedule:
-    """Any thread notes and submits; only the checkpoint thread takes."""
+    """The work that waits for the next checkpoint. Any thread notes and submits; only the checkpoint thread takes."""
 
     def __init__(self, interval_ms: int) -> None:
         self.wake = WakeUp()

@@ -99,7 +99,7 @@ class Backoff:
 
 
 class Checkpointer:
-    """Runs from `start` to `stop`."""
+    """The checkpoint thread, which runs from `start` to `stop`."""
 
     def __init__(
         self,

@@ -56,7 +56,7 @@ class CommittedPlace:
 
 
 class HangingTransactions:
-    """Of one sidecar. The checkpoint thread only."""
+    """The hanging transactions of one sidecar. The checkpoint thread only."""
 
     def __init__(self, *, kafka: Kafka, pool: ProducerPool, clock: Clock) -> None:
         self._kafka = kafka

@@ -51,7 +51,7 @@ class _Said(NamedTuple):
 
 
 class TransactionWriter:
-    """Owns the pool of producers. The checkpoint thread only, but for `close`."""
+    """Writes checkpoints, and owns the pool of producers. The checkpoint thread only, but for `close`."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class ConnectionLines:
 
 
 class EndLines:
-    """Of looks at how far a log goes that had no answer: a receiver that does not wait makes them again and again.
+    """Lines for unanswered questions for a log's end: a receiver that does not wait asks again and again.
 
     Any thread.
     """

@@ -1,1 +1,1 @@
-"""What operators ask an owner to do with messages, or to say about them."""
+"""The commands and questions of operators that the owner of a partition carries out and answers."""

@@ -1,4 +1,4 @@
-"""What an operator has done to messages: moved, removed, expired, dead-lettered. Owner thread only (decision 40).
+"""Moves, removes, expires or dead-letters messages for an operator. Owner thread only (decision 40).
 
 Each command is an errand. The records it names are read from the log, beside, for they may be anywhere: in memory, in
 the held store, or not read yet. Then they pass to DEPARTING, all at once, and become durable with their copies in one

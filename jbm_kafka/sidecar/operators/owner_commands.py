@@ -1,4 +1,4 @@
-"""What administrators ask of the channels that this process owns, carried out. Owner thread only (decision 34).
+"""Carries out the commands of administrators on the channels of this process. Owner thread only (decision 34).
 
 A verb is a function of the channel and the command's arguments that returns what to answer, named in `_verbs`; those
 that take messages out are in operator_departures.py. It may be asked the same twice, so it names messages by offset and
@@ -30,7 +30,7 @@ TAKING_OUT = frozenset(verb.value for verb in Verb)
 
 
 class OwnerCommands:
-    """Of one group worker."""
+    """The commands to the channels of one group worker."""
 
     def __init__(
         self, data: GroupData, departures: Departures, taking_out: OperatorDepartures, questions: OwnerQuestions

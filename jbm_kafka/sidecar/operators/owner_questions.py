@@ -42,7 +42,7 @@ ID_MAX = 500
 
 
 class OwnerQuestions:
-    """Of one group worker."""
+    """The answers for the channels of one group worker."""
 
     def __init__(self, data: GroupData, *, closed: Mapping[int, JMSError], is_paused: Callable[[], bool]) -> None:
         """`closed`: partitions of which nothing more is read, and why; `is_paused`: nothing may be handed over."""

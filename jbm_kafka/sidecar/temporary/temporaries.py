@@ -38,7 +38,7 @@ LOOKED_AT_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TemporariesParts:
-    """What temporary destinations are given."""
+    """The parts of the process that temporary destinations use."""
 
     kafka: Kafka
     admin: KafkaAdmin
@@ -62,7 +62,7 @@ class _Subscribed:
 
 
 class Temporaries:
-    """Any thread."""
+    """The temporary destinations of this process. Any thread may call it."""
 
     def __init__(self, parts: TemporariesParts) -> None:
         self._parts = parts

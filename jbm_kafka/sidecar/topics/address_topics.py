@@ -44,7 +44,7 @@ class TargetTopics(Protocol):
 
 
 class AddressTopics:
-    """Any thread asks, none waits: Kafka is asked by a worker, and copies are tried again until it has answered."""
+    """The topics of addresses. No call waits: a worker asks Kafka, and copies are tried again until it answers."""
 
     def __init__(
         self, *, topics: Topics, ensure: Ensure, workers: Workers, settings: LiveSettings, registry: RegistryLog

@@ -15,7 +15,7 @@ LOG_AGAIN_MS = 30_000
 
 
 class TopicLog:
-    """The lines of one watch; its worker's."""
+    """The log lines of one watch. Only its worker calls it."""
 
     def __init__(self, clock: Clock, back: Callable[[int], None]) -> None:
         """`back` is called, when the cluster answers again, with since when it did not, monotonic ms."""

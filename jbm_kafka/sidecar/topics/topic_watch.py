@@ -31,7 +31,7 @@ STOP_TIMEOUT_S = 10.0
 
 
 class TopicWatch:
-    """From the first `start` to `stop`; any thread."""
+    """Looks from the first `start` to `stop`. Any thread may call it."""
 
     def __init__(
         self,
