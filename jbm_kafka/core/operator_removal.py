@@ -42,7 +42,7 @@ REASONS: Mapping[Verb, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class OperatorRemoval:
     """What became of the messages that were named; each offset is in one of them."""
 
     takeable: Sequence[Reference]
@@ -81,7 +81,7 @@ def route_of_verb(verb: Verb, settings: ResolvedSettings, *, source: str, to: st
 
 def find(
     state: ChannelState, offsets: Sequence[int], known: Mapping[int, Reference], *, whole_units: bool = False
-) -> Found:
+) -> OperatorRemoval:
     """Which of these may leave now. `known`: what the log has at the offsets.
 
     Args:
@@ -104,7 +104,7 @@ def find(
             behind.append(offset)
         else:
             takeable.append(reference)
-    return Found(takeable, in_hand, behind, gone)
+    return OperatorRemoval(takeable, in_hand, behind, gone)
 
 
 def _is_begun(state: ChannelState, reference: Reference) -> bool:

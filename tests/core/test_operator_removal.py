@@ -12,7 +12,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.departure import DEPARTS_BY, Route
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.core.operator_removal import Found, Verb, decide_put_back, find, may_wait_again, route_of_verb
+from jbm_kafka.core.operator_removal import OperatorRemoval, Verb, decide_put_back, find, may_wait_again, route_of_verb
 from jbm_kafka.core.reference import DEPARTING, Reference
 from tests.core.channel_parts import Channel, message, recovered
 
@@ -37,7 +37,7 @@ def put_back(channel: Channel, *references: Reference) -> None:
     channel.state.apply(decide_put_back(channel.state, references))
 
 
-def found(channel: Channel, offsets: Sequence[int], *, whole_units: bool = False) -> Found:
+def found(channel: Channel, offsets: Sequence[int], *, whole_units: bool = False) -> OperatorRemoval:
     known = {offset: message(offset, b"joe" if offset < 10 else None) for offset in offsets if offset != 99}
     return find(channel.state, offsets, known, whole_units=whole_units)
 

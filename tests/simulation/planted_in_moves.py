@@ -13,7 +13,7 @@ from jbm_kafka.codec.command_records import Answer
 from jbm_kafka.core.changes import Acknowledged
 from jbm_kafka.core.departure import DEPARTS_BY, Departure
 from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.operator_removal import Found, find
+from jbm_kafka.core.operator_removal import OperatorRemoval, find
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports import Outgoing
@@ -34,7 +34,7 @@ def who_asks_again_gets_more_copies(patch: pytest.MonkeyPatch) -> None:
     """As after a crash between the copy and what it settles."""
     real = OperatorDepartures._copies
 
-    def copies(self: OperatorDepartures, errand: Any, found: Found, target: Any) -> Any:
+    def copies(self: OperatorDepartures, errand: Any, found: OperatorRemoval, target: Any) -> Any:
         leaving, copied, too_large, behind = real(self, errand, found, target)
         settled = [errand.known[offset] for offset in found.gone if offset in errand.known]
         again = replace(found, takeable=settled)
@@ -46,7 +46,7 @@ def who_asks_again_gets_more_copies(patch: pytest.MonkeyPatch) -> None:
 def the_last_of_a_unit_goes_first(patch: pytest.MonkeyPatch) -> None:
     real = OperatorDepartures._copies
 
-    def copies(self: OperatorDepartures, errand: Any, found: Found, target: Any) -> Any:
+    def copies(self: OperatorDepartures, errand: Any, found: OperatorRemoval, target: Any) -> Any:
         leaving, copied, too_large, behind = real(self, errand, found, target)
         return leaving, copied[::-1], too_large, behind
 
@@ -54,7 +54,7 @@ def the_last_of_a_unit_goes_first(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_is_behind_in_a_unit_goes_too(patch: pytest.MonkeyPatch) -> None:
-    def find_all(state: Any, offsets: Any, known: Any, *, whole_units: bool) -> Found:
+    def find_all(state: Any, offsets: Any, known: Any, *, whole_units: bool) -> OperatorRemoval:
         return find(state, offsets, known, whole_units=False)
 
     patch.setattr(operator_departures, "find", find_all)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jbm_kafka.codec.command_records import Command
-from jbm_kafka.core.operator_removal import Found
+from jbm_kafka.core.operator_removal import OperatorRemoval
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.operators.operator_departures import OperatorDepartures
 from tests.simulation.planted_in_moves import Plant
@@ -34,7 +34,7 @@ def a_message_is_copied_for_one_subscription_only(patch: pytest.MonkeyPatch) -> 
     real = OperatorDepartures._copies
     copied_for: dict[bytes | None, str] = {}
 
-    def copies(self: OperatorDepartures, errand: Any, found: Found, target: Any) -> Any:
+    def copies(self: OperatorDepartures, errand: Any, found: OperatorRemoval, target: Any) -> Any:
         leaving, copied, too_large, behind = real(self, errand, found, target)
         group = self._data.group.group_id
         mine = [copy for copy in copied if copied_for.setdefault(copy.value, group) == group]

@@ -24,7 +24,15 @@ from jbm_kafka.core.changes import Acknowledged, Fetched, TakenOut
 from jbm_kafka.core.departure import DEPARTS_BY, MOVED, OPERATOR, Departure, Route
 from jbm_kafka.core.entries import MessageEvent
 from jbm_kafka.core.jms_errors import ChannelLost, IllegalStateError, JMSError, OrderError
-from jbm_kafka.core.operator_removal import REASONS, Found, Verb, decide_put_back, find, may_wait_again, route_of_verb
+from jbm_kafka.core.operator_removal import (
+    REASONS,
+    OperatorRemoval,
+    Verb,
+    decide_put_back,
+    find,
+    may_wait_again,
+    route_of_verb,
+)
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.ports import KafkaClientError, KafkaRecord, LogReader, Outgoing
 from jbm_kafka.ports.completion import Completion
@@ -274,7 +282,7 @@ class OperatorDepartures:
                 self._settle.return_uncounted(channel, link.terms.session_id, unread)
 
     def _copies(
-        self, errand: _Errand, found: Found, target: TopicInfo | None
+        self, errand: _Errand, found: OperatorRemoval, target: TopicInfo | None
     ) -> tuple[list[Departure], list[Outgoing], list[int], list[int]]:
         """What leaves, its copies; what is too large to be moved, and what of its units must wait behind it."""
         leaving: list[Departure] = []
