@@ -18,7 +18,7 @@ READ_TIMEOUT_S = 60.0
 LOOK_S = 0.05
 
 
-class Remains:
+class SubscriptionRemains:
     """Removes what Kafka keeps of subscriptions that have ended. Any thread may call it."""
 
     def __init__(self, kafka: Kafka, admin: KafkaAdmin, *, namespace: str, workers: Workers, clock: Clock) -> None:

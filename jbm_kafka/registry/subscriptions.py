@@ -23,7 +23,7 @@ from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.steps import GO_ON, Steps, Workers
 from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.registry_log import Changes, RegistryLog, Values
-from jbm_kafka.registry.subscription_remains import Remains
+from jbm_kafka.registry.subscription_remains import SubscriptionRemains
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class SubscriptionParts:
     registry: RegistryLog
     holder: ProcessLiveness
     admin: KafkaAdmin
-    remains: Remains
+    remains: SubscriptionRemains
     workers: Workers
     clock: Clock
     chance: Callable[[], float]

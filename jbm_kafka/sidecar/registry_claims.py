@@ -9,7 +9,7 @@ from jbm_kafka.registry.client_ids import ClientIds
 from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.registry.selector_sets import SelectorSetParts, SelectorSets
-from jbm_kafka.registry.subscription_remains import Remains
+from jbm_kafka.registry.subscription_remains import SubscriptionRemains
 from jbm_kafka.registry.subscriptions import SubscriptionParts, Subscriptions
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.runtime import Runtime
@@ -58,7 +58,9 @@ def _subscription_parts(
         registry=registry,
         holder=holder,
         admin=given.admin,
-        remains=Remains(given.kafka, given.admin, namespace=namespace, workers=given.workers, clock=given.clock),
+        remains=SubscriptionRemains(
+            given.kafka, given.admin, namespace=namespace, workers=given.workers, clock=given.clock
+        ),
         workers=given.workers,
         clock=given.clock,
         chance=given.chance,

@@ -14,7 +14,7 @@ from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.registry import subscriptions
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.process_liveness import ProcessLiveness
-from jbm_kafka.registry.subscription_remains import Remains
+from jbm_kafka.registry.subscription_remains import SubscriptionRemains
 from jbm_kafka.sidecar.channel import group_data
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -39,11 +39,11 @@ def another_of_the_name_goes_on(patch: pytest.MonkeyPatch) -> None:
 
 
 def unsubscribing_leaves_what_is_owed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Remains, "tombstones", lambda self, group, topic: [])
+    patch.setattr(SubscriptionRemains, "tombstones", lambda self, group, topic: [])
 
 
 def unsubscribing_leaves_its_offsets(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Remains, "drop_group", lambda self, group: True)
+    patch.setattr(SubscriptionRemains, "drop_group", lambda self, group: True)
 
 
 def no_local_leaves_nothing_out(patch: pytest.MonkeyPatch) -> None:
