@@ -111,7 +111,7 @@ class ConfluentKafka:
 
     def sender(self, *, linger_ms: int = 0) -> ConfluentSender:
         settings = self._settings(sender_settings(self._memory_bytes, linger_ms))
-        return kept_at_fork(ConfluentSender(settings, bootstrap=self._bootstrap, send_timeout_ms=self._send_timeout_ms))
+        return ConfluentSender(settings, bootstrap=self._bootstrap, send_timeout_ms=self._send_timeout_ms)
 
     def log_reader(self) -> ConfluentLogReader:
         return kept_at_fork(

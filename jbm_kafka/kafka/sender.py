@@ -14,6 +14,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from mypy_extensions import mypyc_attr
 
+from jbm_kafka.kafka.kept_producer import kept_producer
 from jbm_kafka.kafka.missing_leaders import partitions_without_leader
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
@@ -97,7 +98,7 @@ class ConfluentSender:
         self._is_open = True
         self._is_broken = False
         """librdkafka's producer has failed for good and must be replaced."""
-        self._producer = Producer(settings)
+        self._producer = kept_producer(settings)
         self._without_leader: frozenset[tuple[str, int]] = frozenset()
         """Partitions, when what was overdue was given up last; the poll thread's."""
         self._poller = threading.Thread(target=self._serve, name="jbm-sender", daemon=True)
@@ -260,7 +261,7 @@ class ConfluentSender:
             producer.purge()
             if self._is_broken:
                 LOG.warning("the producer of plain sends failed for good; a new one takes over")
-                self._producer = Producer(self._settings)
+                self._producer = kept_producer(self._settings)
                 self._is_broken = False
         while len(producer):
             self._poll(producer, _POLL_S)

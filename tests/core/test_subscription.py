@@ -58,6 +58,13 @@ def test_a_subscription_is_named_with_its_client() -> None:
     assert (destination_of(DURABLE), destination_of(Queue("orders"))) == (NEWS, Queue("orders"))
 
 
+def test_a_message_of_one_subscription_names_its_kind_or_as_earlier_versions_its_full_name() -> None:
+    shared = Subscription(NEWS, SubscriptionKind.SHARED, "desk", client_id="billing")
+    assert DURABLE.is_meant(DURABLE.group_id().encode())
+    assert not DURABLE.is_meant(shared.group_id().encode())
+    assert DURABLE.is_meant(b"billing/desk")
+
+
 def test_kinds_differ_in_what_they_keep_and_whom_they_let_in() -> None:
     """Of TOPIC-2 and TOPIC-3."""
     kinds = (DURABLE, SHARED, SHARED_DURABLE, PRIVATE)

@@ -38,12 +38,13 @@ SEEDS = {
 SEEDS_IN_SHORT = 5
 LONG_SEEDS = 60
 RARE = {
+    "a_release_is_of_everything": 27,
     "a_client_id_that_was_let_go_stays": 13,
-    "a_later_portion_passes_what_stayed": 30,
+    "a_later_portion_passes_what_stayed": 63,
     "who_comes_back_without_partitions_does_not_look": 18,
     "who_comes_back_sees_only_who_is_recorded": 34,
     "what_is_acknowledged_on_arrival_is_handed_over": 38,
-    "a_run_of_a_unit_goes_on_whoever_chooses_it": 20,
+    "a_run_of_a_unit_goes_on_whoever_chooses_it": 31,
     "what_is_behind_in_a_unit_goes_too": 29,
 }
 """A seed that finds a fault for which much must come together; when it does not any more, look for another."""
