@@ -110,14 +110,6 @@ def test_the_type_of_every_field_is_told(heading: str) -> None:
     assert told == types
 
 
-@pytest.mark.parametrize("heading", ["Arguments of a ConnectionFactory", "Arguments of AddressSettings"])
-def test_a_default_is_the_one_that_the_page_of_settings_has(heading: str) -> None:
-    there = {name: row[1] for row in rows(SETTINGS) for name in names_in(row[0])[:1] if len(row) == 3}
-    here = {name: row[1] for row in rows(section(PAGE, heading)) for name in names_in(row[0])}
-    assert {"max_delivery_attempts", "prefetch"} & here.keys()
-    assert {name: there[name] for name in here} == here
-
-
 def test_an_error_of_the_administration_is_told_with_its_call() -> None:
     """In the call's own docstring, or in that of the call to which it leads."""
     for error, calls, _ in rows(section(OF_ADMIN, "Which error when")):

@@ -16,7 +16,6 @@ PAGES = [
     "README.md",
     "docs/coming-from-jms-or-rabbitmq.md",
     "docs/core-interfaces.md",
-    "docs/examples.md",
     "docs/graceful-shutdown.md",
     "docs/messages.md",
     "docs/other-producers.md",
