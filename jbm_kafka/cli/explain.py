@@ -1,12 +1,13 @@
 """`jbm-kafka explain`: why a message, a unit, or what waits longest does not move."""
 
 import time
-from dataclasses import asdict
+from collections.abc import Iterable
+from dataclasses import asdict, replace
 from enum import Enum
 
 import click
 
-from jbm_kafka.admin import ExplainedPartition, ExplainedReceiver, Explanation
+from jbm_kafka.admin import Explanation
 from jbm_kafka.admin.explain.receiver_states import does
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
@@ -38,14 +39,14 @@ def explain(
     cluster: Cluster,
     as_json: bool,
 ) -> None:
-    """Tell why messages of a queue, or of a topic's subscription, do not move. Nothing is received, nothing changed.
+    """Say why messages of a queue, or of a topic's subscription, do not move. Nothing is received, nothing changed.
 
     With --unit or --id that unit or message, and exit code 1 where nothing of that is held; else the units that wait
     longest, and what each partition and each receiver does.
     """
     if unit is not None and message_id is not None:
         raise click.UsageError("--unit and --id: give one of them")
-    now_ms = time.time_ns() // 1_000_000  # of what came since it is known that it is no older
+    now_ms = time.time_ns() // 1_000_000
     with admin_of(cluster) as admin:
         found = admin.explain(
             destination,
@@ -59,10 +60,10 @@ def explain(
         )
     is_all = unit is None and message_id is None
     if as_json:
-        values = {**asdict(found), "starving": found.starving, "idle_receivers": found.idle_receivers}
-        click.echo(json_line(_plain(values)))
+        values = asdict(found, dict_factory=_plain)
+        click.echo(json_line({**values, "starving": found.starving, "idle_receivers": found.idle_receivers}))
     else:
-        _show(found, now_ms, is_all=is_all, older_than_s=older_than)
+        _show(found, now_ms, is_all=is_all)
     if not (found.messages or is_all):
         raise JMSError(f"{found.name}: {_not_held(found)}")
 
@@ -72,85 +73,39 @@ def _not_held(found: Explanation) -> str:
     return why[0] if why else "whether anything of that is held is not known"
 
 
-def _show(found: Explanation, now_ms: int, *, is_all: bool, older_than_s: float) -> None:
-    receivers = (
-        f"{found.members} process{'' if found.members == 1 else 'es'} receive{'s' if found.members == 1 else ''}"
-    )
+def _show(found: Explanation, now_ms: int, *, is_all: bool) -> None:
     quiet = len(found.silent_members)
-    if quiet:
-        receivers += f" ({'it' if found.members == 1 else quiet} did not answer)"
-    click.echo(f"{found.name}: {receivers}, consumer group {found.group}")
+    receivers = f"{found.members} process{' receives' if found.members == 1 else 'es receive'}"
+    click.echo(
+        f"{found.name}: {receivers}{f' ({quiet} did not answer)' if quiet else ''}, consumer group {found.group}"
+    )
     for namespace in found.namespaces:
         where = f"in namespace {namespace!r}" if namespace else "without a namespace"
-        click.echo(f"also received {where}: every message comes there too; if by mistake, stop who receives there")
+        click.echo(f"also received {where}: every message comes there too; if by mistake, stop the programs there")
     lines = ReasonLines()
-    lines.tell(each for each in found.reasons if each.rule is not Rule.NOT_HELD)  # the last line, an error, has it
-    is_read = _is_read(found)
-    is_shared_anew = len(found.idle_members) == found.members
-    for name in () if is_shared_anew else found.idle_members:
-        click.echo(f"without a partition: {printable(name)}")
+    lines.show(each for each in found.reasons if each.rule is not Rule.NOT_HELD)  # the last line, an error, has it
+    if len(found.idle_members) < found.members:  # else the group shares its partitions anew
+        for name in found.idle_members:
+            click.echo(f"without a partition: {printable(name)}")
     if is_all:
         lines.of_units(found.messages, now_ms)
     else:
         lines.of_messages(found.messages)
-    if is_all and not found.messages and found.is_whole:
-        _show_nothing(found, older_than_s)
+    if is_all and found.is_whole and not (found.messages or found.partitions):
+        click.echo("nothing is held")
     for partition in found.partitions:
-        _show_partition(partition, lines, is_all=is_all, is_read=is_read)
-    if is_all:
-        is_empty = found.is_whole and not any(each.held for each in found.partitions)
-        for receiver in found.receivers:
-            _show_receiver(receiver, is_empty=is_empty)
+        reasons = partition.reasons if is_all else lines.new(partition.reasons)
+        if reasons or is_all:
+            click.echo(printable(str(replace(partition, reasons=()))))
+            lines.show(reasons, "  ")
+    for receiver in found.receivers if is_all else ():
+        click.echo(printable(f"{receiver}; {does(receiver)}"))
     if found.misplaced:
-        are = "1 message is" if found.misplaced == 1 else f"{found.misplaced} messages are"
-        click.echo(f"{are} in another partition than the unit's hash says (jbm-kafka show)")
-    if is_read and not found.is_whole:
+        click.echo(f"in another partition than the unit's hash says: {found.misplaced} (jbm-kafka show)")
+    if not found.is_whole and all(each.rule is not Rule.IN_DOUBT for each in found.reasons):
         click.echo("there is more than was looked at")
 
 
-def _show_nothing(found: Explanation, older_than_s: float) -> None:
-    """Print why no message is shown."""
-    if any(each.held for each in found.partitions):
-        click.echo(f"nothing that is held was sent more than {older_than_s:g} s ago")
-    elif any(reason.rule is Rule.OPEN_TRANSACTION for each in found.partitions for reason in each.reasons):
-        click.echo("nothing that waits can be read yet")
-    else:
-        click.echo("nothing is held")
-
-
-def _is_read(found: Explanation) -> bool:
-    """Whether it could be read what is held; else a 0 would be taken for nothing."""
-    return all(each.rule is not Rule.IN_DOUBT for each in found.reasons)
-
-
-def _show_partition(partition: ExplainedPartition, lines: ReasonLines, *, is_all: bool, is_read: bool) -> None:
-    reasons = partition.reasons if is_all else lines.untold(partition.reasons)
-    if not (reasons or is_all):
-        return
-    owner = printable(partition.owner) or "nobody"
-    units = ", ".join(f"{count} {rule}" for rule, count in sorted(partition.units.items()))
-    told = f"; units: {units}" if units else ""
-    held = f"{partition.held} held" if is_read else "not readable now"
-    click.echo(f"partition {partition.partition}: {held}, owner {owner}{told}")
-    lines.tell(reasons, "  ")
-
-
-def _show_receiver(each: ExplainedReceiver, *, is_empty: bool) -> None:
-    client = f" of client {each.client_id}" if each.client_id else ""
-    messages = "1 message" if each.in_hand == 1 else f"{each.in_hand} messages"
-    unread = f", {each.unread} of them unread" if each.in_hand or each.unread else ""
-    click.echo(
-        printable(f"receiver {each.receiver} ({each.mode}){client} in {each.process}: ")
-        + f"{messages} in hand{unread}; {does(each, is_empty=is_empty)}"
-    )
-
-
-def _plain(value: object) -> object:
+def _plain(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
     """As JSON can say it: a rule by its value."""
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value
+    return {name: value.value if isinstance(value, Enum) else value for name, value in pairs}

@@ -6,8 +6,7 @@ from dataclasses import asdict
 import click
 
 from jbm_kafka.admin import PartitionCounts, QueueCounts
-from jbm_kafka.admin.explain.reasons import NO_CHANGELOG
-from jbm_kafka.admin.explain.suggested_commands import of_subscription
+from jbm_kafka.admin.explain.reasons import NO_CHANGELOG, subscription_words
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Whole, emit, json_list_option, json_option, subscription_options
@@ -133,7 +132,7 @@ def show(
     click.echo(f"consumer group {counts.group}")
     if counts.pause:
         click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {counts.name}")
-    of = "" if subscription is None else of_subscription(subscription, client_id)
+    of = "" if subscription is None else subscription_words(subscription, client_id)
     _show_set_aside(counts, of)
     _show_shares(counts, of)
     if counts.misplaced:

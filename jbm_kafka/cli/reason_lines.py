@@ -1,4 +1,4 @@
-"""The lines of `jbm-kafka explain` that tell reasons: each once, with how many it keeps and what can be done."""
+"""The lines of `jbm-kafka explain` for reasons: each once, with how many it keeps and what can be done."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from jbm_kafka.admin import ExplainedMessage, Reason, Rule
+from jbm_kafka.admin import ExplainedMessage, Reason
 from jbm_kafka.admin.explain.reasons import is_at_work
 from jbm_kafka.cli.render import printable, short, when
 
@@ -18,28 +18,25 @@ class ReasonLines:
     """Of one answer."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[Rule, str]] = set()
-        self._remedies: set[str] = set()
-        """Remedies that were printed already: each stands with its first reason only."""
+        self._shown: set[tuple[str, str]] = set()
+        self._remedies = {""}
+        """Each stands with its first reason only."""
 
-    def tell(self, reasons: Iterable[Reason], indent: str = "") -> None:
-        """A line for each reason that was not told yet."""
-        for reason in self.untold(reasons):
-            self._told.add(_said(reason))
+    def show(self, reasons: Iterable[Reason], indent: str = "") -> None:
+        """A line for each reason that was not shown yet."""
+        for reason in self.new(reasons):
+            self._shown.add(_key(reason))
             click.echo(f"{indent}{_line(reason)}")
-            if reason.remedy and reason.remedy not in self._remedies:
+            if reason.remedy not in self._remedies:
                 self._remedies.add(reason.remedy)
                 click.echo(f"{indent}  {printable(reason.remedy)}")
 
-    def untold(self, reasons: Iterable[Reason]) -> Sequence[Reason]:
-        """Those that were not told yet, of anything."""
-        return [reason for reason in reasons if _said(reason) not in self._told]
+    def new(self, reasons: Iterable[Reason]) -> Sequence[Reason]:
+        """Those that were not shown yet."""
+        return [reason for reason in reasons if _key(reason) not in self._shown]
 
     def of_units(self, messages: Sequence[ExplainedMessage], now_ms: int) -> None:
-        """As `of_messages`, of what waits longest in all units; those that workers are at are only counted.
-
-        On a busy queue there are always some, and never the same for long: they hid the one that waited for an hour.
-        """
+        """As `of_messages`, of what waits longest in all units; those at work are only counted, as they change fast."""
         at_work = [message for message in messages if is_at_work(message, now_ms)]
         if len(at_work) < SUMMED_MIN:
             at_work = []
@@ -49,23 +46,23 @@ class ReasonLines:
 
     def of_messages(self, messages: Iterable[ExplainedMessage]) -> None:
         """Each message with what keeps it; what keeps several in the same way stands before them, with their number."""
-        kept: dict[tuple[str, ...], list[ExplainedMessage]] = {}
+        kept: dict[tuple[tuple[str, str], ...], list[ExplainedMessage]] = {}
         for message in messages:
-            kept.setdefault(tuple(map(_line, message.reasons)), []).append(message)
+            kept.setdefault(tuple(map(_key, message.reasons)), []).append(message)
         for some in kept.values():
-            why = self.untold(some[0].reasons)
+            why = self.new(some[0].reasons)
             is_summed = len(some) > 1 and bool(why)
             if is_summed:
                 click.echo(f"{len(some)} units or messages:")
-                self.tell(why, "  ")
+                self.show(why, "  ")
             for message in some:
                 click.echo(f"{'    ' if is_summed else ''}{_head(message)}")
-            self.tell(why, "  ")
+            self.show(why, "  ")
 
 
-def _said(reason: Reason) -> tuple[Rule, str]:
-    """The same, as far as people are told: a remedy may be left out where nothing is held."""
-    return reason.rule, _line(reason)
+def _key(reason: Reason) -> tuple[str, str]:
+    """The same where people read the same."""
+    return _line(reason), reason.remedy
 
 
 def _line(reason: Reason) -> str:

@@ -26,7 +26,7 @@ def within_patience(is_so: Callable[[], bool]) -> None:
         assert time.monotonic() < deadline
 
 
-def who_never_answers(admin: Admin, bootstrap: str, queue: Queue) -> GroupConsumer:
+def member_that_never_answers(admin: Admin, bootstrap: str, queue: Queue) -> GroupConsumer:
     """A member that has the only partition of the queue, in the namespace of its name, and a message of joe's there."""
     namespace = queue.name
     admin.create_queue(queue.name, partitions=1)
@@ -76,13 +76,8 @@ def test_a_transaction_that_no_coordinator_knows_is_told_to_be_ended_by_hand() -
     """UNIT-4: as a broker that is killed between a commit and its marks leaves it."""
     nobody = FoundTransactions((), is_whole=True)
     (reason,) = open_transactions("orders", 3, 17, 5, nobody, bootstrap="kafka:9092")
-    assert str(reason) == (
-        "5 records from offset 17 on wait for the end of a Kafka transaction that no coordinator knows any more: it "
-        "never ends by itself; kafka-transactions.sh --bootstrap-server kafka:9092 abort --topic orders --partition 3 "
-        "--start-offset 17 ends it"
-    )
-    (reason,) = open_transactions("orders", 3, 17, 1, nobody, bootstrap="kafka:9092")
-    assert reason.text.startswith("1 record from offset 17 on waits for the end of a Kafka transaction that ")
+    assert reason.text.startswith("records from offset 17 on, 5 so far, wait ")
+    assert reason.remedy.endswith(" abort --topic orders --partition 3 --start-offset 17 ends it")
     for found in (FoundTransactions((), is_whole=False), "read __transaction_state: not allowed"):
         (reason,) = open_transactions("orders", 3, 17, 5, found, bootstrap="kafka:9092")
         assert "describe-producers --topic orders --partition 3" in reason.remedy
@@ -92,17 +87,15 @@ def test_an_owner_that_does_not_answer_is_named(bootstrap: str, kafka_name: str)
     """UNIT-17: also a process whose worker hangs, or of another program, that has the partition in the group."""
     orders = Queue(kafka_name)
     with Admin(bootstrap, namespace=kafka_name) as admin:
-        stranger = who_never_answers(admin, bootstrap, orders)
+        stranger = member_that_never_answers(admin, bootstrap, orders)
         lines: list[str] = []
         found = admin.explain(orders, unit="joe", timeout_s=3, tell=lines.append)
         (reason,) = found.messages[0].reasons
         assert reason.rule is Rule.OWNER_SILENT
         owner = f"process {os.getpid()} at {platform.node()}"
         assert [each.owner for each in found.partitions] == [owner]
-        assert reason.text == f"{owner}, which has the partition, did not answer"
-        assert [each.text for each in found.reasons] == [
-            f"{owner} did not answer within 3 s: what it has in hand is not known"
-        ]
+        assert reason.text.startswith(f"{owner} did not answer")
+        assert list(found.reasons) == [reason]
         assert found.silent_members == (owner,)
         assert lines == [
             f"queue:{kafka_name}: waits for {owner}, which has partition 0 and did not answer yet; 1 s more at most"
@@ -117,7 +110,7 @@ def test_of_a_process_that_was_put_out_while_it_was_asked_two_accounts_were_give
     """UNIT-17: one killed held its partition, received, was silent and was put out, all in one answer."""
     orders = Queue(kafka_name)
     with Admin(bootstrap, namespace=kafka_name) as admin:
-        killed = who_never_answers(admin, bootstrap, orders)
+        killed = member_that_never_answers(admin, bootstrap, orders)
         found = admin.explain(orders, timeout_s=3, tell=lambda text: killed.close())
         assert (found.members, found.silent_members) == (0, ())
         assert [each.rule for each in found.reasons] == [Rule.NOBODY_RECEIVES, Rule.OWNER_SILENT]

@@ -23,7 +23,7 @@ REPEATED_BASENAMES = {
 }
 """File names that may stand in several folders, with the reason."""
 
-REPEATED_CLASSES = "Asked ChannelState Held KafkaRecord Receiver Sending Sources Wait"
+REPEATED_CLASSES = "ChannelState KafkaRecord Receiver Sending Wait"
 """Names of public classes of jbm_kafka that stand in several modules, with spaces between."""
 
 

@@ -1,35 +1,36 @@
 """Finds out why messages of a queue or subscription do not move (decision 39).
 
 Three are asked: Kafka, for the group's members, the ends of the logs and open transactions; topic and changelog, for
-what is held; and who has the partitions, for what only he knows. Where one cannot say, the others still do.
+what is held; and the processes that have the partitions, for what only they know. Where one cannot answer, the others
+still do.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jbm_kafka.admin.explain import offset_resets, reasons, suggested_commands
-from jbm_kafka.admin.explain.explanation import ExplainedMessage, ExplainedPartition, Explanation, Holder, Reason
-from jbm_kafka.admin.explain.held_units import Held, HeldMessageRow, look_at
-from jbm_kafka.admin.explain.members import (
-    being_shared,
-    gone_for_good,
-    not_answering,
-    put_out,
-    silent_members,
-    silent_owner,
-    suspects,
+from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
+from jbm_kafka.admin.explain import reasons
+from jbm_kafka.admin.explain.explanation import (
+    ExplainedMessage,
+    ExplainedPartition,
+    ExplainedReceiver,
+    Explanation,
+    Holder,
+    Reason,
 )
-from jbm_kafka.admin.explain.question import Asked, Sources
-from jbm_kafka.admin.explain.receiver_states import is_elsewhere, kept_by, process_of, receivers_of
-from jbm_kafka.admin.explain.unread import Unseen, message_of
-from jbm_kafka.admin.owners.present_owners import PERHAPS_S, PresentOwners, Told
+from jbm_kafka.admin.explain.held_units import HeldMessageRow, HeldUnits, look_at
+from jbm_kafka.admin.explain.members import being_shared, put_out, silent, silent_members, suspects
+from jbm_kafka.admin.explain.reasons import reason
+from jbm_kafka.admin.explain.receiver_states import holder_of, process_of, receivers_of, worker_of
+from jbm_kafka.admin.explain.unread import first_unread
+from jbm_kafka.admin.owners.present_owners import PERHAPS_S, OwnerAnswers, PresentOwners
 from jbm_kafka.browsing.browse import browse
 from jbm_kafka.codec.command_records import EXPLAIN
-from jbm_kafka.codec.pause_record import Pause
+from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import FoundTransactions, GroupMember, KafkaClientError, Unreachable
@@ -40,155 +41,146 @@ from jbm_kafka.store.recovery import RecoveredChannel
 COUNT_MAX = 50_000
 """Messages looked at where nothing special was asked about: a second's work."""
 UNITS_MAX = 20
-"""Units told of then, those that wait longest."""
+"""Units that are explained then, those that wait longest."""
 OFFSETS_TIMEOUT_S = 4.0
-"""For committed offsets, which come in milliseconds unless who died has left a checkpoint open: then not for 10 s."""
+"""For committed offsets, which come in milliseconds unless a process that died has left a checkpoint open: then they do
+not come for 10 s."""
 READ_TIMEOUT_S = 10.0
 """For the changelogs."""
-PATIENCE_LEAST_S = 2.0
-"""Owners look every second: so long they have at least, where it took long to find out that nothing can be read."""
-_TIMED = (Rule.DELAYED, Rule.NOT_YET_DUE)
 LOOKS_MAX = 3
 """At a unit whose first message is finished while it is asked about: one that goes fast is in nobody's way."""
+_TIMED = (Rule.DELAYED, Rule.NOT_YET_DUE)
+_NOT_WAITING = (Rule.IN_HAND, Rule.IN_DOUBT, Rule.LEAVING, Rule.SETTLED, Rule.NOT_READ)
+_RULES = {each.value: each for each in Rule}
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What all three said at about the same time."""
+class Question:
+    """What is to be explained; without unit and id all of it."""
 
-    seen: FromKafka
-    held: Held
-    whole: Sequence[Reason]
-    """What is wrong with finding out what is held."""
-    told: Told
-    messages: Sequence[ExplainedMessage]
-    silent: Sequence[GroupMember]
-    """Members that did not answer."""
+    unit: str | None
+    message_id: str | None
+    older_than_ms: int
+    """Only what was sent longer ago."""
+    timeout_s: float
+    """For answers of the processes that receive."""
+    tell: Tell
+    """Called with a line that names the processes that it waits for, where that takes long."""
 
+    @property
+    def is_all(self) -> bool:
+        """Neither a unit nor a message."""
+        return self.unit is None and self.message_id is None
 
-@dataclass(frozen=True, slots=True)
-class FromKafka:
-    """What Kafka says of the group and its logs."""
-
-    members: Sequence[GroupMember]
-    owners: Mapping[int, GroupMember]
-    ends: Mapping[int, int]
-    """Of what readers may see."""
-    heads: Mapping[int, int]
-    """Of what was written."""
-    transactions: Mapping[int, list[Reason]]
-    """By partition that one holds back."""
-    has_changelog: bool
+    def is_about(self, row: HeldMessageRow) -> bool:
+        """Whether that message, or its unit, was named."""
+        return not self.is_all and self.unit in (None, row.unit) and self.message_id in (None, row.message_id)
 
 
-def explain(group: ChannelGroup, asked: Asked, cluster: Sources, *, pause: Pause, places: UnitPlaces) -> Explanation:
-    """Why what was asked about does not move; `places`: where units are.
+class Diagnosis:
+    """Finds the answer to one question. One thread."""
 
-    Raises:
-        KafkaClientError: no answer.
-    """
-    return _Explaining(group, asked, cluster, pause, places).run()
-
-
-class _Explaining:
-    """One question."""
-
-    def __init__(self, group: ChannelGroup, asked: Asked, cluster: Sources, pause: Pause, places: UnitPlaces) -> None:
-        self._group = group
-        self._asked = asked
-        self._cluster = cluster
-        self._pause = pause
-        self._places = places
-        self._now_ms = cluster.now_ms()
+    def __init__(
+        self, core: AdminCore, group: ChannelGroup, question: Question, *, pause: Pause, places: UnitPlaces
+    ) -> None:
+        """`places`: where units are."""
+        self._core, self._group, self._question = core, group, question
+        self._pause, self._places = pause, places
+        self._now_ms = core.cluster.clock.now_ms()
         self._began_s = time.monotonic()
-        self._patience_s = cluster.timeout_s
+        self._members: Sequence[GroupMember] = ()
+        self._owners: Mapping[int, GroupMember] = {}
+        self._transactions: Mapping[int, list[Reason]] = {}
+        """By partition that one holds back."""
+        self._hidden: Mapping[int, tuple[int, int]] = {}
+        """Of these partitions the end for readers, and that of the log."""
+        self._held = HeldUnits()
+        self._unreadable: list[Reason] = []
+        """Why what is held cannot be read."""
+        self._answers = OwnerAnswers()
+        self._receivers: list[ExplainedReceiver] = []
 
     def run(self) -> Explanation:
-        look = self._look()
-        gone = self._put_out(look.silent)
-        if gone:  # what they had is with others now: of the group as it is one account is given, and not of two
-            look = self._look(before=look)
-        seen, held, told, messages = look.seen, look.held, look.told, look.messages
-        has_others = bool(seen.members)
-        firsts = None if look.whole else suspects(held.firsts.values())
-        gone_now = (put_out(each, has_others=has_others, firsts=firsts) for each in gone_for_good(gone, seen.members))
-        silent = (not_answering(each, self._patience_s) for each in look.silent)
+        """Look, and look again if the group put out a process that it asked.
+
+        Raises:
+            KafkaClientError: no answer.
+        """
+        messages, gone = self._look(), self._gone()
+        if gone:  # what they had is with others now: the answer is about the group as it is
+            messages = self._look()
+        names = {each.name for each in self._members}  # a process that joined anew lives, and answers for itself
+        first_ids = suspects(self._held.firsts.values())
+        if self._unreadable:
+            first_ids = dict.fromkeys(range(self._group.partitions), "")
+        silent_now = self._silent()
         return Explanation(
             name=str(self._group),
             group=self._group.group_id,
-            members=len(seen.members),
-            idle_members=tuple(each.name for each in seen.members if not each.partitions),
-            silent_members=tuple(each.name for each in look.silent),
-            reasons=(*self._not_held(look), *self._of_all(held, seen), *gone_now, *silent, *look.whole),
+            members=len(self._members),
+            idle_members=tuple(each.name for each in self._members if not each.partitions),
+            silent_members=tuple(each.name for each in silent_now),
+            reasons=(
+                *self._of_all(is_found=bool(messages)),
+                *(put_out(each, first_ids) for each in gone if each.name not in names),
+                *map(silent, silent_now),
+                *self._unreadable,
+            ),
             messages=tuple(messages),
-            partitions=tuple(self._partitions(look)),
-            receivers=tuple(receivers_of(told.results.values())),
-            misplaced=held.misplaced,
-            is_whole=held.is_whole,
+            partitions=tuple(self._partitions(messages)),
+            receivers=tuple(self._receivers),
+            misplaced=self._held.misplaced,
+            is_whole=self._held.is_whole,
         )
 
-    def _look(self, before: Look | None = None) -> Look:
-        seen = self._look_at_kafka()
+    def _look(self) -> list[ExplainedMessage]:
+        """Ask all three, at about the same time."""
+        self._look_at_kafka()
         for _ in range(LOOKS_MAX):
-            # What could not be read before is not waited for again: the answer is wanted while workers die.
-            held, whole = (before.held, before.whole) if before and before.whole else self._look_at_log()
-            if whole or before:
-                left_s = self._cluster.timeout_s - (time.monotonic() - self._began_s)
-                least_s = PERHAPS_S if before else PATIENCE_LEAST_S
-                self._patience_s = min(self._cluster.timeout_s, max(left_s, least_s))
-            rows = self._rows(held)
-            told = self._ask(held, rows, seen)
+            if not self._unreadable:  # what could not be read is not waited for again: workers die meanwhile
+                self._look_at_log()
+            rows = self._rows()
+            self._ask(rows)
             # The first of a unit may be finished between both looks: then the next one is meant.
-            if self._asked.unit is None or all(self._told_of(row, told).get("rule") != "settled" for row in rows):
+            if self._question.unit is None or all(self._answer_on(row).get("rule") != "settled" for row in rows):
                 break
-        messages = [self._explained(row, held, told, seen) for row in rows]
-        if not self._asked.is_all:
-            messages += self._unseen(seen, held, is_held=bool(messages))
-        return Look(seen, held, whole, told, messages, self._silent(told, seen))
+        return [*map(self._explained, rows), *(() if self._question.is_all else self._unread())]
 
-    def _silent(self, told: Told, seen: FromKafka) -> Sequence[GroupMember]:
-        """Who did not answer: what he holds is not known, also where others have his partitions."""
-        refused = {partition for partition, why in told.silent.items() if why}
-        return silent_members(seen.members, (told.results.keys() | told.silent.keys()) - refused, told.results)
+    def _silent(self) -> Sequence[GroupMember]:
+        """Members that did not answer: what they hold is not known, also where others have their partitions."""
+        results = self._answers.results
+        asked = results.keys() | {partition for partition, why in self._answers.silent.items() if not why}
+        return silent_members(self._members, asked, results)
 
-    def _put_out(self, silent: Sequence[GroupMember]) -> Sequence[GroupMember]:
-        """Of them, those that are no members any more."""
-        if not silent:
+    def _gone(self) -> Sequence[GroupMember]:
+        """Of the silent members, those that are no members any more."""
+        found = self._silent()
+        if not found:
             return ()
-        present = {each.member_id for each in self._cluster.admin.members(self._group.group_id, self._group.topic)}
-        return [each for each in silent if each.member_id not in present]
+        present = {each.member_id for each in self._core.admin.members(self._group.group_id, self._group.topic)}
+        return [each for each in found if each.member_id not in present]
 
     # -- Kafka ---------------------------------------------------------------------------------------------------
 
-    def _look_at_kafka(self) -> FromKafka:
-        admin, topic = self._cluster.admin, self._group.topic
-        places = list(range(self._group.partitions))
-        members = admin.members(self._group.group_id, topic)
-        owners = {partition: member for member in members for partition in member.partitions}
+    def _look_at_kafka(self) -> None:
+        admin, topic, places = self._core.admin, self._group.topic, list(range(self._group.partitions))
+        self._members = admin.members(self._group.group_id, topic)
+        self._owners = {partition: member for member in self._members for partition in member.partitions}
         heads = admin.end_positions(topic, places, stable=False)
         ends = admin.end_positions(topic, places, stable=True)
-        waiting = {place: heads[place] - ends[place] for place in places if heads[place] > ends[place]}
-        has_changelog = self._group.changelog_topic in admin.describe([self._group.changelog_topic])
-        return FromKafka(members, owners, ends, heads, self._transactions(waiting, ends), has_changelog)
-
-    def _transactions(self, waiting: Mapping[int, int], ends: Mapping[int, int]) -> Mapping[int, list[Reason]]:
-        """Why records behind the stable end wait; nothing of those that went on in the meantime."""
-        topic, cluster = self._group.topic, self._cluster
-        if not waiting:
-            return {}
-        found = {place: self._open_on(place) for place in waiting}
+        self._hidden = {place: (ends[place], heads[place]) for place in places if heads[place] > ends[place]}
+        found = {place: self._open_on(place) for place in self._hidden}
         # Of all but a hanging one: ended while we looked.
-        now = cluster.admin.end_positions(topic, list(waiting), stable=True)
-        return {
-            place: reasons.open_transactions(
-                topic, place, ends[place], count, found[place], bootstrap=cluster.bootstrap
-            )
-            for place, count in waiting.items()
-            if now[place] == ends[place]
+        now = admin.end_positions(topic, list(found), stable=True) if found else {}
+        bootstrap = self._core.url
+        self._transactions = {
+            place: reasons.open_transactions(topic, place, end, head - end, found[place], bootstrap=bootstrap)
+            for place, (end, head) in self._hidden.items()
+            if now[place] == end
         }
 
     def _open_on(self, partition: int) -> FoundTransactions | str:
-        log = self._cluster.kafka.transaction_log()
+        log = self._core.kafka.transaction_log()
         try:
             return log.open_on(self._group.topic, partition)
         except KafkaClientError as error:
@@ -198,256 +190,226 @@ class _Explaining:
 
     # -- topic and changelog ---------------------------------------------------------------------------------------
 
-    def _look_at_log(self) -> tuple[Held, Sequence[Reason]]:
-        """What is held; and what is wrong with finding it out."""
-        group = self._group
+    def _look_at_log(self) -> None:
+        group, begun = self._group, dict[int, RecoveredChannel]()
         try:
-            self._cluster.admin.committed(
+            self._core.admin.committed(
                 group.group_id, group.topic, range(group.partitions), timeout_s=OFFSETS_TIMEOUT_S
             )
-            return self._held(self._asked.wants), []
+            messages = browse(
+                self._core.kafka,
+                group,
+                now_ms=self._now_ms,
+                hands=None,
+                include_all=True,
+                recovered=begun.update,
+                timeout_s=READ_TIMEOUT_S,
+            )
+            self._held = look_at(
+                messages,
+                now_ms=self._now_ms,
+                places=self._places,
+                is_requested=self._question.is_about,
+                count_max=COUNT_MAX if self._question.is_all else 0,
+            )
+            self._held.resets = {place: each.reset for place, each in begun.items() if each.reset is not None}
         except Unreachable as error:
-            is_whole = False
-            return Held({}, [], {}, is_whole=is_whole), [reasons.unreadable(error, has_brokers=self._has_brokers())]
+            self._held = HeldUnits(is_whole=False)
+            self._unreadable = [reasons.unreadable(error)]
 
-    def _has_brokers(self) -> bool:
-        """Whether they answer now: then it is not for their sake that offsets cannot be read."""
-        topic = self._group.topic
-        try:
-            return bool(self._cluster.admin.end_positions(topic, [0], stable=False, timeout_s=PATIENCE_LEAST_S))
-        except KafkaClientError:
-            return False
-
-    def _held(self, wants: Callable[[HeldMessageRow], bool]) -> Held:
-        begun: dict[int, RecoveredChannel] = {}
-        messages = browse(
-            self._cluster.kafka,
-            self._group,
-            now_ms=self._now_ms,
-            hands=None,
-            include_all=True,
-            recovered=begun.update,
-            timeout_s=READ_TIMEOUT_S,
-        )
-        held = look_at(
-            messages,
-            now_ms=self._now_ms,
-            places=self._places,
-            wants=wants,
-            count_max=COUNT_MAX if self._asked.is_all else 0,
-        )
-        held.resets = offset_resets.resets_of(begun)
-        return held
-
-    def _rows(self, held: Held) -> list[HeldMessageRow]:
-        """What is told of, one by one."""
-        older_ms = self._asked.older_than_ms
-        if self._asked.message_id is not None:
-            return held.wanted
-        firsts: Iterable[HeldMessageRow] = held.firsts.values()
-        if self._asked.unit is not None:
-            firsts = {row.partition: row for row in reversed(held.wanted)}.values()
-        # Where no age was asked for all are meant: also what came since, or from one whose clock is ahead.
+    def _rows(self) -> list[HeldMessageRow]:
+        """The messages that are explained one by one."""
+        if self._question.message_id is not None:
+            return self._held.requested
+        firsts: Iterable[HeldMessageRow] = self._held.firsts.values()
+        if self._question.unit is not None:
+            firsts = {row.partition: row for row in reversed(self._held.requested)}.values()
+        # Where no age was asked for all are meant: also what came since, or from a sender with a clock ahead of ours.
+        older_ms = self._question.older_than_ms
         waiting = [row for row in firsts if not older_ms or row.sent_at_ms <= self._now_ms - older_ms]
         waiting.sort(key=lambda row: row.sent_at_ms)
-        return waiting if self._asked.unit is not None else waiting[:UNITS_MAX]
+        return waiting[:UNITS_MAX] if self._question.unit is None else waiting
 
-    def _first_of(self, row: HeldMessageRow, held: Held) -> HeldMessageRow:
-        return held.firsts[row.partition, row.offset if row.key is None else row.key]
+    def _unread(self) -> Iterable[ExplainedMessage]:
+        """What was asked about and lies behind an open transaction, so that no reader of committed records sees it."""
+        for partition, why in self._transactions.items():
+            kafka, topic, hidden = self._core.kafka, self._group.topic, self._hidden[partition]
+            row = first_unread(kafka, topic, partition, *hidden, self._question.is_about, self._now_ms)
+            if row is not None:
+                yield row.because(why)
 
     # -- owners ----------------------------------------------------------------------------------------------------
 
-    def _ask(self, held: Held, rows: Sequence[HeldMessageRow], seen: FromKafka) -> Told:
-        """What those who have the partitions say of these messages, and of the first of their units."""
+    def _ask(self, rows: Sequence[HeldMessageRow]) -> None:
+        """Ask the processes that have the partitions about these messages, and about the first of their units."""
         about: dict[int, dict[int, str | None]] = {}
         for row in rows:
-            first = self._first_of(row, held)
             key = None if row.key is None else row.key.hex()
+            first = self._held.firsts[row.place]
             about.setdefault(row.partition, {}).update(dict.fromkeys((first.offset, row.offset), key))
-        if self._asked.is_all:
-            for partition in (*held.by_partition, *(min(m.partitions) for m in seen.members if m.partitions)):
+        if self._question.is_all:
+            for partition in (*self._held.by_partition, *(min(m.partitions) for m in self._members if m.partitions)):
                 about.setdefault(partition, {})
-        return self._ask_about({place: list(messages.items()) for place, messages in about.items()}, seen)
+        self._answers = OwnerAnswers() if not self._members else self._asked(about)
+        self._receivers = receivers_of(self._answers.results.values())
 
-    def _ask_about(self, about: Mapping[int, Sequence[tuple[int, str | None]]], seen: FromKafka) -> Told:
-        """By partition the messages, by offset and unit."""
-        if not seen.members:
-            return Told()
-        arguments = {partition: {"messages": messages} for partition, messages in about.items()}
-        cluster = self._cluster
-        owners = PresentOwners(cluster.kafka, cluster.admin, namespace=cluster.namespace, group=self._group.group_id)
-        perhaps = arguments.keys() - seen.owners.keys()
+    def _asked(self, about: Mapping[int, Mapping[int, str | None]]) -> OwnerAnswers:
+        core, timeout_s = self._core, self._question.timeout_s
 
         def late(partitions: Collection[int], seconds: float) -> None:
-            who = {member.member_id: member for p in partitions if (member := seen.owners.get(p)) is not None}
-            cluster.tell(f"{self._group}: {waited_for(who.values(), partitions, seconds)}")
+            owners = {self._owners[each].member_id: self._owners[each] for each in partitions if each in self._owners}
+            self._question.tell(f"{self._group}: {waited_for(owners.values(), partitions, seconds)}")
 
-        return owners.ask(EXPLAIN, arguments, timeout_s=self._patience_s, late=late, perhaps=perhaps)
+        # Owners look every second: so long they have at least, however long the log took to read.
+        left_s = timeout_s - (time.monotonic() - self._began_s)
+        owners = PresentOwners(core.kafka, core.admin, namespace=core.namespace, group=self._group.group_id)
+        return owners.ask(
+            EXPLAIN,
+            {partition: {"messages": list(messages.items())} for partition, messages in about.items()},
+            timeout_s=min(timeout_s, max(left_s, PERHAPS_S)),
+            late=late,
+            perhaps=about.keys() - self._owners.keys(),
+        )
 
-    def _unseen(self, seen: FromKafka, held: Held, *, is_held: bool) -> Iterable[ExplainedMessage]:
-        """What was asked about and is not held: no reader of committed records sees it yet, or a reset skips it."""
-        cluster = self._cluster
-        unseen = Unseen(cluster.kafka, cluster.admin, self._group.topic, self._asked.wants, self._now_ms)
-        ranges = {place: (seen.ends[place], seen.heads[place]) for place in seen.transactions}
-        yield from unseen.within(ranges, seen.transactions, committed_only=False)
-        if not (is_held or seen.members):
-            why = {place: [offset_resets.skips(each)] for place, each in held.resets.items()}
-            yield from unseen.within(offset_resets.skipped_ranges(held.resets), why, committed_only=True)
-
-    # -- answers ---------------------------------------------------------------------------------------------------
-
-    def _not_held(self, look: Look) -> Iterable[Reason]:
-        """An answer without a message was taken for one that tells what keeps it."""
-        if not self._asked.is_all and not look.messages and not look.whole and look.held.is_whole:
-            yield reasons.not_held(self._asked.older_than_ms)
-
-    def _of_all(self, held: Held, seen: FromKafka) -> Iterable[Reason]:
-        resume, admit = suggested_commands.resume(self._group), suggested_commands.admit(self._group)
-        if self._pause.production is not None:
-            yield reasons.paused(Rule.SENDING_PAUSED, self._pause.production, resume)
-        if self._pause.consumption is not None:
-            yield reasons.paused(Rule.PAUSED, self._pause.consumption, resume)
-        if self._places.next_partitions:
-            yield reasons.admitting(self._places.next_partitions, admit)
-        elif self._group.partitions > self._places.partitions:
-            yield reasons.not_admitted(self._group.partitions, self._places.partitions, admit)
-        if not seen.has_changelog:
-            yield reasons.reason(Rule.NO_CHANGELOG)
-        if not seen.members:
-            # Of a group with members no offset can be reset, and those that came since have begun by it.
-            yield from offset_resets.told(held.resets, self._group, self._cluster.bootstrap)
-            nobody = reasons.reason(Rule.NOBODY_RECEIVES)
-            # Where nothing is held nobody need receive; and nobody should by a reset that is to be undone before.
-            yield nobody if held.by_partition and not held.resets else replace(nobody, remedy="")
-
-    def _explained(self, row: HeldMessageRow, held: Held, told: Told, seen: FromKafka) -> ExplainedMessage:
-        first = self._first_of(row, held)
-        found = [self._why(row, first, told, seen)]
-        if first is not row and found[0].rule is Rule.BEHIND:
-            found.append(self._why(first, first, told, seen))
-        last = found[-1]
-        if last.rule is Rule.SETTLED and told.results.get(first.partition, {}).get("is_recording"):
-            found.append(reasons.reason(Rule.RECORDING))
-        elif last.rule is Rule.IN_HAND and last.holder is not None:
-            found[-1:] = self._in_whose_hand(last, last.holder, first, told)
-        return message_of(row, tuple(found))
-
-    def _in_whose_hand(self, why: Reason, holder: Holder, first: HeldMessageRow, told: Told) -> Sequence[Reason]:
-        """The reason; of what is in a hand with the message that is worked on there."""
-        receivers = list(receivers_of(told.results.values()))
-        keeper = kept_by(holder, receivers)
-        taken = None if keeper is None else keeper.asks.taken
-        if keeper is None or taken is None:
-            theirs = [each for each in receivers if (each.process, each.receiver) == (holder.process, holder.receiver)]
-            away = [each for each in theirs if holder.is_unread and is_elsewhere(each)]
-            return [replace(why, remedy="") if away else why, *map(reasons.in_another_listener, away)]
-        if (taken.partition, taken.offset) == (first.partition, first.offset):
-            is_in_it = keeper.asks.is_in_listener
-            return [reasons.in_listener(holder, taken.since_ms, self._now_ms) if is_in_it else why]
-        if not (holder.is_unread or keeper.asks.is_in_listener):
-            return [why]
-        return [replace(why, remedy=""), reasons.working_on(keeper, taken, self._now_ms)]
-
-    @staticmethod
-    def _told_of(row: HeldMessageRow, told: Told) -> Mapping[str, Any]:
+    def _answer_on(self, row: HeldMessageRow) -> Mapping[str, Any]:
         """What the owner says of the message; empty: nothing."""
-        messages = told.results.get(row.partition, {}).get("messages", ())
+        messages = self._answers.results.get(row.partition, {}).get("messages", ())
         return next((each for each in messages if each.get("offset") == row.offset), {})
 
-    def _why(self, row: HeldMessageRow, first: HeldMessageRow, told: Told, seen: FromKafka) -> Reason:
-        answer, mine = told.results.get(row.partition), self._told_of(row, told)
-        if answer is not None and mine:
-            return self._as_told(mine, first, answer, told, seen)
+    # -- the answer ------------------------------------------------------------------------------------------------
+
+    def _of_all(self, *, is_found: bool) -> Iterable[Reason]:
+        """What keeps all of the queue or subscription."""
+        if not (self._question.is_all or is_found or self._unreadable):
+            yield reason(Rule.NOT_HELD)
+        if self._pause.production is not None:
+            yield self._paused(Rule.SENDING_PAUSED, self._pause.production)
+        if self._pause.consumption is not None:
+            yield self._paused(Rule.PAUSED, self._pause.consumption)
+        partitions, routed, admit = self._group.partitions, self._places.partitions, self._command("admit-partitions")
+        if self._places.next_partitions:
+            yield reasons.admitting(self._places.next_partitions, admit)
+        elif partitions > routed:
+            yield reason(Rule.NOT_ADMITTED, partitions=partitions, routed=routed, command=admit)
+        if self._group.changelog_topic not in self._core.admin.describe([self._group.changelog_topic]):
+            yield reason(Rule.NO_CHANGELOG)
+        if not self._members:
+            # Of a group with members no offset can be reset, and those that came since have begun by it.
+            if self._held.resets:
+                yield reasons.offsets_reset(self._held.resets, self._group, self._core.url)
+            yield self._nobody()
+
+    def _nobody(self) -> Reason:
+        """Where nothing is held nobody need receive; and nobody should by a reset that is to be undone before."""
+        return reason(Rule.NOBODY_RECEIVES, remedy=None if self._held.by_partition and not self._held.resets else "")
+
+    def _command(self, verb: str) -> str:
+        return f"jbm-kafka {verb} {self._group.destination.name}"
+
+    def _explained(self, row: HeldMessageRow) -> ExplainedMessage:
+        first = self._held.firsts[row.place]
+        found = [self._why(row, first)]
+        if first is not row and found[0].rule is Rule.BEHIND:
+            found.append(self._why(first, first))
+        last = found[-1]
+        if last.rule is Rule.SETTLED and self._answers.results.get(first.partition, {}).get("is_recording"):
+            found.append(reason(Rule.RECORDING))
+        elif last.rule is Rule.IN_HAND and last.holder is not None:
+            found[-1:] = self._with_worker(last, last.holder, first)
+        return row.because(found)
+
+    def _with_worker(self, why: Reason, holder: Holder, first: HeldMessageRow) -> Sequence[Reason]:
+        """The reason; and, where the message waits for another one in that hand, what is done with that."""
+        worker = worker_of(holder, self._receivers)
+        taken = None if worker is None else worker.asks.taken
+        if worker is None or (taken and (taken.partition, taken.offset) == (first.partition, first.offset)):
+            return [why]
+        return [replace(why, remedy=""), reasons.working_on(worker, self._now_ms)]
+
+    def _why(self, row: HeldMessageRow, first: HeldMessageRow) -> Reason:
+        """The rule that keeps the message; `first`: of its unit."""
+        answer, said = self._answers.results.get(row.partition), self._answer_on(row)
+        if answer is not None and said:
+            return self._as_said(said, first, answer)
         if first is not row:
-            return reasons.behind(first.offset, None)
+            return reasons.behind(first.offset)
         if row.rule is Rule.ON_HOLD:
-            return reasons.on_hold(self._release(first), None)
+            return self._on_hold(first)
         if row.rule is not Rule.READY:
-            return reasons.reason(row.rule, until_ms=row.due_at_ms if row.rule in _TIMED else None)
-        return self._unowned(row.partition, answer, told, seen)
+            return reason(row.rule, until_ms=row.due_at_ms if row.rule in _TIMED else None)
+        if not self._members:
+            return self._nobody()
+        # Neither topic and changelog have anything on it, nor its owner.
+        return next(iter(self._of_partition(row.partition)), reason(Rule.READY))
 
-    def _as_told(
-        self, mine: Mapping[str, Any], first: HeldMessageRow, answer: Mapping[str, Any], told: Told, seen: FromKafka
-    ) -> Reason:
+    def _as_said(self, said: Mapping[str, Any], first: HeldMessageRow, answer: Mapping[str, Any]) -> Reason:
         """What the owner says of one message."""
-        rule, holder, process = _rule(mine.get("rule")), mine.get("holder"), process_of(answer)
-        who = None if holder is None else reasons.holder_of(holder, process)
-        is_in_store = rule not in (Rule.IN_HAND, Rule.IN_DOUBT, Rule.LEAVING, Rule.SETTLED, Rule.NOT_READ)
-        if rule is Rule.BEHIND or (is_in_store and mine.get("offset") != first.offset):
-            return reasons.behind(mine.get("head", first.offset), who)
-        if rule is Rule.IN_HAND and who is not None and holder is not None:
-            return reasons.in_hand(who, holder.get("since_ms"), self._now_ms)
-        if rule is Rule.NOT_READ:
-            return reasons.not_read(answer)
-        if rule is Rule.RECEIVERS_BUSY:
-            # Of all that was said, so that partitions of one process have the same to say.
-            has_idle_members = any(not member.partitions for member in seen.members)
-            receivers = list(receivers_of(told.results.values()))
-            return reasons.busy(receivers, process, has_idle_members=has_idle_members)
-        if rule is Rule.PAUSED and self._pause.consumption is not None:
-            return reasons.paused(rule, self._pause.consumption, suggested_commands.resume(self._group))
-        if rule is Rule.NOT_SELECTED:
-            return reasons.not_selected(each.selector for each in receivers_of(told.results.values()))
-        if rule is Rule.ON_HOLD:
-            return reasons.on_hold(self._release(first), mine.get("last_error"))
-        return reasons.reason(rule, until_ms=mine.get("due_at_ms") if rule in _TIMED else None)
+        process, rule = process_of(answer), _RULES.get(said.get("rule", ""))
+        holder = None if said.get("holder") is None else holder_of(said["holder"], process)
+        if rule is Rule.BEHIND or (rule not in _NOT_WAITING and said.get("offset") != first.offset):
+            return reasons.behind(said.get("head", first.offset), holder)
+        match rule:
+            case None:
+                return reason(Rule.OWNER_SILENT, member=process, say="say: a rule of another version keeps it")
+            case Rule.IN_HAND:
+                return reasons.in_hand(holder or Holder(process=process), said["holder"].get("since_ms"), self._now_ms)
+            case Rule.NOT_READ:
+                return reason(rule, read_to=answer.get("read_to"))
+            case Rule.RECEIVERS_BUSY:
+                # Of all that answered, so that partitions of one process have the same reason.
+                has_idle = any(not each.partitions for each in self._members)
+                has_idle = has_idle or any(each.is_idle for each in self._receivers)
+                return reasons.busy(self._receivers, process, has_idle=has_idle)
+            case Rule.PAUSED:
+                halt = self._pause.consumption or Halt(since_ms=self._now_ms, by="somebody")
+                return self._paused(rule, halt)
+            case Rule.NOT_SELECTED:
+                return reasons.not_selected(each.selector for each in self._receivers)
+            case Rule.ON_HOLD:
+                return self._on_hold(first, said.get("last_error"))
+        return reason(rule, until_ms=said.get("due_at_ms") if rule in _TIMED else None)
 
-    def _release(self, first: HeldMessageRow) -> str:
-        return suggested_commands.release(self._group, first.unit, first.message_id)
+    def _paused(self, rule: Rule, halt: Halt) -> Reason:
+        return reason(rule, since_ms=halt.since_ms, by=halt.by, command=self._command("resume"))
 
-    def _unowned(self, partition: int, answer: Mapping[str, Any] | None, told: Told, seen: FromKafka) -> Reason:
-        """Of what topic and changelog have nothing to say, and its owner neither."""
-        if not seen.members:
-            return reasons.reason(Rule.NOBODY_RECEIVES)
-        if answer is not None:
-            return self._of_partition(partition, told, seen)[0]
-        if partition not in seen.owners:
-            return being_shared(seen.members, told.results)
-        return silent_owner(seen.owners[partition], told.silent.get(partition, ""))
+    def _on_hold(self, first: HeldMessageRow, last_error: str | None = None) -> Reason:
+        failure = "" if last_error is None else f"; its last attempt failed with {last_error}"
+        command = reasons.release_command(self._group, first.unit, first.message_id)
+        return reason(Rule.ON_HOLD, failure=failure, command=command)
 
-    def _of_partition(self, partition: int, told: Told, seen: FromKafka) -> list[Reason]:
+    def _of_partition(self, partition: int) -> list[Reason]:
         """What keeps all of a partition."""
-        found = list(seen.transactions.get(partition, ()))
-        answer = told.results.get(partition)
-        if seen.members and partition not in seen.owners and answer is None:
-            found.append(being_shared(seen.members, told.results))
-        elif partition in told.silent and partition in seen.owners:
-            found.append(silent_owner(seen.owners[partition], told.silent[partition]))
-        if answer is not None:
-            if answer.get("closed"):
-                found.append(reasons.reason(Rule.CLOSED, text=str(answer["closed"])))
-            elif answer.get("is_opening"):
-                found.append(reasons.reason(Rule.OPENING))
-            if answer.get("is_moving"):
-                found.append(reasons.reason(Rule.MOVING))
-            if not answer.get("is_read_on", True):
-                found.append(reasons.not_read(answer))
+        found = list(self._transactions.get(partition, ()))
+        answer, owner = self._answers.results.get(partition), self._owners.get(partition)
+        if answer is None:
+            if owner is None and self._members:
+                found.append(being_shared(self._members, self._answers.results))
+            elif owner is not None and partition in self._answers.silent:
+                found.append(silent(owner, self._answers.silent[partition]))
+            return found
+        if answer.get("closed"):
+            found.append(reason(Rule.CLOSED, why=answer["closed"]))
+        elif answer.get("is_opening"):
+            found.append(reason(Rule.OPENING))
+        if answer.get("is_moving"):
+            found.append(reason(Rule.MOVING))
+        if not answer.get("is_read_on", True):
+            found.append(reason(Rule.NOT_READ, read_to=answer.get("read_to")))
         return found
 
-    def _partitions(self, look: Look) -> Iterable[ExplainedPartition]:
-        seen, held, told, messages = look.seen, look.held, look.told, look.messages
-        wanted = set(range(self._group.partitions)) if self._asked.is_all else {each.partition for each in messages}
-        if not self._asked.is_all and not messages:
-            wanted = set(seen.transactions)  # what was asked about may be behind one, and not to be seen
-        for partition in sorted(wanted):
-            found = self._of_partition(partition, told, seen)
-            count = held.by_partition.get(partition, 0)
-            if not (count or found) and self._asked.is_all:
+    def _partitions(self, messages: Sequence[ExplainedMessage]) -> Iterable[ExplainedPartition]:
+        """Those that hold something or are kept; where a message was asked about, its own, or those that hide it."""
+        is_all = self._question.is_all
+        meant = range(self._group.partitions) if is_all else {each.partition for each in messages} or self._transactions
+        for partition in sorted(meant):
+            found, count = self._of_partition(partition), self._held.by_partition.get(partition, 0)
+            if is_all and not (count or found):
                 continue
-            member, answer = seen.owners.get(partition), told.results.get(partition)
-            who_answers = "" if answer is None else process_of(answer)
+            member, answer = self._owners.get(partition), self._answers.results.get(partition, {})
             yield ExplainedPartition(
                 partition=partition,
-                owner=who_answers or ("" if member is None else member.name),
-                held=None if look.whole else count,
-                units=dict((answer or {}).get("units", {})),
+                owner=process_of(answer) if answer else "" if member is None else member.name,
+                held=None if self._unreadable else count,
+                units=dict(answer.get("units", {})),
                 reasons=tuple(found),
             )
-
-
-def _rule(value: object) -> Rule:
-    """A newer owner may have rules that are not known here."""
-    try:
-        return Rule(value)
-    except ValueError:
-        return Rule.OWNER_SILENT

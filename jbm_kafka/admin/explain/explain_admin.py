@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from jbm_kafka.admin.cluster.admin_arguments import check_named
 from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
-from jbm_kafka.admin.explain.diagnosis import explain
+from jbm_kafka.admin.explain.diagnosis import Diagnosis, Question
 from jbm_kafka.admin.explain.explanation import Explanation
-from jbm_kafka.admin.explain.question import Asked, Sources
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.core.wrong_values import shown, wrong_value
@@ -44,7 +43,10 @@ class ExplainAdmin:
         older_than_s = checked_seconds("older_than_s", older_than_s)
         timeout_s = checked_seconds("timeout_s", timeout_s)
         check_callable("tell", tell)
-        _check_asked(unit=unit, message_id=message_id, subscription=subscription)
+        for name, text in (("unit", unit), ("message_id", message_id), ("subscription", subscription)):
+            check_named(name, text)
+        if unit is not None and message_id is not None:
+            raise wrong_value("message_id", message_id, f"give one of unit and message_id: unit is {shown(unit)} here")
         with self._core.asking(f"explain {destination}"):
             source = self._core.source(destination, subscription, client_id)
             found = source if isinstance(source, Queue) else source.subscription.topic
@@ -53,26 +55,16 @@ class ExplainAdmin:
                 raise self._core.catalog.missing(found)
             group = replace(self._core.group(source), partitions=described.partitions)
             self._core.registry.refresh()
-            sources = Sources(
-                kafka=self._core.kafka,
-                admin=self._core.admin,
-                namespace=self._core.namespace,
-                bootstrap=self._core.connections.url,
-                now_ms=self._core.cluster.clock.now_ms,
-                timeout_s=timeout_s,
-                tell=tell or log.info,
-            )
-            told = explain(
-                group,
-                Asked(unit, message_id, older_than_ms=int(older_than_s * 1_000)),
-                sources,
-                pause=self._core.registry.pauses.of(found.name),
-                places=self._core.registry.places.of(found.name, described.topic_id)
-                or UnitPlaces(described.partitions),
-            )
-            return replace(told, namespaces=self._others_of(found)) if isinstance(found, Queue) else told
+            question = Question(unit, message_id, int(older_than_s * 1_000), timeout_s=timeout_s, tell=tell or log.info)
+            places = self._core.registry.places.of(found.name, described.topic_id)
+            pause = self._core.registry.pauses.of(found.name)
+            explanation = Diagnosis(
+                self._core, group, question, pause=pause, places=places or UnitPlaces(described.partitions)
+            ).run()
+            return replace(explanation, namespaces=self._others_of(found)) if isinstance(found, Queue) else explanation
 
     def _others_of(self, queue: Queue) -> tuple[str, ...]:
+        """Other namespaces in which processes receive from it."""
         try:
             groups = self._core.admin.groups()
         except KafkaClientError as error:
@@ -80,12 +72,3 @@ class ExplainAdmin:
             return ()
         used = [name for name, each in groups.items() if not each.is_empty]
         return tuple(sorted(set(namespaces_among(queue, used)) - {self._core.namespace}))
-
-
-def _check_asked(**texts: str | None) -> None:
-    """Raises InvalidTypeError or InvalidSettingError for what cannot be asked about."""
-    for name, text in texts.items():
-        check_named(name, text)
-    unit, message_id = texts["unit"], texts["message_id"]
-    if unit is not None and message_id is not None:
-        raise wrong_value("message_id", message_id, f"give one of unit and message_id: unit is {shown(unit)} here")

@@ -11,19 +11,19 @@ from jbm_kafka.core.blocking_rule import Rule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who has a message in hand."""
+    """The receiver that has a message in hand."""
 
     process: str
     """`process 4711 at worker-3`, as the process says it."""
-    client_id: str
+    client_id: str = ""
     """Of its connection; empty: none."""
-    session: str
+    session: str = ""
     """`<connection>/<number>`: as it stands in the names of its threads and in the ids of what it sends."""
-    receiver: str
+    receiver: str = ""
     """`<session>/<number>` of the consumer; empty where it is not known any more."""
-    mode: str
+    mode: str = ""
     """Of the session, such as `CLIENT`."""
-    is_unread: bool
+    is_unread: bool = False
     """It lies in the receiver's buffer, and the application has not had it yet."""
 
     def __str__(self) -> str:
@@ -81,8 +81,8 @@ class ExplainedMessage:
     def __str__(self) -> str:
         unit = "" if self.unit is None else f" of unit {self.unit!r}"
         behind = f", {self.behind} behind it" if self.behind else ""
-        told = f"message {self.message_id}{unit} (partition {self.partition} offset {self.offset}){behind}"
-        return "\n".join((told, *(f"  {reason}" for reason in self.reasons)))
+        line = f"message {self.message_id}{unit} (partition {self.partition} offset {self.offset}){behind}"
+        return "\n  ".join((line, *map(str, self.reasons)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,24 +101,24 @@ class ExplainedPartition:
     """What keeps all of it."""
 
     def __str__(self) -> str:
-        held = "what it holds is not known" if self.held is None else f"{self.held} held"
+        held = "not readable now" if self.held is None else f"{self.held} held"
         units = ", ".join(f"{count} {rule}" for rule, count in sorted(self.units.items()))
         kept = f"; units: {units}" if units else ""
-        told = f"partition {self.partition}: {held}, owner {self.owner or 'nobody'}{kept}"
-        return "\n".join((told, *(f"  {reason}" for reason in self.reasons)))
+        line = f"partition {self.partition}: {held}, owner {self.owner or 'nobody'}{kept}"
+        return "\n  ".join((line, *map(str, self.reasons)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """A message that an application has, by its place."""
 
-    partition: int
+    partition: int = 0
     """Of the Kafka topic."""
-    offset: int
+    offset: int = 0
     """Its place in the partition."""
-    message_id: str
-    """As `message.message_id`; empty: it is too long to be told."""
-    since_ms: int
+    message_id: str = ""
+    """As `message.message_id`; empty: it is too long to be shown."""
+    since_ms: int = 0
     """ms since the epoch, by the clock of its process."""
 
     def __str__(self) -> str:
@@ -153,27 +153,27 @@ class ExplainedReceiver:
 
     process: str
     """`process 4711 at worker-3`, as the process says it."""
-    client_id: str
+    client_id: str = ""
     """Of its connection; empty: none."""
-    session: str
+    session: str = ""
     """`<connection>/<number>`."""
-    receiver: str
+    receiver: str = ""
     """`<session>/<number>`."""
-    mode: str
+    mode: str = ""
     """Of the session, such as `CLIENT`."""
-    selector: str
+    selector: str = ""
     """In its normal form; empty: it has none."""
-    prefetch: int
+    prefetch: int = 0
     """How many messages it may have in hand."""
-    in_hand: int
+    in_hand: int = 0
     """What its session has, with what is unread."""
-    unread: int
+    unread: int = 0
     """Of those in hand, what lies in its buffer."""
     asks: Asks
     """Whether and when it asks for messages."""
-    is_stopped: bool
+    is_stopped: bool = False
     """Its connection is not started."""
-    is_idle: bool
+    is_idle: bool = False
     """It waits, and nothing of its process's partitions may go to it: for want of messages, or of units."""
 
     @property
@@ -183,9 +183,8 @@ class ExplainedReceiver:
 
     def __str__(self) -> str:
         client = f" of client {self.client_id!r}" if self.client_id else ""
-        messages = "1 message" if self.in_hand == 1 else f"{self.in_hand} messages"
-        unread = f", {self.unread} of them unread" if self.unread else ""
-        return f"receiver {self.receiver} ({self.mode}){client} in {self.process}: {messages} in hand{unread}"
+        hand = f"{self.in_hand} in hand, {self.unread} unread"
+        return f"receiver {self.receiver} ({self.mode}){client} in {self.process}: {hand}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from jbm_kafka.admin.explain.explanation import ExplainedMessage, Reason
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_timestamp_ms
 from jbm_kafka.codec.scan import scan
@@ -30,7 +31,7 @@ class HeldMessageRow:
     sent_at_ms: int
     attempts: int
     rule: Rule
-    """What topic and changelog say of it; READY: nothing."""
+    """What keeps it by topic and changelog; READY: nothing does."""
     due_at_ms: int
     behind: int = 0
     """Later ones of its unit that were seen."""
@@ -40,21 +41,39 @@ class HeldMessageRow:
         """Its unit's name."""
         return unit_name(self.key)
 
+    @property
+    def place(self) -> Place:
+        """Where its unit is, or itself where it has none."""
+        return self.partition, self.offset if self.key is None else self.key
+
+    def because(self, reasons: Iterable[Reason]) -> ExplainedMessage:
+        """The message, with what keeps it."""
+        return ExplainedMessage(
+            partition=self.partition,
+            offset=self.offset,
+            message_id=self.message_id,
+            unit=self.unit,
+            sent_at_ms=self.sent_at_ms,
+            attempts=self.attempts,
+            behind=self.behind,
+            reasons=tuple(reasons),
+        )
+
 
 @dataclass(slots=True)
-class Held:
+class HeldUnits:
     """What a look at a queue found."""
 
-    firsts: dict[Place, HeldMessageRow]
+    firsts: dict[Place, HeldMessageRow] = field(default_factory=dict)
     """By place the first of each unit, or the message without one."""
-    wanted: list[HeldMessageRow]
-    """Those that were asked for."""
-    by_partition: dict[int, int]
+    requested: list[HeldMessageRow] = field(default_factory=list)
+    """The messages that were asked about."""
+    by_partition: dict[int, int] = field(default_factory=dict)
     """How many messages each partition holds."""
     misplaced: int = 0
     is_whole: bool = True
     resets: Mapping[int, Reset] = field(default_factory=dict)
-    """By partition what a reset of the group's offsets, which nobody has received by yet, does."""
+    """By partition a reset of the group's offsets by which nobody has received yet."""
 
 
 def look_at(
@@ -62,14 +81,14 @@ def look_at(
     *,
     now_ms: int,
     places: UnitPlaces,
-    wants: Callable[[HeldMessageRow], bool],
+    is_requested: Callable[[HeldMessageRow], bool],
     count_max: int,
-) -> Held:
-    """The units of these messages, which come in the order of their units, which are there by `places`.
+) -> HeldUnits:
+    """The units of these messages, which come in the order of their units; `places`: where units are.
 
     No more than `count_max` are looked at, unless that is 0.
     """
-    found = Held({}, [], {})
+    found = HeldUnits()
     for count, seen in enumerate(messages):
         if count_max and count >= count_max:
             found.is_whole = False
@@ -77,11 +96,11 @@ def look_at(
         row = row_of(seen.record, seen, now_ms)
         found.by_partition[row.partition] = found.by_partition.get(row.partition, 0) + 1
         found.misplaced += row.key is not None and places.home(row.key) != row.partition
-        first = found.firsts.setdefault((row.partition, row.offset if row.key is None else row.key), row)
+        first = found.firsts.setdefault(row.place, row)
         if first is not row:
             first.behind += 1
-        if wants(row):
-            found.wanted.append(row)
+        if is_requested(row):
+            found.requested.append(row)
     return found
 
 

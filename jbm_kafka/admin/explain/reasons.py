@@ -1,257 +1,222 @@
-"""A reason for each rule that keeps a message: its sentence, and what can be done about it."""
+"""A reason for each rule that keeps a message: one sentence for people, and what can be done about it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from shlex import quote
+from typing import Final
 
-from jbm_kafka.admin.explain.explanation import ExplainedMessage, ExplainedReceiver, Holder, Reason, Taken
-from jbm_kafka.admin.explain.receiver_states import HANGS_MS, Doing, doing, duration, how_busy, may_hang
-from jbm_kafka.codec.pause_record import Halt
+from jbm_kafka.admin.explain.explanation import ExplainedMessage, ExplainedReceiver, Holder, Reason
+from jbm_kafka.admin.explain.receiver_states import HANGS_MS, Doing, doing, how_busy, may_hang
 from jbm_kafka.core.blocking_rule import Rule
+from jbm_kafka.core.reset_effects import effects_of, offsets_before
+from jbm_kafka.core.start_position import Reset
 from jbm_kafka.ports import FoundTransactions, OpenTransaction, Unreachable
+from jbm_kafka.registry.channel_group import ChannelGroup
 
 NO_CHANGELOG: Final = "its changelog is missing; a receiver makes it again (docs: the changelog of a queue)"
-_SAID: Final[Mapping[Rule, tuple[str, str]]] = {
+_TABLE: Final[Mapping[Rule, tuple[str, str]]] = {
+    Rule.IN_HAND: (
+        "it is in the {where} of {holder}",
+        "if it hangs, stop {process}: what it has goes to others. If the next one hangs in it too, it is the message: "
+        "give that one up",
+    ),
+    Rule.BEHIND: ("it is behind {earlier}", ""),
     Rule.DELAYED: (
         "it came back, and waits for its redelivery delay",
         "why its last attempt failed is in the log of the process that had it; to have it at once pause receiving, "
         "give its unit up, retry those dead letters, and resume",
     ),
     Rule.NOT_YET_DUE: ("it was sent with a delivery delay, which is not over", ""),
-    Rule.ON_HOLD: ("it is out of attempts and on hold with its unit (on_dead_letter='hold')", ""),
+    Rule.ON_HOLD: (
+        "it is out of attempts and on hold with its unit (on_dead_letter='hold'){failure}",
+        "{command} gives it up, to the dead-letter address, and its unit goes on; with --again it is tried anew",
+    ),
     Rule.NOT_SELECTED: (
-        "no receiver's selector chooses it",
+        "no receiver's selector chooses it{selectors}",
         "all processes of a queue select alike: end them all, and start them with selectors of which one chooses it, "
         "or with none",
     ),
     Rule.EXPIRED: ("its time to live is over: it leaves as soon as somebody receives", ""),
     Rule.LEAVING: ("it is on its way to the dead-letter or expiry address", ""),
     Rule.IN_DOUBT: ("it is acknowledged in a commit or checkpoint whose end is not known yet", ""),
-    Rule.NOT_READ: ("it lies behind what the owner of its partition has read", ""),
+    Rule.NOT_READ: ("the owner of its partition has read up to offset {read_to}", ""),
     Rule.SETTLED: ("it is settled (acknowledged, given up or expired), and that is not recorded yet", ""),
     Rule.READY: ("nothing keeps it: it goes to the next receiver that asks", ""),
-    Rule.RECEIVERS_BUSY: ("it could go, but no receiver asks for one now", ""),
+    Rule.RECEIVERS_BUSY: ("it could go, but no receiver asks for one now{receivers}", ""),
     Rule.RECORDING: (
         "it goes when the next checkpoint is written",
         "if it stays so, Kafka takes no checkpoint: see the log of the process that has its partition",
     ),
     Rule.NOBODY_RECEIVES: ("nobody receives", "start a receiver"),
     Rule.NO_OWNER: (
-        "no process says that it has its partition: the group is about to give it to one",
+        "no process says that it has its partition: the group is about to give it to one{waits}",
         "wait some seconds. If it stays so, a member hangs or is stopped: end it, or wait for its session timeout "
         "(session_timeout_ms)",
     ),
     Rule.OWNER_SILENT: (
-        "the process that has its partition did not say",
+        "{member} did not {say}",
         "if it has died or is frozen, the group puts it out after its session timeout (session_timeout_ms of its "
         "program; 10 s where that sets none), and others get its partitions. If it stays: see its log, and stop one "
         "that hangs; one of an older version cannot say",
     ),
     Rule.OPENING: ("the process that has its partition reads what is recorded of it", ""),
-    Rule.CLOSED: ("the process that has its partition cannot read it", "see the log of that process"),
+    Rule.CLOSED: ("{why}", "see the log of that process"),
     Rule.MOVING: (
         "its partition is about to go to another process; handlers that run are waited for, for revoke_drain_ms at "
         "most",
         "",
     ),
-    Rule.PAUSED: ("receiving is paused", ""),
-    Rule.SENDING_PAUSED: ("sending is paused", ""),
-    Rule.BEHIND: ("earlier messages of its unit are not finished", ""),
+    Rule.PAUSED: ("receiving is paused by {by}", "{command} lets it go on"),
+    Rule.SENDING_PAUSED: ("sending is paused by {by}", "{command} lets it go on"),
+    Rule.NOT_ADMITTED: (
+        "its topic has {partitions} partitions, and its units are routed by {routed}: what is sent with a unit is "
+        "refused",
+        "{command} routes them anew, each when nothing of it is left",
+    ),
     Rule.NO_CHANGELOG: (NO_CHANGELOG, ""),
+    Rule.OFFSETS_RESET: (
+        "somebody reset the group's offsets, and the next receiver begins there: {effects}",
+        "if that was not meant, undo it before anybody receives: {command}",
+    ),
+    Rule.NOT_HELD: (
+        "nothing of that is held: it was acknowledged, given up or expired, never sent here, deleted by its topic's "
+        "retention.ms before anybody received it, or skipped by a reset of the group's offsets",
+        "Admin.dead_letters() has what was given up, and dead_letters('ExpiryQueue') what expired",
+    ),
+    Rule.OPEN_TRANSACTION: (
+        "records from offset {position} on, {waiting} so far, wait for the end of a Kafka transaction{whose}",
+        "",
+    ),
 }
+"""By rule its sentence and its remedy; the names in braces are the facts that `reason` is given."""
 AT_WORK_MS = 5_000
-"""Who has had a message for less works on it, as far as anybody can see."""
-SELECTORS_NAMED = 3
-"""So many of the receivers' selectors are told."""
-SELECTOR_MAX = 200
-"""Characters of one that are told."""
+"""A message that is in a hand for less is taken to be worked on."""
+SELECTORS_MAX = 300
+"""Characters of the receivers' selectors that are shown."""
+NAMES_MAX = 3
+"""Names or ids in one sentence."""
 
 
 def reason(
     rule: Rule,
     *,
-    text: str = "",
-    more: str = "",
     since_ms: int | None = None,
     until_ms: int | None = None,
     holder: Holder | None = None,
     remedy: str | None = None,
+    **facts: object,
 ) -> Reason:
-    """The reason; `text` and `remedy` instead of its own, `more` behind its sentence."""
-    said, what_to_do = _SAID.get(rule, ("", ""))
+    """The reason with the sentence and the remedy of its rule, about these facts; `remedy` instead of the rule's."""
+    text, advice = _TABLE[rule]
     return Reason(
         rule=rule,
-        text=f"{text or said}{more}",
+        text=text.format(holder=holder, **facts),
         since_ms=since_ms,
         until_ms=until_ms,
         holder=holder,
-        remedy=what_to_do if remedy is None else remedy,
+        remedy=advice.format(**facts) if remedy is None else remedy,
     )
 
 
-def not_held(older_than_ms: int) -> Reason:
-    """Nothing of that unit or message is there; neither is anything that keeps it."""
-    of_old = f"of what was sent more than {older_than_ms / 1_000:g} s ago, " if older_than_ms else ""
-    return reason(
-        Rule.NOT_HELD,
-        text=f"{of_old}nothing of that is held: it was acknowledged, given up or expired, never sent here, or deleted "
-        f"by its topic's retention.ms before anybody received it",
-        remedy="Admin.dead_letters() has what was given up, and dead_letters('ExpiryQueue') what expired",
-    )
+def some(names: Sequence[str]) -> str:
+    """The first names, and whether there are more."""
+    return ", ".join([*names[:NAMES_MAX], *(["…"] if len(names) > NAMES_MAX else [])])
 
 
-def unreadable(error: Unreachable, *, has_brokers: bool) -> Reason:
-    """What is held cannot be read: by the error, or, where brokers answer, for what a process that died left open."""
-    if not has_brokers:
-        return reason(Rule.IN_DOUBT, text=f"what is held cannot be read now: {error}")
-    return reason(
-        Rule.IN_DOUBT,
-        text="what is held cannot be read now: a process that died has, most likely, left a checkpoint open",
+def unreadable(error: Unreachable) -> Reason:
+    """What is held cannot be read."""
+    return Reason(
+        rule=Rule.IN_DOUBT,
+        text=f"what is held cannot be read now, most likely as a process that died has left a checkpoint open: {error}",
         remedy="it ends within 10 s of the death: ask again. If workers die again and again, one message kills them: "
         "docs/runbook.md, A message kills its workers",
     )
 
 
 def is_at_work(found: ExplainedMessage, now_ms: int) -> bool:
-    """Whether workers are at its unit, and nothing need be done: a moment later it is another message of another unit.
-
-    The first is in work for a moment only; or it is finished, and the changelog has that within a second.
-    """
+    """Whether workers are at its unit now: it is finished, or in a hand or before a busy receiver for a moment only."""
     *before, last = found.reasons
     if any(each.rule not in (Rule.SETTLED, Rule.IN_HAND) for each in before):
         return False
-    if last.rule is Rule.SETTLED:
-        return True
-    return (
-        last.rule in (Rule.IN_HAND, Rule.RECEIVERS_BUSY)
-        and last.since_ms is not None
-        and now_ms - last.since_ms < AT_WORK_MS
-    )
+    is_young = last.since_ms is not None and now_ms - last.since_ms < AT_WORK_MS
+    return last.rule is Rule.SETTLED or (last.rule in (Rule.IN_HAND, Rule.RECEIVERS_BUSY) and is_young)
 
 
 def not_selected(selectors: Iterable[str]) -> Reason:
     """No receiver chooses it; `selectors`: theirs."""
-    known = sorted({each for each in selectors if each})
-    if not known:
-        return reason(Rule.NOT_SELECTED)
-    more = f", and {len(known) - SELECTORS_NAMED} more" if len(known) > SELECTORS_NAMED else ""
-    named = "; ".join(
-        each if len(each) <= SELECTOR_MAX else f"{each[:SELECTOR_MAX]}…" for each in known[:SELECTORS_NAMED]
-    )
-    return reason(Rule.NOT_SELECTED, more=f": they select {named}{more}")
+    known = "; ".join(sorted({each for each in selectors if each}))
+    cut = known if len(known) <= SELECTORS_MAX else f"{known[:SELECTORS_MAX]}…"
+    return reason(Rule.NOT_SELECTED, selectors=f": they select {cut}" if cut else "")
 
 
-def not_read(answer: Mapping[str, Any]) -> Reason:
-    """It lies behind what was read, as the owner that answered has it."""
-    more = "" if answer.get("is_read_on", True) else ", and reads on when some of what it has read is taken"
-    return reason(Rule.NOT_READ, text=f"the owner of its partition has read up to offset {answer.get('read_to')}{more}")
-
-
-def on_hold(command: str, last_error: str | None) -> Reason:
-    """It is on hold; the command releases it. `last_error`: why the last attempt failed, if that is known."""
-    return reason(
-        Rule.ON_HOLD,
-        more="" if last_error is None else f"; its last attempt failed with {last_error}",
-        remedy=f"{command} gives it up, to the dead-letter address, and its unit goes on; with --again it is tried "
-        f"anew",
-    )
-
-
-def busy(receivers: Sequence[ExplainedReceiver], owner: str, *, has_idle_members: bool = False) -> Reason:
-    """It could go, and no receiver of its partition's owner asks.
-
-    `has_idle_members`: some processes have no partition, and so said nothing of their receivers.
-    """
+def busy(receivers: Sequence[ExplainedReceiver], owner: str, *, has_idle: bool) -> Reason:
+    """It could go, and no receiver of its partition's owner asks; `has_idle`: receivers of other processes wait."""
     mine = [each for each in receivers if each.process == owner]
     what = how_busy(mine)
     remedy = ""
-    if any(doing(each) is Doing.NEVER_CALLED for each in mine):
-        remedy = "call receive of those that never asked, or close them"
+    if any(doing(each) is Doing.NOT_CALLED for each in mine):
+        remedy = "call receive of those without a call, or close them"
     elif any(may_hang(each) for each in mine):
         remedy = f"if it hangs, stop {owner}: others get its partitions"
-    elif what and not (has_idle_members or any(each.is_idle for each in receivers if each.process != owner)):
+    elif what and not has_idle:
         remedy = "more receivers or processes help, up to one process a partition, or faster handlers"
-    more = f": in {owner}, which has its partition, {what}" if what else ""
-    return reason(Rule.RECEIVERS_BUSY, more=more, remedy=remedy)
+    in_owner = f": in {owner}, which has its partition, {what}" if what else ""
+    return reason(Rule.RECEIVERS_BUSY, receivers=in_owner, remedy=remedy)
 
 
 def in_hand(holder: Holder, since_ms: int | None, now_ms: int) -> Reason:
-    """A receiver has it."""
-    where = "in the buffer of" if holder.is_unread else "in the hand of"
-    remedy = _stop(holder.process, since_ms, now_ms)
-    return reason(Rule.IN_HAND, text=f"it is {where} {holder}", since_ms=since_ms, holder=holder, remedy=remedy)
-
-
-def in_listener(holder: Holder, since_ms: int, now_ms: int) -> Reason:
-    """A listener is still processing it."""
-    text = f"it is in the hand of {holder}, whose listener has been in it"
-    remedy = _stop(holder.process, since_ms, now_ms)
-    return reason(Rule.IN_HAND, text=text, since_ms=since_ms, holder=holder, remedy=remedy)
-
-
-def working_on(receiver: ExplainedReceiver, taken: Taken, now_ms: int) -> Reason:
-    """What a receiver does while other messages wait in its buffer or in its hand."""
-    text = (
-        f"the listener of receiver {receiver.receiver} has been in {taken}"
-        if receiver.asks.is_in_listener
-        else f"receiver {receiver.receiver} has got {taken}, and has not asked for the next"
-    )
-    remedy = _stop(receiver.process, taken.since_ms, now_ms)
-    return reason(Rule.RECEIVERS_BUSY, text=text, since_ms=taken.since_ms, remedy=remedy)
-
-
-def in_another_listener(receiver: ExplainedReceiver) -> Reason:
-    """A message lies in the buffer of one whose session is in a listener of another queue."""
-    ago_ms = receiver.asks.ago_ms or 0
-    text = (
-        f"the session of receiver {receiver.receiver} has been in another of its listeners for {duration(ago_ms)}: "
-        f"explain of that one's queue names the message"
-    )
-    return reason(Rule.RECEIVERS_BUSY, text=text, remedy=_stop(receiver.process, 0, ago_ms))
-
-
-def _stop(process: str, since_ms: int | None, now_ms: int) -> str:
-    """Nothing, where the message has been there for a moment only: it is worked on."""
-    if since_ms is not None and now_ms - since_ms < HANGS_MS:
-        return ""
-    return (
-        f"if it hangs, stop {process}: what it has goes to others. If the next one hangs in it too, it is the "
-        f"message: give that one up"
+    """A receiver has it; where that is for a moment only, it is worked on, and nothing is advised."""
+    return reason(
+        Rule.IN_HAND,
+        since_ms=since_ms,
+        holder=holder,
+        remedy=None if since_ms is None or now_ms - since_ms >= HANGS_MS else "",
+        where="buffer" if holder.is_unread else "hand",
+        process=holder.process,
     )
 
 
-def behind(offset: int | None, holder: Holder | None) -> Reason:
-    """An earlier message of its unit is not finished."""
-    place = "earlier messages" if offset is None else f"the message at offset {offset}"
-    text = f"it is behind {place} of its unit"
-    return reason(Rule.BEHIND, text=text if holder is None else f"{text}, with {holder}", holder=holder)
-
-
-def holder_of(told: Mapping[str, Any], process: str) -> Holder:
-    """The holder, as its process tells it."""
-    texts = {name: str(told.get(name, "")) for name in ("client_id", "session", "receiver", "mode")}
-    return Holder(process=process, is_unread=bool(told.get("is_unread")), **texts)
-
-
-def paused(rule: Rule, halt: Halt, command: str) -> Reason:
-    """An operator has paused receiving or sending; the command ends it."""
-    return reason(rule, more=f" by {halt.by}", since_ms=halt.since_ms, remedy=f"{command} lets it go on")
-
-
-def not_admitted(partitions: int, unit_partitions: int, command: str) -> Reason:
-    """Somebody added partitions, and senders of units wait for them to be admitted."""
-    text = (
-        f"its topic has {partitions} partitions, and its units are routed by {unit_partitions}: what is sent with a "
-        f"unit is refused"
+def working_on(receiver: ExplainedReceiver, now_ms: int) -> Reason:
+    """What a receiver does while other messages wait in its buffer or in its session's hand."""
+    taken, what = receiver.asks.taken, doing(receiver)
+    since_ms = now_ms - (receiver.asks.ago_ms or 0) if taken is None else taken.since_ms
+    about = "" if taken is None else f": {taken}"
+    if what is Doing.ELSEWHERE:
+        about = ": explain of that listener's queue names the message"
+    return Reason(
+        rule=Rule.RECEIVERS_BUSY,
+        text=f"receiver {receiver.receiver} is {what.value}{about}",
+        since_ms=since_ms,
+        remedy=_TABLE[Rule.IN_HAND][1].format(process=receiver.process) if now_ms - since_ms >= HANGS_MS else "",
     )
-    return reason(Rule.NOT_ADMITTED, text=text, remedy=f"{command} routes them anew, each when nothing of it is left")
+
+
+def behind(offset: int | None, holder: Holder | None = None) -> Reason:
+    """An earlier message of its unit is not finished; None: the process does not know which one."""
+    earlier = "earlier messages" if offset is None else f"the message at offset {offset}"
+    with_holder = "" if holder is None else f", with {holder}"
+    return reason(Rule.BEHIND, holder=holder, earlier=f"{earlier} of its unit{with_holder}")
 
 
 def admitting(partitions: int, command: str) -> Reason:
     """An admission runs, or was interrupted: senders go by it already, and no send is refused."""
     text = f"an admission of {partitions} partitions has begun and not ended: sends pass meanwhile"
-    return reason(Rule.NOT_ADMITTED, text=text, remedy=f"if nobody runs it any more, {command} takes it up")
+    return Reason(rule=Rule.NOT_ADMITTED, text=text, remedy=f"if nobody runs it any more, {command} takes it up")
+
+
+def offsets_reset(resets: Mapping[int, Reset], group: ChannelGroup, bootstrap: str) -> Reason:
+    """Somebody reset the group's offsets, and nobody has received by them yet: so it can be undone without a trace."""
+    before = offsets_before(resets)
+    tool = f"kafka-consumer-groups.sh --bootstrap-server {bootstrap} --group {group.group_id} --reset-offsets --execute"
+    if len(set(before.values())) == 1:
+        offset = next(iter(before.values()))
+        command = f"{tool} --topic {group.topic}:{','.join(map(str, before))} --to-offset {offset}"
+    else:
+        rows = " ".join(f"{group.topic},{place},{offset}" for place, offset in before.items())
+        command = f"printf '%s\\n' {rows} > before.csv; {tool} --from-file before.csv"
+    remedy = None if before else ""
+    return reason(Rule.OFFSETS_RESET, effects=effects_of(resets), command=command, remedy=remedy)
 
 
 def open_transactions(
@@ -263,40 +228,53 @@ def open_transactions(
         waiting: records from there on.
         found: what the coordinators have recorded, or why that cannot be read.
     """
-    records = "1 record" if waiting == 1 else f"{waiting} records"
-    what = f"{records} from offset {position} on wait{'s' if waiting == 1 else ''} for the end of a Kafka transaction"
-
-    def tool(verb: str) -> str:
-        return f"kafka-transactions.sh --bootstrap-server {bootstrap} {verb} --topic {topic} --partition {partition}"
-
-    if not isinstance(found, str) and found.transactions:
-        return [_open(what, each, bootstrap) for each in found.transactions]
-    if not isinstance(found, str) and found.is_whole:
-        text = f"{what} that no coordinator knows any more: it never ends by itself"
-        remedy = f"{tool('abort')} --start-offset {position} ends it"
+    tool, place = f"kafka-transactions.sh --bootstrap-server {bootstrap}", f"--topic {topic} --partition {partition}"
+    remedy = f"{tool} describe-producers {place} shows whose it is"
+    if isinstance(found, str):
+        whose = f"; whose is not known: {found}"
+    elif found.transactions:
+        return [_open(each, position, waiting, tool) for each in found.transactions]
+    elif found.is_whole:
+        whose = " that no coordinator knows any more: it never ends by itself"
+        remedy = f"{tool} abort {place} --start-offset {position} ends it"
     else:
-        why = f"; whose is not known: {found}" if isinstance(found, str) else ", which was not recorded lately"
-        text, remedy = f"{what}{why}", f"{tool('describe-producers')} tells whose it is"
-    return [reason(Rule.OPEN_TRANSACTION, text=text, remedy=remedy)]
+        whose = ", which was not recorded lately"
+    return [reason(Rule.OPEN_TRANSACTION, position=position, waiting=waiting, whose=whose, remedy=remedy)]
 
 
-def _open(what: str, transaction: OpenTransaction, bootstrap: str) -> Reason:
-    text = (
-        f"{what}: of transactional id {transaction.transactional_id!r}, producer id {transaction.producer_id}, "
-        f"{transaction.state}"
-    )
+def _open(transaction: OpenTransaction, position: int, waiting: int, tool: str) -> Reason:
+    name, timeout_ms = transaction.transactional_id, transaction.timeout_ms
     is_ongoing = transaction.state == "Ongoing"
     return reason(
         Rule.OPEN_TRANSACTION,
-        text=text,
+        position=position,
+        waiting=waiting,
+        whose=f": of transactional id {name!r}, producer id {transaction.producer_id}, {transaction.state}",
         since_ms=transaction.began_at_ms,
-        until_ms=transaction.began_at_ms + transaction.timeout_ms if is_ongoing else None,
-        remedy=f"its producer ends it, or its coordinator some seconds after its timeout of "
-        f"{transaction.timeout_ms / 1000:g} s; kafka-transactions.sh --bootstrap-server {bootstrap} describe "
-        f"--transactional-id {transaction.transactional_id} tells more, and forceTerminateTransaction "
-        f"--transactionalId {transaction.transactional_id} ends it now, in all its partitions: what "
-        "it wrote is thrown away"
+        until_ms=transaction.began_at_ms + timeout_ms if is_ongoing else None,
+        remedy=f"its producer ends it, or its coordinator some seconds after its timeout of {timeout_ms / 1000:g} s; "
+        f"{tool} describe --transactional-id {name} shows more, and forceTerminateTransaction --transactionalId {name} "
+        "ends it now, in all its partitions: what it wrote is thrown away"
         if is_ongoing
         else "its end is decided, and brokers are about to mark it; if it stays, kafka-transactions.sh find-hanging "
         "lists it",
     )
+
+
+def release_command(group: ChannelGroup, unit: str | None, message_id: str) -> str:
+    """Releases what is on hold: the unit, or the message where it has none."""
+    which = _option("--id", message_id) if unit is None else _option("--unit", unit)
+    whose = group.subscription
+    of = "" if whose is None else subscription_words(whose.name, whose.client_id)
+    return f"jbm-kafka release {group.destination.name} {which}{of}"
+
+
+def subscription_words(name: str, client_id: str) -> str:
+    """The options that name a topic's subscription in a command that can be typed, with a space in front."""
+    owner = f" {_option('--client-id', client_id)}" if client_id else ""
+    return f" {_option('--subscription', name)}{owner}"
+
+
+def _option(name: str, value: str) -> str:
+    """An option with its value; one that begins with a dash would be taken for an option itself."""
+    return f"{name}={quote(value)}" if value.startswith("-") else f"{name} {quote(value)}"

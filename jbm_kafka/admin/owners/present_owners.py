@@ -1,4 +1,4 @@
-"""Asks the owners of partitions that are there. Where none answers, that is an answer, too."""
+"""Questions to the processes that own partitions now. No answer is an answer, too."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PERHAPS_S = 4.0
 
 
 @dataclass(slots=True)
-class Told:
-    """What owners said."""
+class OwnerAnswers:
+    """What the owners of partitions answered."""
 
     results: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     """By partition."""
     silent: dict[int, str] = field(default_factory=dict)
-    """Partitions of which nobody said anything, and why as far as that is known; empty: no answer in time."""
+    """By partition without a result, why there is none; empty: no answer in time."""
 
 
 class PresentOwners:
@@ -45,18 +45,18 @@ class PresentOwners:
         timeout_s: float,
         late: Callable[[Collection[int], float], None] = lambda partitions, seconds: None,
         perhaps: Collection[int] = (),
-    ) -> Told:
+    ) -> OwnerAnswers:
         """What each of these partitions' owners says, of those that say it in time.
 
         Args:
             late: is called once, where some are waited for longer than an owner takes, with those and for how many
                 seconds more at most.
-            perhaps: partitions that the group gives to nobody now. Who gives one up answers until his handlers are
-                done; where there is nobody, that is not waited for long.
+            perhaps: partitions that no member of the group has now. A process that gives one up answers until its
+                handlers are done; for one that may be gone the wait is short.
         """
-        told = Told(silent=dict.fromkeys(arguments, ""))
+        found = OwnerAnswers(silent=dict.fromkeys(arguments, ""))
         if not arguments:
-            return told
+            return found
         asked_at_ms = time.time_ns() // 1_000_000
         commands = [Command(secrets.token_hex(8), self._group, p, verb, v, asked_at_ms) for p, v in arguments.items()]
 
@@ -66,10 +66,10 @@ class PresentOwners:
 
         def answered(command: Command, answer: Answer) -> None:
             if answer.error:
-                told.silent[command.partition] = answer.error
+                found.silent[command.partition] = answer.error
             else:
-                del told.silent[command.partition]
-                told.results[command.partition] = answer.result
+                del found.silent[command.partition]
+                found.results[command.partition] = answer.result
 
         def are_late(still_open: Collection[Command], seconds: float) -> None:
             late([command.partition for command in still_open], seconds)
@@ -79,5 +79,5 @@ class PresentOwners:
             with CommandClient(self._kafka, self._admin, self._topic) as asking:
                 asking.ask(commands, patience_s=patience_s, answered=answered, late=are_late)
         except KafkaClientError as error:
-            told.silent = dict.fromkeys(told.silent, str(error))
-        return told
+            found.silent = dict.fromkeys(found.silent, str(error))
+        return found
