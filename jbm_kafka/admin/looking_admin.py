@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from jbm_kafka.admin.cluster.admin_arguments import named, queue_of
-from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
-from jbm_kafka.admin.cluster.looking import as_browsed
+from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell, as_browsed
 from jbm_kafka.admin.counts import QueueCounts, count_group, tallies
 from jbm_kafka.admin.queue_look import QueueLook, Wait, wait_of
 from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, get_args
 
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
@@ -13,6 +13,7 @@ from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.jms.session_core import SessionCore
+from jbm_kafka.ports.provider import Seen
 
 Include = Literal["deliverable", "all"]
 """Which messages are shown."""
@@ -25,6 +26,19 @@ def check_include(include: object) -> None:
         raise wrong_type("include", include, "it is 'deliverable' or 'all'")
     if include not in INCLUDES:
         raise wrong_value("include", include, "it is 'deliverable' or 'all'")
+
+
+def browsed(seen: Seen, destination: Destination) -> Message:
+    """The message as a browser shows it: read-only, with its state."""
+    message = from_record(
+        seen.record,  # type: ignore[arg-type]
+        destination=destination,
+        delivery_count=seen.attempts,
+        redelivered=seen.attempts > 0,
+        settler=None,
+    )
+    message.state = seen.state
+    return message
 
 
 class QueueBrowser:
@@ -73,15 +87,7 @@ class QueueBrowser:
         connection = self._session.connection
         connection.check_process()
         for seen in connection.provider.browse(self.queue, include=self.include, selector=self._selector):
-            message = from_record(
-                seen.record,  # type: ignore[arg-type]
-                destination=self.queue,
-                delivery_count=seen.attempts,
-                redelivered=seen.attempts > 0,
-                settler=None,
-            )
-            message.state = seen.state
-            yield message
+            yield browsed(seen, self.queue)
 
     def close(self) -> None:
         """No further iteration."""

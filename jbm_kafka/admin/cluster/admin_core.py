@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock
+from typing import TypeVar
 
 from jbm_kafka.admin.cluster.admin_arguments import named, which_subscription
 from jbm_kafka.admin.cluster.administered import IN_MEMORY, administered
 from jbm_kafka.admin.cluster.catalog import Catalog
-from jbm_kafka.admin.cluster.found_subscription import found_subscription
 from jbm_kafka.admin.owners.own_connection import OwnConnections
 from jbm_kafka.admin.owners.owner_client import Owners
 from jbm_kafka.admin.owners.present_owners import PresentOwners
@@ -19,15 +19,16 @@ from jbm_kafka.browsing.browse import browse
 from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
 from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.destination import Queue, Topic, with_namespace
-from jbm_kafka.core.jms_errors import (
-    IllegalStateError,
-)
+from jbm_kafka.core.destination import Destination, Queue, Topic, with_namespace
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.plain_text import plain_texts
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import checked_seconds
+from jbm_kafka.jms.browser import browsed
 from jbm_kafka.jms.factory import checked_namespace
+from jbm_kafka.jms.message import Message
+from jbm_kafka.ports import Unreachable
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.provider import Seen
 from jbm_kafka.registry.channel_group import ChannelGroup
@@ -37,6 +38,27 @@ log = logging.getLogger(__name__)
 
 Tell = Callable[[str], object]
 """Takes a line that says what is waited for."""
+
+
+T = TypeVar("T")
+READ_TRIES = 3
+"""Of `timeout_s` each: brokers end the transaction of a killed process after 10 s, and look for such every 10 s."""
+
+
+def patiently(read: Callable[[], T]) -> T:
+    """What is read; tried again where the transaction of a killed process holds it back, which ends by itself."""
+    for _ in range(READ_TRIES - 1):
+        with suppress(Unreachable):
+            return read()
+    return read()
+
+
+def as_browsed(seen: Seen, destination: Destination) -> Message:
+    """The message as a browser shows it; of one that waits, `delivery_time` is when it may go."""
+    message = browsed(seen, destination)
+    if seen.due_at_ms:
+        message.delivery_time = seen.due_at_ms
+    return message
 
 
 class AdminCore:
@@ -111,7 +133,7 @@ class AdminCore:
         self.catalog.named(found)
         if subscription is None:
             raise which_subscription(found)
-        return found_subscription(self.registry.log, found, subscription, client_id)
+        return self.catalog.subscription(found, subscription, client_id)
 
     def group(self, source: Queue | SubscriptionRecord) -> ChannelGroup:
         if isinstance(source, Queue):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from jbm_kafka.admin.cluster.admin_arguments import letters_in_topic, which_subscription
-from jbm_kafka.codec.registry_records import subscriptions_in
+from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, name_fault, with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.subscription import Subscription
@@ -77,7 +77,7 @@ class Catalog:
         """Its Kafka topic; `is_target` as of `missing`.
 
         Raises:
-            InvalidDestinationError: there is none, or it is a JMS topic's.
+            InvalidDestinationError: it does not exist, or is a JMS topic's.
         """
         found = self.described(queue)
         if found is None:
@@ -97,7 +97,7 @@ class Catalog:
         """The queue or topic of this name, which is there.
 
         Raises:
-            InvalidDestinationError: there is none, or it is of the other kind.
+            InvalidDestinationError: it does not exist, or is of the other kind.
         """
         if not isinstance(destination, str | Queue | Topic):
             raise wrong_type("destination", destination, "it is a Queue, a Topic or its name")
@@ -128,7 +128,7 @@ class Catalog:
     def missing(self, destination: Queue | Topic, *, is_target: bool = False) -> InvalidDestinationError:
         """The error for a destination that is not there.
 
-        `is_target`: something is to go there, so it may be made; else somebody looks for what he knows to be there.
+        `is_target`: something is to go there, so it may be made; else it was expected to be there.
         """
         name = destination.name
         known = f"{'Admin.destinations()' if self.is_in_memory else 'jbm-kafka list'} tells which there are"
@@ -163,9 +163,29 @@ class Catalog:
 
     def subscriptions_of(self, topic: Topic) -> Sequence[Subscription]:
         """Those that the topic has now."""
+        return [record.subscription for record in self._records_of(topic)]
+
+    def subscription(self, topic: Topic, name: str, client_id: str) -> SubscriptionRecord:
+        """The topic's subscription of this name and client id; a durable one before others.
+
+        Raises:
+            InvalidDestinationError: it does not exist; the text names those of the topic.
+        """
+        records = self._records_of(topic)
+        meant = [each for each in records if (each.subscription.name, each.subscription.client_id) == (name, client_id)]
+        if meant:
+            return max(meant, key=lambda each: each.subscription.is_durable)
+        others = ", ".join(sorted(repr(each.subscription.full_name) for each in records))
+        hint = f"it has {others} (client id before the /)" if others else "it has none"
+        which = f"{name!r} with client id {client_id!r}" if client_id else repr(name)
+        raise InvalidDestinationError(
+            f"{topic}: there is no subscription {which}: {hint}", destination=topic.name, name=name
+        )
+
+    def _records_of(self, topic: Topic) -> Sequence[SubscriptionRecord]:
         self._registry.refresh()
         found = [record for _, record in subscriptions_in(self._registry.log.values()) if not record.is_ending]
-        return [each.subscription for each in found if each.subscription.topic == topic]
+        return [each for each in found if each.subscription.topic == topic]
 
     def info_of(self, destination: Queue | Topic) -> TopicInfo:
         """What is needed to send a dead letter to the queue or topic that it came from.

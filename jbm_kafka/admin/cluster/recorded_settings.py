@@ -45,7 +45,7 @@ def check_settings(pattern: str, settings: AddressSettings) -> None:
     """Return when the settings say something, of a pattern that is one.
 
     Raises:
-        InvalidSettingError: the pattern is none, or no setting is given.
+        InvalidSettingError: the pattern is not allowed, or no setting is given.
     """
     checked_pattern(pattern)
     if not isinstance(settings, AddressSettings):
@@ -65,7 +65,7 @@ def set_settings(registry: RegistryLog, pattern: str, settings: AddressSettings)
     """Record what the settings say for the pattern; what they do not speak of stays as it is recorded.
 
     Raises:
-        InvalidSettingError: the pattern is none, no setting is given, or a number is too large to be recorded.
+        InvalidSettingError: the pattern is not allowed, no setting is given, or a number is too large to be recorded.
         JMSError: what is recorded cannot be read here.
         KafkaClientError: no answer.
     """

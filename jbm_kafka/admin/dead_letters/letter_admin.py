@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 
-from jbm_kafka.admin.cluster.admin_core import AdminCore
-from jbm_kafka.admin.cluster.looking import as_browsed, patiently
-from jbm_kafka.admin.dead_letters.letter_iterator import LetterLook
-from jbm_kafka.admin.dead_letters.letter_search import queues_that_end_in_letters
+from jbm_kafka.admin.cluster.admin_core import AdminCore, as_browsed, patiently
 from jbm_kafka.admin.dead_letters.letters import DeadLetter, LetterFilter, RetryReport, letter_of
 from jbm_kafka.admin.dead_letters.retry import carry_out, retried_report
 from jbm_kafka.admin.dead_letters.retry_plan import RetryPlan, RetryPlanner, planned_report
@@ -17,9 +14,31 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.connection import provider_of
 from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.ports import KafkaAdmin, LogReader
 from jbm_kafka.ports.provider import TopicInfo
 
 RETRY_TIMEOUT_S = 10.0
+TAIL = 8
+"""Offsets read at the end of each partition: a letter is written by a transaction, whose end is a record as well."""
+TAIL_TIMEOUT_S = 5.0
+
+
+class LetterLook(Iterable[tuple[DeadLetter, Message]]):
+    """What `Admin.dead_letters` gives. A generator, iterated again, would show nothing in silence. One thread."""
+
+    __reduce__ = refuse_pickle
+
+    def __init__(self, queue: Queue, look: Callable[[], Iterator[tuple[DeadLetter, Message]]]) -> None:
+        """`look`: a look from the beginning."""
+        self._queue = queue
+        self._look = look
+
+    def __iter__(self) -> Iterator[tuple[DeadLetter, Message]]:
+        return self._look()
+
+    def __repr__(self) -> str:
+        return f"<LetterLook {self._queue}: iterate it for pairs of a DeadLetter and its message>"
 
 
 class LetterAdmin:
@@ -46,8 +65,15 @@ class LetterAdmin:
         checked_int("queues_max", queues_max, 1, None, "queues")
         with self._core.asking("look for dead letters"), closing(self._core.kafka.log_reader()) as reader:
             topics = {each.kafka_topic(self._core.namespace): each for each in self._core.catalog.queues()[:queues_max]}
-            found = queues_that_end_in_letters(list(topics), admin=self._core.admin, reader=reader)
-            return [topics[topic] for topic in found if self._holds_letters(topics[topic])]
+            found = self._core.admin.describe(list(topics))
+            # By their last records, so that hundreds of queues are looked into quickly; a letter may be settled since.
+            return [
+                queue
+                for topic, queue in topics.items()
+                if topic in found
+                and _ends_in_letters(topic, found[topic].partitions, self._core.admin, reader)
+                and self._holds_letters(queue)
+            ]
 
     def _holds_letters(self, queue: Queue) -> bool:
         return any(letter_of(seen.record).reason is not None for seen in self._core.seen(queue))
@@ -78,3 +104,11 @@ class LetterAdmin:
     def _sendable(self, destination: Queue | Topic) -> TopicInfo:
         self._core.registry.pauses.check_sendable(destination)
         return self._core.catalog.info_of(destination)
+
+
+def _ends_in_letters(topic: str, partitions: int, admin: KafkaAdmin, reader: LogReader) -> bool:
+    places = list(range(partitions))
+    ends, begins = admin.end_positions(topic, places, stable=True), admin.begin_positions(topic, places)
+    tails = {p: (max(begins[p], ends[p] - TAIL), ends[p]) for p in places if ends[p] > begins[p]}
+    records = reader.read(topic, tails, timeout_s=TAIL_TIMEOUT_S) if tails else ()
+    return any(letter_of(record).reason is not None for record in records)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
-from jbm_kafka.admin.cluster.looking import patiently
+from jbm_kafka.admin.cluster.admin_core import patiently
 from jbm_kafka.admin.dead_letters.letters import DeadLetter, KeptLetter, RetryReport
 from jbm_kafka.admin.dead_letters.retry_plan import RetryPlan, passed_over
 from jbm_kafka.core.destination import Queue

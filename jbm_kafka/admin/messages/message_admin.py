@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbm_kafka.admin.cluster.admin_core import AdminCore
-from jbm_kafka.admin.cluster.looking import patiently
+from jbm_kafka.admin.cluster.admin_core import AdminCore, patiently
 from jbm_kafka.admin.cluster.recorded_settings import recorded_settings
 from jbm_kafka.admin.messages.operations import MessagesReport, Wish, take_out
 from jbm_kafka.admin.messages.units_on_hold import ReleaseReport, check_which, on_hold, release
@@ -71,7 +70,7 @@ class MessageAdmin:
             )
 
     def _checked_address(self, wish: Wish, source: Queue | SubscriptionRecord, settings: AddressSettings) -> str | None:
-        """As who becomes the owner finds it, where nobody receives; None: there is none, or it is that of who does."""
+        """By these settings and the registry's, where nobody receives; None: no address, or the receivers' own."""
         name = wish.destination.name
         if self._core.admin.group_members(self._core.group(source).group_id):
             return None
@@ -91,7 +90,7 @@ class MessageAdmin:
 
 
 def _unused(settings: AddressSettings, report: MessagesReport) -> list[str]:
-    """What is told where an address was given that others' settings overrule."""
+    """A warning where an address was given that others' settings overrule."""
     given = {"expiry_address": settings.expiry_address, "dead_letter_address": settings.dead_letter_address}
     for name, value in given.items():
         if not isinstance(value, Unset) and _place(value) != _place(report.address):

@@ -1,5 +1,5 @@
-"""What an operator does to messages: move, remove, expire, dead-letter. Whoever owns their partitions does it for him
-(decision 40); here it is decided which are meant, and told what became of each.
+"""What an operator does to messages: move, remove, expire, dead-letter. The owners of their partitions carry it out
+(decision 40); here it is decided which messages are meant, and reported what became of each.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jbm_kafka.admin.cluster.admin_arguments import named
-from jbm_kafka.admin.cluster.looking import patiently
+from jbm_kafka.admin.cluster.admin_core import patiently
 from jbm_kafka.admin.messages.batches import BEHIND, Portions, portions_of
 from jbm_kafka.admin.messages.dry_run import Handed, InHand
 from jbm_kafka.admin.messages.selection import Choice, Chosen, ChosenMessage, check_order, check_whole, choose
-from jbm_kafka.admin.owners.owner_client import Asked, Owners
+from jbm_kafka.admin.owners.owner_client import Owners, OwnersAnswers
 from jbm_kafka.admin.owners.present_owners import PresentOwners
 from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.core.destination import Destination, Queue, Topic
@@ -48,11 +48,11 @@ class MessagesReport:
     is_dry_run: bool
     """Nothing was done: the rest tells what would be."""
     address: str | None
-    """Where their copies are; None: there are none, or a dry run does not know."""
+    """Where their copies are; None: they have no copies, or a dry run does not know."""
     messages: Sequence[ChosenMessage]
     """They have left, for good, with their copies; in a dry run those that would. In their order."""
     in_hand: Sequence[ChosenMessage]
-    """Somebody works on them, so they stay with him. A dry run asks who has them, as it was a moment ago."""
+    """A receiver works on them, so they stay there. A dry run asks the receivers, as it was a moment ago."""
     kept: Sequence[KeptMessage]
     """They stay for another reason."""
     gone: Sequence[ChosenMessage]
@@ -138,7 +138,7 @@ def take_out(
     present: PresentOwners,
     pause_of: Callable[[Destination], Pause],
 ) -> MessagesReport:
-    """Choose the messages, and have their owners do it; of a dry run only ask those who are there.
+    """Choose the messages, and have their owners do it; of a dry run only ask the owners that are there.
 
     Raises:
         OrderError: units would be split; nothing was done.
@@ -207,7 +207,7 @@ def _as_if_done(planned: MessagesReport, wish: Wish, hands: InHand) -> MessagesR
     return replace(planned, messages=leave, in_hand=in_hand, kept=kept)
 
 
-def _by_answers(planned: MessagesReport, portions: Mapping[int, Portions], asked: Asked) -> MessagesReport:
+def _by_answers(planned: MessagesReport, portions: Mapping[int, Portions], asked: OwnersAnswers) -> MessagesReport:
     """The report, by what the owners answered."""
     sorted_: dict[str, list[ChosenMessage]] = {"done": [], "in_hand": [], "gone": []}
     kept: list[KeptMessage] = []

@@ -1,1 +1,1 @@
-"""Asking the processes that own partitions, and standing in where there is none."""
+"""Commands and questions to the processes that own partitions; where none does, this process owns them meanwhile."""

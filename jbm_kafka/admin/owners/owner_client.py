@@ -1,4 +1,4 @@
-"""Asks the owners of a queue's partitions to do something, and becomes their owner when there is none (decision 34)."""
+"""Commands to the owners of a queue's partitions; without owners this process becomes the owner (decision 34)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Turns = Callable[[Sequence[Answer]], Mapping[str, Any] | None]
 CALLED = {"dead-letter": "give-up"}
 """Verbs that are other words among owners."""
 ASK_TIMEOUT_S = 60.0
-"""For answers of those who receive. One that has just died is found out by then, and what it had is with others."""
+"""For answers of receivers. One that has just died is found out by then, and what it had is with others."""
 ASK_AGAIN_S = 3.0
 """Owners look every second; one that says nothing for longer may have gone before it answered."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What owners were asked, and answered."""
+class OwnersAnswers:
+    """What owners answered to commands in turn."""
 
     answers: Mapping[int, Sequence[Answer]]
     """By partition, in the order of what was asked; the last one may be a refusal."""
@@ -79,11 +79,11 @@ class Owners:
             raise JMSError(f"{_called(verb)}: {'; '.join(refused)}")
         return {partition: answers[0].result for partition, answers in asked.answers.items()}
 
-    def ask_in_turn(self, verb: str, turns: Mapping[int, Turns], *, timeout_s: float) -> Asked:
+    def ask_in_turn(self, verb: str, turns: Mapping[int, Turns], *, timeout_s: float) -> OwnersAnswers:
         """Ask the owner of each partition for one thing after the other; after one that it refuses for no more.
 
-        It ends when nobody has answered for `timeout_s`. Who is waited for longer than an owner takes is told once, in
-        the log.
+        It ends when nobody has answered for `timeout_s`. The log names once the processes that take longer than owners
+        need.
 
         Raises:
             KafkaClientError: Kafka does not let us ask; some may have been done.
@@ -95,7 +95,7 @@ class Owners:
             self._next(open_, verb, partition, turns[partition](()))
         deadline_s = time.monotonic() + timeout_s
         with CommandClient(self._kafka, self._admin, self._topic) as asking, ExitStack() as ours:
-            is_member = is_told = False
+            is_member = is_logged = False
             while open_ and time.monotonic() < deadline_s:
                 if not is_member and not self._admin.group_members(self._group):
                     ours.enter_context(self._become_owner())
@@ -113,18 +113,18 @@ class Owners:
                         following = self._next(open_, verb, answer.partition, arguments)
                         if following is not None:
                             asking.send([following])
-                if open_ and not (is_told or is_member):
-                    is_told, silent = True, _partitions(open_.values())
+                if open_ and not (is_logged or is_member):
+                    is_logged, silent = True, _partitions(open_.values())
                     left_s = max(0.0, deadline_s - time.monotonic())
                     self._tell_late(verb, silent, left_s)
         silent = _partitions(open_.values())
         names = " and ".join(sorted({member.name for member in self._having(silent)})) if silent else ""
         why = (
             f"{names or 'nobody'} {'did not answer' if names else 'answered'} for {places_text(silent)} within "
-            f"{timeout_s:g} s: who has that may have died, be frozen or hang, be of an older version, be about to go, "
-            f"or not be allowed to read and write the topic {self._topic}"
+            f"{timeout_s:g} s: the process that has that may have died, be frozen or hang, be of an older version, "
+            f"be about to go, or not be allowed to read and write the topic {self._topic}"
         )
-        return Asked(answers, why)
+        return OwnersAnswers(answers, why)
 
     def _tell_late(self, verb: str, silent: Sequence[int], seconds: float) -> None:
         waits = waited_for(self._having(silent), silent, seconds)

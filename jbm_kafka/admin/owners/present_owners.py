@@ -25,7 +25,7 @@ class OwnerAnswers:
     results: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     """By partition."""
     silent: dict[int, str] = field(default_factory=dict)
-    """By partition without a result, why there is none; empty: no answer in time."""
+    """By partition without a result, why it has no result; empty: no answer in time."""
 
 
 class PresentOwners:
