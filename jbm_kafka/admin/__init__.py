@@ -1,4 +1,4 @@
-"""Looking after queues and topics: make, delete, list, count, browse, send again. Who only looks joins no group.
+"""Looking after queues and topics: make, delete, list, count, browse, send again. Looking joins no group.
 
     from jbm_kafka.admin import Admin
 

@@ -159,7 +159,7 @@ class Admin:
         """End a durable subscription, from outside and for good: what it had not received. Its group goes, too.
 
         Raises:
-            InvalidDestinationError: there is none of this name with this client id; the text names likely ones.
+            InvalidDestinationError: no subscription has this name and client id; the text names others.
             IllegalStateError: processes receive from it.
         """
         return self._destinations.unsubscribe(name, client_id)
@@ -256,16 +256,16 @@ class Admin:
         timeout_s: float = EXPLAIN_TIMEOUT_S,
         tell: Tell | None = None,
     ) -> Explanation:
-        """Why this unit, this message, or what waits longest does not move: who has it, since when, by which rule.
+        """Why this unit, this message, or what waits longest does not move: its receiver, since when, by which rule.
 
-        Nothing is changed. Who has the partitions is asked; of those who do not answer what topic, changelog and group
-        tell is told. Of `unit` and `message_id` one at most is given.
+        Nothing is changed. The processes that have the partitions are asked; where one does not answer, the topic, its
+        changelog and the group give what they have. Give at most one of `unit` and `message_id`.
 
         Args:
             subscription: of a topic, the name of the one that is meant, with its `client_id`.
             older_than_s: only what was sent before so many seconds.
             timeout_s: how long the processes that receive may take to answer.
-            tell: is called with a line that says who is waited for, where that takes long; None: it is logged.
+            tell: is called with a line that names the processes it waits for, if that takes long; None: it is logged.
 
         Raises:
             InvalidDestinationError: there is no such queue, topic or subscription.
@@ -294,7 +294,7 @@ class Admin:
         Sends raise IllegalStateError. Receivers get nothing more; what they have in hand they go on with.
 
         Args:
-            by: who does, for people, up to 100 characters on one line; without it user and host of this process.
+            by: the name that people read, up to 100 characters on one line; without it user and host of this process.
 
         Raises:
             InvalidDestinationError: there is no such queue or topic.
@@ -312,7 +312,7 @@ class Admin:
         return self._pauses.resume(destination, what, wait_s)
 
     def paused(self, destination: Queue | Topic | str) -> Pause:
-        """What of it is paused, by whom and since when.
+        """What of it is paused, with the operator's name and since when.
 
         Raises:
             InvalidDestinationError: there is no such queue or topic.
@@ -374,8 +374,8 @@ class Admin:
         loses messages is warned of in the log: an address that is its own or not there, a topic without a subscription.
 
         Raises:
-            InvalidSettingError: the pattern is none, a number too large, or an address names a queue where there is a
-                topic of that name, or a topic where there is a queue.
+            InvalidSettingError: the pattern is not allowed, a number is too large, or an address names a queue
+                where there is a topic of that name, or a topic where there is a queue.
         """
         self._settings.set(pattern, settings)
 
@@ -385,7 +385,7 @@ class Admin:
         False: nothing of that was recorded.
 
         Raises:
-            InvalidSettingError: the pattern is none, or there is no such setting.
+            InvalidSettingError: the pattern is not allowed, or there is no such setting.
         """
         return self._settings.unset(pattern, names)
 
@@ -395,7 +395,7 @@ class Admin:
         It wins over what factories say. No other process's factory is known here.
 
         Raises:
-            InvalidSettingError: the pattern is none.
+            InvalidSettingError: the pattern is not allowed.
             JMSError: a newer version wrote what cannot be read here.
         """
         return self._settings.recorded(pattern)
@@ -491,7 +491,7 @@ class Admin:
 
         Meant are those of the unit, with one of the ids, chosen by the selector: all of that which is given; or
         everything. They stay as they are, but for attempts, which are counted anew, and duplicate ids, which go. What
-        somebody works on stays with him, and what is behind it in its unit stays too; the report tells.
+        a receiver works on stays there, and what is behind it in its unit stays too; the report tells.
 
         A unit keeps its order when it is moved whole while both queues are paused (`pause`); else a warning says so.
         Whoever receives from the queue does it; when nobody does, this process joins its group for a moment.
@@ -503,7 +503,7 @@ class Admin:
                 stay in theirs, and the order holds within each partition.
             count: so many of them at most, the first in that order.
             split_units: also when only some messages of a unit are meant.
-            dry_run: nothing is moved; the report has what would be, and those who receive are asked what they work on.
+            dry_run: nothing is moved; the report has what would be, and receivers are asked what they work on.
 
         Raises:
             InvalidDestinationError: a queue or the subscription is not there, or both queues are the same.
@@ -570,7 +570,7 @@ class Admin:
         dry_run: bool = False,
         timeout_s: float = ASK_TIMEOUT_S,
     ) -> MessagesReport:
-        """Let messages expire now: they go to the expiry address, or are removed where there is none.
+        """Let messages expire now: they go to the expiry address, or are removed where no such address is set.
 
         As `move` in all else. `expiry_address` is what counts when nobody receives and the registry has no setting for
         it; not given: ExpiryQueue. Else it goes by the settings.

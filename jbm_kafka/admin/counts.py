@@ -68,7 +68,7 @@ class QueueCounts:
     """Messages whose turn it is, at most one of each unit: a receiver has them, or they wait for one. `Admin.explain`
     tells them apart. 0 where the messages were not counted."""
     pause: Pause = NOTHING
-    """What of it is paused, by whom and since when."""
+    """What of it is paused, with the operator's name and since when."""
     next_partitions: int = 0
     """An admission of so many partitions has begun and not ended; 0: none has (`Admin.admit_partitions`)."""
     unit_partitions: int = 0
@@ -122,7 +122,7 @@ class QueueCounts:
     def without_owner(self) -> tuple[int, ...]:
         """Partitions that hold something and that the group gives to nobody now, though some receive.
 
-        Whoever had one may still work on what he holds of it: `Admin.explain` asks him.
+        A process that had one may still work on its messages: `Admin.explain` asks it.
         """
         return tuple(
             p.partition for p in self.partitions if self.members and p.held_at_most and p.partition not in self.owners

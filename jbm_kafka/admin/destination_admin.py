@@ -31,7 +31,7 @@ from jbm_kafka.registry.topics import Topics
 
 PARTITIONS_MAX = 10_000
 LEAVES_S = 2.0
-"""Who has closed just now may be a member of its group still: so long is waited before that is taken for a receiver."""
+"""A process that has just closed may still be a member of its group. One that is so for longer is a receiver."""
 LOOKS_S = 0.2
 
 

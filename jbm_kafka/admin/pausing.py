@@ -17,7 +17,7 @@ from jbm_kafka.registry.registry_log import Changes, RegistryLog
 FOLLOW_S = 3.0
 """Processes look every second whether there is news, and are some hundred milliseconds reading it."""
 BY_MAX = 100
-"""Characters of who paused: it stands in errors and logs of every process."""
+"""Characters of the operator's name, which stands in errors and logs of every process."""
 What = Literal["production", "sending", "consumption", "receiving", "both"]
 """What of a destination is paused."""
 BOTH = ("production", "consumption")
@@ -35,8 +35,8 @@ def parts_of(what: object) -> tuple[str, ...]:
     raise wrong("what", what, "it is 'production' or 'sending', 'consumption' or 'receiving', or 'both'")
 
 
-def by_whom(by: object) -> str:
-    """Who pauses, as he says; without his word, user and host of this process.
+def operator_name(by: object) -> str:
+    """The operator's name as given; without one, user and host of this process.
 
     Raises:
         InvalidSettingError: it is no short line that can be shown at any terminal.
@@ -44,14 +44,14 @@ def by_whom(by: object) -> str:
     if by is None:
         return "".join(each for each in me() if each.isprintable())[:BY_MAX]
     if not isinstance(by, str):
-        raise wrong_type("by", by, "it is a str that tells people who does it, or None")
+        raise wrong_type("by", by, "it is a str with the operator's name, or None")
     if not by.strip() or len(by) > BY_MAX or not by.isprintable():
         raise wrong_value("by", by, f"it is 1 to {BY_MAX} characters that can be printed, on one line")
     return plain_text(by)
 
 
 def me() -> str:
-    """Who this is, for people."""
+    """User and host of this process, for people."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user need not have a name
@@ -60,7 +60,7 @@ def me() -> str:
 
 
 def change(registry: RegistryLog, destination: Queue | Topic, halts: Mapping[str, Halt | None]) -> Pause:
-    """Record what is paused, and what is not any more; what was paused before stays so, by whom and since when.
+    """Record what is paused, and what is not any more; what was paused before keeps its operator and its time.
 
     Raises:
         KafkaClientError: it cannot be recorded.

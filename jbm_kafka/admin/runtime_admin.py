@@ -15,7 +15,7 @@ from jbm_kafka.admin.cluster.recorded_settings import (
     set_settings,
     unset_settings,
 )
-from jbm_kafka.admin.pausing import What, by_whom, change, parts_of
+from jbm_kafka.admin.pausing import What, change, operator_name, parts_of
 from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue, Topic
@@ -61,7 +61,7 @@ class PauseAdmin:
 
     def pause(self, destination: Queue | Topic | str, what: What, by: str | None, wait_s: float) -> Pause:
         """Pause sending to it, receiving from it, or both."""
-        halt = Halt(by_whom(by), self._core.cluster.clock.now_ms())
+        halt = Halt(operator_name(by), self._core.cluster.clock.now_ms())
         return self._change_pause("pause", destination, dict.fromkeys(parts_of(what), halt), wait_s)
 
     def resume(self, destination: Queue | Topic | str, what: What, wait_s: float) -> Pause:

@@ -107,7 +107,7 @@ def to_be_ended(found: Iterable[SubscriptionCounts], name: str, client_id: str) 
     """The durable subscription of this name, which nobody receives from.
 
     Raises:
-        InvalidDestinationError: there is none.
+        InvalidDestinationError: it does not exist.
         IllegalStateError: processes receive from it.
     """
     meant = durable_of(found, name, client_id)
@@ -125,7 +125,7 @@ def durable_of(found: Iterable[SubscriptionCounts], name: str, client_id: str) -
     """The durable subscription of this name, of that client id.
 
     Raises:
-        InvalidDestinationError: there is none.
+        InvalidDestinationError: it does not exist.
     """
     durable = [each for each in found if each.kind in ("durable", "shared-durable")]
     for each in durable:
@@ -138,9 +138,9 @@ def durable_of(found: Iterable[SubscriptionCounts], name: str, client_id: str) -
         if others
         else "Admin.subscriptions() has all, and jbm-kafka subscriptions list shows them"
     )
-    told = f"there is no durable subscription {name!r} with client id {client_id!r}"
+    fault = f"there is no durable subscription {name!r} with client id {client_id!r}"
     if not client_id:
-        told = f"there is no durable subscription {name!r}"
+        fault = f"there is no durable subscription {name!r}"
         if others:
-            told = f"durable subscription {name!r}: give the client id that it belongs to"
-    raise InvalidDestinationError(f"{told}: {hint}", name=name, client_id=client_id)
+            fault = f"durable subscription {name!r}: give the client id that it belongs to"
+    raise InvalidDestinationError(f"{fault}: {hint}", name=name, client_id=client_id)

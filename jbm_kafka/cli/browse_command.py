@@ -89,8 +89,7 @@ def browse(
             _print_uncommitted(counts.uncommitted, destination)
     if not rows:
         none = "nothing to receive now" if look.not_shown else "no messages"
-        told = f"{looked_into(destination, subscription)}: {none}{_asked(unit, ids, selector, partitions)}"
-        click.echo(told)
+        click.echo(f"{looked_into(destination, subscription)}: {none}{_asked(unit, ids, selector, partitions)}")
         _print_not_shown(look)
         return
     cells = [
@@ -139,8 +138,8 @@ def _print_uncommitted(count: int, destination: Named) -> None:
     """That there is something, which nobody can read yet; on standard error, for it is no message yet."""
     if count:
         records = "1 record waits" if count == 1 else f"{count} records wait"
-        told = f"jbm-kafka explain {name_of(destination)} tells whose"
-        click.echo(f"{records} for the end of a Kafka transaction, and cannot be read before; {told}", err=True)
+        hint = f"jbm-kafka explain {name_of(destination)} tells whose"
+        click.echo(f"{records} for the end of a Kafka transaction, and cannot be read before; {hint}", err=True)
 
 
 def _print_rest(look: QueueLook, more: int) -> None:

@@ -1,4 +1,4 @@
-"""The options that say which cluster, as whom and in which namespace: the same for every command."""
+"""The options that name the cluster, the credentials and the namespace: the same for every command."""
 
 import os
 from collections.abc import Callable

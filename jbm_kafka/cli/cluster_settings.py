@@ -1,4 +1,4 @@
-"""Which cluster a command speaks to, and as whom: from its options, the environment and a file, in this order.
+"""The cluster that a command speaks to, and credentials: from its options, the environment and a file, in this order.
 
 Each name is looked up on its own: what the option does not say the environment may, and then the file. Every value
 remembers where it came from, so that an error names that place. Secrets are values too: of `kafka` no text
@@ -52,7 +52,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value as text, and who gave it."""
+    """A value as text, and where it was given."""
 
     value: str = field(repr=False)
     origin: str
@@ -109,12 +109,12 @@ def environment_of(cluster: Cluster, environment: Mapping[str, str]) -> dict[str
         for name, value in cluster.kafka.items()
         if "_" not in name
     }
-    told = {
+    ours = {
         CONFIG_VARIABLE: os.devnull,
         BOOTSTRAP_VARIABLE: cluster.bootstrap,
         NAMESPACE_VARIABLE: cluster.namespace,
     }
-    return {**others, **kafka, **told}
+    return {**others, **kafka, **ours}
 
 
 def cluster_of_environment(environment: Mapping[str, str]) -> Cluster:

@@ -157,11 +157,11 @@ def retry(
             admin.retry_dead_letters, source, origin=origin, reason=reason, unit=unit, message_id=message_id,
             selector=selector, count=count, timeout_s=timeout,
         )  # fmt: skip
-        told: Sequence[str] = ()
+        printed: Sequence[str] = ()
         if can_ask() and not (dry_run or as_json or reason or message_id):
-            told = _ask_whether_given_up_too(send(dry_run=True))
+            printed = _ask_whether_given_up_too(send(dry_run=True))
         report = send(dry_run=dry_run)
-        report = replace(report, warnings=[each for each in report.warnings if each not in told])
+        report = replace(report, warnings=[each for each in report.warnings if each not in printed])
         if as_json:
             click.echo(json_line(_report_values(report)))
         elif report.letters or report.kept or report.taken:
@@ -195,8 +195,8 @@ def _asked(
     origin: Queue | Topic | None, reason: str | None, unit: str | None, message_id: str | None, selector: str | None
 ) -> str:
     """Which letters were asked for, for people; nothing when all were."""
-    told = {"from": origin, "of reason": reason, "of unit": unit, "with id": message_id}
-    words = [f"{word} {printable(str(value))}" for word, value in told.items() if value is not None]
+    filters = {"from": origin, "of reason": reason, "of unit": unit, "with id": message_id}
+    words = [f"{word} {printable(str(value))}" for word, value in filters.items() if value is not None]
     return " ".join([*words, "that the selector chooses"] if selector is not None else words)
 
 

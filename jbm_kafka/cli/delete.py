@@ -32,7 +32,7 @@ def delete(destination: Named, yes: bool, force: bool, dry_run: bool, cluster: C
         try:
             report = admin.delete_destination(destination, force=force, dry_run=dry_run or not yes)
         except JMSError:
-            if dry_run and not as_json:  # what would go is what was asked; why it would not is told then
+            if dry_run and not as_json:  # the caller asked what would go; the error below says why it would not
                 with suppress(JMSError):
                     for line in _listed(admin.delete_destination(destination, force=True, dry_run=True)):
                         click.echo(line)

@@ -25,7 +25,7 @@ class LazyCommand:
     section: str = "Commands"
     """Under which heading it stands there."""
     is_hidden: bool = False
-    """It is for those who work on jbm-kafka, and does not stand there."""
+    """It is for developers of jbm-kafka, and does not stand there."""
 
     def load(self) -> click.Command:
         """The command itself; imports its module."""
@@ -82,7 +82,7 @@ class LazyGroup(CommandGroup):
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, None when there is none."""
+        """The command of that name, None: no command has it."""
         entry = self.table.get(cmd_name)
         return entry.load() if entry is not None else None
 

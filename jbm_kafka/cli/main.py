@@ -1,7 +1,7 @@
 """Entry point of `jbm-kafka`: finds the command, and turns every failure into one line and an exit code.
 
-0: done. 1: it could not be done; one line on standard error says why and what to do. 2: wrong usage, told in one
-line, too; nothing was done.
+0: done. 1: it could not be done; one line on standard error says why and what to do. 2: wrong usage, again
+with one line; nothing was done.
 """
 
 import errno
@@ -54,7 +54,7 @@ COMMANDS = {
     ),
     "explain": LazyCommand(
         "jbm_kafka.cli.explain:explain",
-        "Why a queue, a unit or a message does not move: who has it, since when, until when.",
+        "Why a queue, a unit or a message does not move: which process has it, since when, until when.",
         _TROUBLE,
     ),
     "dead-letters": LazyCommand(
@@ -118,8 +118,8 @@ def run(group: click.Group, program: str, arguments: Sequence[str] | None) -> in
             click.echo(usage_text(error, program), err=True)
         return WRONG_USAGE
     except (KeyboardInterrupt, click.Abort, Interrupted) as interrupt:
-        told = str(interrupt) if isinstance(interrupt, Interrupted) else ""
-        _say(program, f"interrupted: {told}" if told else "interrupted")
+        text = str(interrupt) if isinstance(interrupt, Interrupted) else ""
+        _say(program, f"interrupted: {text}" if text else "interrupted")
         return FAILED
     except Exception as error:
         if isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt):

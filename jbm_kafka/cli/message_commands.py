@@ -118,7 +118,7 @@ def move(
 ) -> None:
     """Move messages to another queue, each in the transaction that writes it there.
 
-    What somebody works on stays with him. A unit that is moved whole keeps its order while both queues are paused.
+    What a worker has in hand stays with it. A unit that is moved whole keeps its order while both queues are paused.
     """
     asked = _asked(**choice)
     with admin_of(cluster) as admin:
@@ -131,7 +131,7 @@ def move(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @choice_options
 def remove(destination: Named, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
-    """Remove messages for good, after asking. What somebody works on stays with him."""
+    """Remove messages for good, after asking. What a worker has in hand stays with it."""
     asked = _asked(**choice)
     if not (yes or dry_run):
         check_can_ask(as_json=as_json)
@@ -158,7 +158,7 @@ def remove(destination: Named, yes: bool, dry_run: bool, cluster: Cluster, as_js
 def expire(
     destination: Named, expiry_address: str | None, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any
 ) -> None:
-    """Let messages expire now: they go to the expiry address. What somebody works on stays with him."""
+    """Let messages expire now: they go to the expiry address. What a worker has in hand stays with it."""
     _print_after(
         cluster,
         lambda admin: admin.expire(
@@ -181,7 +181,7 @@ def give_up(
 ) -> None:
     """Send messages to the dead-letter address now, with the reason "operator", as if their attempts were used up.
 
-    What somebody works on stays with him. `jbm-kafka dead-letters retry` sends them back.
+    What a worker has in hand stays with it. `jbm-kafka dead-letters retry` sends them back.
     """
     _print_after(
         cluster,
@@ -229,7 +229,7 @@ def _check_found(report: MessagesReport, unit: str | None, ids: Sequence[str]) -
     if found and not (report.messages or report.gone) and (unit is not None or ids):
         raise JMSError(
             f"{report.queue}: nothing was {DID[report.verb]}: what was named is in a worker's hand (jbm-kafka explain "
-            f"tells whose); again when he is done"
+            f"tells whose); again when it is done"
         )
     missing = [] if report.left_out else [each for each in ids if each not in {row.message_id for row in found}]
     if missing:

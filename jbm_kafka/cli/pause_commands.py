@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from jbm_kafka.admin import Halt, Pause
-from jbm_kafka.admin.pausing import BOTH, PARTS, What, by_whom
+from jbm_kafka.admin.pausing import BOTH, PARTS, What, operator_name
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Text, emit, json_option
@@ -25,9 +25,9 @@ def _as_part(context: click.Context, parameter: click.Parameter, value: str | No
     return PARTS.get(value, value)
 
 
-def _as_who(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+def _as_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     try:
-        return None if value is None else by_whom(value)
+        return None if value is None else operator_name(value)
     except InvalidSettingError as error:
         raise click.BadParameter(str(error).removeprefix("by is "), context, parameter) from None
 
@@ -38,7 +38,7 @@ WHAT = click.option("--only", "what", metavar="sending|receiving", callback=_as_
 @click.command(short_help="Stop sending to and receiving from a queue or topic.")
 @click.argument("destination", callback=as_named, metavar="NAME")
 @WHAT
-@click.option("--by", metavar="WHO", type=Text(), callback=_as_who, help="Who does, for people. [user@host]")
+@click.option("--by", metavar="WHO", type=Text(), callback=_as_name, help="The name that people read. [user@host]")
 @cluster_options
 @json_option
 def pause(destination: Named, what: What, by: str | None, cluster: Cluster, as_json: bool) -> None:
@@ -48,14 +48,14 @@ def pause(destination: Named, what: What, by: str | None, cluster: Cluster, as_j
     they have in hand they go on with.
     """
     name = name_of(destination)
-    with admin_of(cluster) as admin, _told_as_paused(name), unwinding():
+    with admin_of(cluster) as admin, _paused_on_interrupt(name), unwinding():
         made = admin.pause(destination, what, by=by)
     emit(pause_values(name, made), f"{name}: {pause_text(made)}", as_json=as_json)
 
 
 @contextmanager
-def _told_as_paused(name: str) -> Iterator[None]:
-    """Whoever interrupts it must not take it that nothing was done."""
+def _paused_on_interrupt(name: str) -> Iterator[None]:
+    """An interrupt says that it may be paused already."""
     try:
         yield
     except KeyboardInterrupt:
@@ -82,25 +82,25 @@ def resume(destination: Named, what: What, cluster: Cluster, as_json: bool) -> N
             click.echo(json_line(pause_values(name, left)))
         raise JMSError(f"{name}: {_not_paused(what, left)}")
     ended = Pause(**{part: getattr(before, part) for part in parts})
-    told = f"{pause_text(left, none='not paused any more')}; before, {pause_text(ended)}"
-    emit(pause_values(name, left), f"{name}: {told}", as_json=as_json)
+    text = f"{pause_text(left, none='not paused any more')}; before, {pause_text(ended)}"
+    emit(pause_values(name, left), f"{name}: {text}", as_json=as_json)
 
 
 def _not_paused(what: str, left: Pause) -> str:
     """That there was nothing to let go on, and what else is paused."""
     words = {part: word for word, part in PARTS.items()}
-    told = "it was not paused" if what == "both" else f"{words[what]} was not paused"
-    return told if left == Pause() else f"{told}; {pause_text(left)}"
+    text = "it was not paused" if what == "both" else f"{words[what]} was not paused"
+    return text if left == Pause() else f"{text}; {pause_text(left)}"
 
 
 def pause_text(pause: Pause, *, none: str = "not paused") -> str:
     """What is paused, on one line; `none`: that nothing is."""
-    told = [
+    parts = [
         f"{word} paused by {printable(halt.by)} since {when(halt.since_ms)} UTC"
         for word, halt in (("sending", pause.production), ("receiving", pause.consumption))
         if halt is not None
     ]
-    return ", ".join(told) or none
+    return ", ".join(parts) or none
 
 
 def pause_values(name: str, pause: Pause) -> dict[str, object]:

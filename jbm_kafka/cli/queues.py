@@ -37,8 +37,8 @@ def create(queue: Queue | Topic, partitions: int | None, is_topic: bool, cluster
         is_new = make(queue.name, partitions=partitions)
         count = admin.partitions(made)
     values: dict[str, object] = {"name": queue.name, "kind": made.kind, "created": is_new, "partitions": count}
-    told = "1 partition" if count == 1 else f"{count} partitions"
-    emit(values, f"{made} {'created' if is_new else 'exists already'}, {told}", as_json=as_json)
+    size = "1 partition" if count == 1 else f"{count} partitions"
+    emit(values, f"{made} {'created' if is_new else 'exists already'}, {size}", as_json=as_json)
 
 
 @click.command(name="list")
@@ -126,9 +126,10 @@ def show(
     in_hand = "only its receivers know how many are in hand" if counts.in_hand is None else "none in hand"
     delayed = f", {counts.delayed} delayed" if counts.delayed else ""
     retried = f", {counts.retried} retried" if counts.retried else ""
-    told = looked_into(destination, subscription)
     receivers = f"{counts.members} receiver{'' if counts.members == 1 else 's'}"
-    click.echo(f"{told}: {_held(counts)} held{delayed}{retried}; {receivers}, {in_hand}")
+    click.echo(
+        f"{looked_into(destination, subscription)}: {_held(counts)} held{delayed}{retried}; {receivers}, {in_hand}"
+    )
     click.echo(f"consumer group {counts.group}")
     if counts.pause:
         click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {counts.name}")
@@ -145,8 +146,8 @@ def show(
     _show_partitions(counts.partitions if all_partitions else [p for p in counts.partitions if p.held_at_most], counts)
     for part in counts.partitions:
         if part.uncommitted:
-            told = _waiting(part.uncommitted, f" from offset {part.end} on")
-            click.echo(f"partition {part.partition}: {told}; {_whose(counts, of)}")
+            waiting = _waiting(part.uncommitted, f" from offset {part.end} on")
+            click.echo(f"partition {part.partition}: {waiting}; {_whose(counts, of)}")
     if counts.held and subscription is None:
         click.echo(f"why they wait: jbm-kafka explain {counts.name}")
 
@@ -157,9 +158,10 @@ def _show_shares(counts: QueueCounts, of: str) -> None:
     if going:
         is_one = len(going) == 1
         what = f"partition {going[0]} holds" if is_one else f"partitions {', '.join(map(str, going))} hold"
+        it = "it" if is_one else "them"
         click.echo(
-            f"{what} messages, and the group is about to give {'it' if is_one else 'them'} to a process; who had "
-            f"{'it' if is_one else 'them'} may still work on some: jbm-kafka explain {counts.name}{of} tells more"
+            f"{what} messages, and the group is about to give {it} to a process; the one that had "
+            f"{it} may still work on some: jbm-kafka explain {counts.name}{of} tells more"
         )
     if counts.idle_members and counts.owners:  # while all partitions are shared anew nobody has one
         have = "has" if counts.idle_members == 1 else "have"

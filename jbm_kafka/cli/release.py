@@ -43,8 +43,8 @@ def release(
 ) -> None:
     """Let units go on that on_dead_letter="hold" keeps, because a message used up its attempts.
 
-    The messages that hold them leave for the dead-letter address. Processes that receive from the queue do it; if there
-    are none, this command does.
+    The messages that hold them leave for the dead-letter address. Processes that receive from the queue do it; without
+    receivers this command does.
     """
     is_narrowed = unit is not None or message_id is not None
     if all_units == is_narrowed:

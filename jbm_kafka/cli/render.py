@@ -84,7 +84,7 @@ def json_line(values: object) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Prints a table as wide as the terminal, or as wide as it needs where there is none."""
+    """Prints a table as wide as the terminal, or, into a pipe, PLAIN_WIDTH wide."""
     drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         drawn.add_column(column, justify="right" if column in NUMERIC else "left", overflow="fold")

@@ -43,7 +43,7 @@ class _BodyFile(click.File):
     """A file to send."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The open file; wrong usage where there is none."""
+        """The open file; wrong usage where standard input is closed."""
         if value == "-" and sys.stdin is None:
             raise click.BadParameter("standard input is closed; nothing was sent", ctx, param)
         return super().convert(value, param, ctx)
@@ -146,7 +146,7 @@ def send(
         except KeyboardInterrupt:
             with suppress(JMSError):
                 producer.flush(FLUSH_S)
-            raise Interrupted(progress.told()) from None
+            raise Interrupted(progress.text()) from None
     emit(
         {"sent": progress.sent, "destination": str(destination)},
         f"{progress.sent} sent to {destination}",
@@ -219,10 +219,10 @@ def send_bodies(
     with suppress(SendTimeoutError):  # the error says of which messages it is not known
         producer.flush()
     if progress.failure is not None:
-        told = progress.told()
-        raise click.UsageError(told) if isinstance(progress.failure, MessageFormatError) else JMSError(told)
+        text = progress.text()
+        raise click.UsageError(text) if isinstance(progress.failure, MessageFormatError) else JMSError(text)
     if progress.sent < progress.begun:
-        raise SendTimeoutError(f"no answer from Kafka within 30 s: {progress.told()}")
+        raise SendTimeoutError(f"no answer from Kafka within 30 s: {progress.text()}")
 
 
 _EXAMPLES: Mapping[str, str] = {
@@ -282,7 +282,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _one_body(file: BinaryIO | None, text: str | None, maker: MessageMaker) -> list[bytes]:
-    """The body; wrong usage when there is none, or it is not of its kind."""
+    """The body; wrong usage when it is missing, or not of its kind."""
     if file is None:
         assert text is not None
         # What the shell gave that is no UTF-8 arrives as lone surrogates; it stands for bytes.

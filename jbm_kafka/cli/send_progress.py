@@ -1,4 +1,4 @@
-"""What became of each send of one command, so that who goes on after a failure sends nothing twice and leaves out none.
+"""What became of each send of one command, so that after a failure nothing is sent twice or left out.
 
 Sends are not waited for one by one: when one fails, those behind it may be under way, and some of them arrive.
 """
@@ -25,7 +25,7 @@ class Runs:
         else:
             self.runs.append((first, last))
 
-    def told(self, noun: str) -> str:
+    def text(self, noun: str) -> str:
         """As in "lines 1 to 2 and 4"; "" for none."""
         texts = [f"{first}" if first == last else f"{first} to {last}" for first, last in self.runs]
         is_one = len(texts) == 1 and " " not in texts[0]
@@ -74,8 +74,8 @@ class SendProgress:
         if self.failure is None:
             self.fail(self.begun + 1, error)
 
-    def told(self) -> str:
-        """How far it came, for who goes on from there."""
+    def text(self) -> str:
+        """How far it came, for a user that goes on from there."""
         if self.failure is None:
             doubtful = self.begun - self.sent
             of_others = f"; of {doubtful} more it is not known" if doubtful else ""
@@ -83,7 +83,7 @@ class SendProgress:
         if self._failed == 1 and self.begun <= 1 and self._noun == "message":
             return str(self.failure)  # it was the only one
         self._unsure.add(self._reported + 1, self.begun)
-        sent, unsure = self._sent.told(self._noun), self._unsure.told(self._noun)
+        sent, unsure = self._sent.text(self._noun), self._unsure.text(self._noun)
         verb = "was" if sent and sent.startswith(f"{self._noun} ") else "were"
         done = f"{sent} {verb} sent to {self._destination}, and nothing else" if sent else "nothing was sent"
         if unsure:

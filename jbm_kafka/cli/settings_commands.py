@@ -121,8 +121,8 @@ def list_settings(pattern: str | None, cluster: Cluster, as_json: bool) -> None:
 def set_(pattern: str, given: AddressSettings, cluster: Cluster, as_json: bool) -> None:
     """Record settings for the queues and topics that PATTERN matches. Running processes go by them a second later.
 
-    Others that are recorded for the pattern stay. An empty value (dead_letter_address=) is none, whatever a wider
-    pattern or a factory says.
+    Others that are recorded for the pattern stay. An empty value (dead_letter_address=) sets nothing there,
+    whatever a wider pattern or a factory says.
     """
     with admin_of(cluster) as admin:
         with _wrong_is_wrong_usage():

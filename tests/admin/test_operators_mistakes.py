@@ -51,7 +51,7 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
     ("pause by nobody", lambda admin: admin.pause("orders", by=" "), errors.InvalidSettingError,
      "by is ' ': it is 1 to 100 characters that can be printed, on one line"),
     ("pause by a number", lambda admin: admin.pause("orders", by=7),  # type: ignore[arg-type]
-     errors.InvalidTypeError, "by is 7: it is a str that tells people who does it, or None"),
+     errors.InvalidTypeError, "by is 7: it is a str with the operator's name, or None"),
     ("pause what is not there", lambda admin: admin.pause("nosuch"), errors.InvalidDestinationError, MISSING),
     ("move onto itself", lambda admin: admin.move("orders", "orders", everything=True),
      errors.InvalidDestinationError, "queue:orders: its messages are there already; name another queue"),

@@ -57,9 +57,7 @@ def test_a_release_waited_a_minute_for_a_frozen_process_without_a_word(
         consume_until(lambda: bool(frozen.assignment()), frozen)
         name = process_name(platform.node(), os.getpid())
         caplog.clear()
-        with pytest.raises(
-            JMSError, match=f"{name} did not answer for partition [01] within 4 s: who has that may have"
-        ):
+        with pytest.raises(JMSError, match=f"{name} did not answer for partition [01] within 4 s: "):
             admin.release(orders, "joe", timeout_s=4)
         (line,) = [line for line in caplog.messages if "waits for" in line]
         assert line.startswith(f"release {topic} waits for {name}, which has partition ")

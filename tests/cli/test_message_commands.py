@@ -67,7 +67,7 @@ def test_nothing_done_to_what_was_named_is_a_failure(cli: Run, queue: str, url: 
             assert said.code == 1
             assert "0 messages " in said.out
             assert said.err.endswith(
-                ": what was named is in a worker's hand (jbm-kafka explain tells whose); again when he is done\n"
+                ": what was named is in a worker's hand (jbm-kafka explain tells whose); again when it is done\n"
             )
         assert cli("give-up", queue, "--all").code == 0, "nothing is named"
 

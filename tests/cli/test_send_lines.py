@@ -127,4 +127,4 @@ def test_lines_sent_behind_one_that_failed_are_told_one_by_one(
     progress.begun = begun
     for error in reports:
         progress.reported(Message(), error)
-    assert progress.told() == told
+    assert progress.text() == told

@@ -89,10 +89,10 @@ class RetryPlanner:
         oldest = oldest_first(letters)
         chosen = oldest[:count]
         stayed = [*first_others.values(), *oldest[len(chosen) :]]
-        told = [*given_up(chosen, wanted), *passed_over(self._source, chosen, stayed), *self._gone_on(chosen)]
+        warnings = [*given_up(chosen, wanted), *passed_over(self._source, chosen, stayed), *self._gone_on(chosen)]
         if not (chosen or kept):
-            told.extend(nothing_matched(self._source, wanted))
-        return RetryPlan(chosen, kept, told)
+            warnings.extend(nothing_matched(self._source, wanted))
+        return RetryPlan(chosen, kept, warnings)
 
     def outgoing(self, letter: DeadLetter, record: KafkaRecord) -> Outgoing:
         """The record that sends a letter again.
@@ -131,14 +131,14 @@ class RetryPlanner:
         return None
 
     def _destination(self, letter: DeadLetter) -> Queue | Topic:
-        told = letter.origin.destination
-        if told is None:
+        address = letter.origin.destination
+        if address is None:
             raise InvalidDestinationError(
                 f"it does not tell where it came from: somebody wrote it to {self._source.name} as it is. Receive it "
                 f"from there, or send it on yourself"
             )
         try:
-            destination = parse_destination(told)
+            destination = parse_destination(address)
         except InvalidDestinationError as fault:
             raise InvalidDestinationError(f"where it came from cannot be read: {fault}") from None
         if not isinstance(destination, Queue | Topic) or destination.is_temporary:
@@ -153,9 +153,9 @@ class RetryPlanner:
         found = subscription_of(letter.origin, self._subscriptions_of(topic))
         by_hand = f"or receive it, and send it to {topic} yourself, where every subscription gets it"
         if name is None or found is None:
-            told = "one that it does not tell" if name is None else repr(name)
+            which = "of a name that it does not say" if name is None else repr(name)
             raise InvalidDestinationError(
-                f"it came from {topic} and its subscription {told}, which is not there any more: make it again, "
+                f"it came from {topic} and its subscription {which}, which is not there any more: make it again, "
                 f"{by_hand}"
             )
         has = what_it_has(found)
@@ -340,9 +340,9 @@ def _later_units(records: Iterable[KafkaRecord], originals: Mapping[int, str]) -
         first[unit] = offset
     found: set[str] = set()
     for record in records:
-        offset, told = record.offset() or 0, unit_name(record.key())
-        if told is not None and offset > first.get(told, offset) and offset not in originals:
-            found.add(told)
+        offset, its_unit = record.offset() or 0, unit_name(record.key())
+        if its_unit is not None and offset > first.get(its_unit, offset) and offset not in originals:
+            found.add(its_unit)
     return found
 
 

@@ -1,1 +1,1 @@
-"""Why nothing moves: what a queue or subscription holds, who has it, and what keeps it."""
+"""Why nothing moves: what a queue or subscription holds, which process has it, and what keeps it."""

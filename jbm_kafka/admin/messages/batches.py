@@ -51,8 +51,8 @@ class Portions:
                 yield from ((message, None) for message in portion)
                 continue
             result = answers[number].result
-            told = {offset: fate for fate in FATES for offset in result.get(fate, ())}
-            yield from ((message, told.get(message.offset, BEHIND)) for message in portion)
+            fates = {offset: fate for fate in FATES for offset in result.get(fate, ())}
+            yield from ((message, fates.get(message.offset, BEHIND)) for message in portion)
 
     def _stuck(self, answers: Sequence[Answer]) -> frozenset[str]:
         """Units of which something stays: what is behind it may not pass it, though nothing holds it any more."""

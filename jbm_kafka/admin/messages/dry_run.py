@@ -41,7 +41,7 @@ class Handed:
         by_partition: dict[int, dict[int, str | None]] = {}
         for (partition, offset), key in self.units.items():
             by_partition.setdefault(partition, {})[offset] = None if key is None else key.hex()
-        told = owners.ask(
+        answers = owners.ask(
             EXPLAIN,
             {
                 partition: {"messages": list(islice(each.items(), ASKED_MAX))}
@@ -51,7 +51,7 @@ class Handed:
         )
         unread = {
             (partition, each.get("offset"))
-            for partition, answer in told.results.items()
+            for partition, answer in answers.results.items()
             for each in answer.get("messages", ())
             if each.get("holder", {}).get("is_unread")
         }

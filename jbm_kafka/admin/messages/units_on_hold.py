@@ -72,16 +72,16 @@ def on_hold(seen: Iterable[Seen], *, unit: str | None, message_id: str | None) -
     for each in seen:
         record = each.record
         topic, partition, offset = record.topic() or "", record.partition() or 0, record.offset() or 0
-        told = HeldMessage(
+        held = HeldMessage(
             partition=partition,
             offset=offset,
             unit=unit_name(record.key()),
             message_id=message_id_of(record.headers(), topic, partition, offset),
             attempts=each.attempts,
         )
-        is_wanted = unit in (None, told.unit) and message_id in (None, told.message_id)
+        is_wanted = unit in (None, held.unit) and message_id in (None, held.message_id)
         if each.due_at_ms >= FOREVER_MS and is_wanted:
-            found.append(told)
+            found.append(held)
     return found
 
 
