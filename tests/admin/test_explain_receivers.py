@@ -7,7 +7,6 @@ import platform
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,6 @@ from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue
 from jbm_kafka.admin import Admin, ExplainedMessage, ExplainedReceiver, Explanation, Holder, Rule, Taken
 from jbm_kafka.admin.explain.reasons import busy, in_hand, working_on
 from jbm_kafka.admin.explain.receiver_states import Doing, does, doing, receivers_of
-from jbm_kafka.admin.owners.present_owners import PresentOwners
 from jbm_kafka.core.process_names import process_name
 from jbm_kafka.jms.connection import Connection
 from tests.admin.test_explain import now_ms, rules, until
@@ -177,28 +175,6 @@ def test_only_a_process_that_has_had_a_message_for_long_is_to_be_stopped() -> No
     assert [bool(in_hand(has, since, 31_000).remedy) for since in (1_001, 1_000, None)] == [False, True, True]
     elsewhere = [described(has_listener=True, asked_ms_ago=ago) for ago in (29_999, 30_000)]
     assert [bool(working_on(each, now_ms=60_000).remedy) for each in elsewhere] == [False, True]
-
-
-def test_the_first_of_a_unit_that_was_finished_meanwhile_was_told_for_the_next(
-    admin: Admin, connection: Connection, orders: Queue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """UNIT-17: "it is finished, or it was never there" was said of a unit with two messages behind it."""
-    send_units(connection, orders)
-    session = connection.create_session(AcknowledgeMode.CLIENT)
-    first = receive(session.create_consumer(orders, prefetch=1))
-    ask = PresentOwners.ask
-    asked: list[object] = []
-
-    def acknowledged_before(*values: Any, **named: Any) -> Any:
-        if not asked:
-            first.acknowledge()
-        asked.append(values)
-        return ask(*values, **named)
-
-    monkeypatch.setattr(PresentOwners, "ask", acknowledged_before)
-    (found,) = admin.explain(orders, unit="a").messages
-    assert Rule.SETTLED not in rules(found)
-    assert (found.behind, len(asked)) == (1, 2)
 
 
 def hangs_in(connection: Connection, queue: Queue, hanging: threading.Event, at: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,11 +23,10 @@ from jbm_kafka.admin.explain.explanation import (
     Holder,
     Reason,
 )
-from jbm_kafka.admin.explain.held_units import HeldMessageRow, HeldUnits, look_at
+from jbm_kafka.admin.explain.held_units import HeldMessageRow, HeldUnits, look_at, row_of
 from jbm_kafka.admin.explain.members import being_shared, put_out, silent, silent_members, suspects
 from jbm_kafka.admin.explain.reasons import reason
 from jbm_kafka.admin.explain.receiver_states import holder_of, process_of, receivers_of, worker_of
-from jbm_kafka.admin.explain.unread import first_unread
 from jbm_kafka.admin.owners.present_owners import PERHAPS_S, OwnerAnswers, PresentOwners
 from jbm_kafka.browsing.browse import browse
 from jbm_kafka.codec.command_records import EXPLAIN
@@ -46,9 +46,9 @@ OFFSETS_TIMEOUT_S = 4.0
 """For committed offsets, which come in milliseconds unless a process that died has left a checkpoint open: then they do
 not come for 10 s."""
 READ_TIMEOUT_S = 10.0
-"""For the changelogs."""
-LOOKS_MAX = 3
-"""At a unit whose first message is finished while it is asked about: one that goes fast is in nobody's way."""
+"""For changelogs, and for what lies behind an open transaction."""
+RECORDS_MAX = 20_000
+"""Records behind an open transaction that are looked at, of each partition."""
 _TIMED = (Rule.DELAYED, Rule.NOT_YET_DUE)
 _NOT_WAITING = (Rule.IN_HAND, Rule.IN_DOUBT, Rule.LEAVING, Rule.SETTLED, Rule.NOT_READ)
 _RULES = {each.value: each for each in Rule}
@@ -136,14 +136,10 @@ class Diagnosis:
     def _look(self) -> list[ExplainedMessage]:
         """Ask all three, at about the same time."""
         self._look_at_kafka()
-        for _ in range(LOOKS_MAX):
-            if not self._unreadable:  # what could not be read is not waited for again: workers die meanwhile
-                self._look_at_log()
-            rows = self._rows()
-            self._ask(rows)
-            # The first of a unit may be finished between both looks: then the next one is meant.
-            if self._question.unit is None or all(self._answer_on(row).get("rule") != "settled" for row in rows):
-                break
+        if not self._unreadable:  # what could not be read is not waited for again: workers die meanwhile
+            self._look_at_log()
+        rows = self._rows()
+        self._ask(rows)
         return [*map(self._explained, rows), *(() if self._question.is_all else self._unread())]
 
     def _silent(self) -> Sequence[GroupMember]:
@@ -180,13 +176,11 @@ class Diagnosis:
         }
 
     def _open_on(self, partition: int) -> FoundTransactions | str:
-        log = self._core.kafka.transaction_log()
-        try:
-            return log.open_on(self._group.topic, partition)
-        except KafkaClientError as error:
-            return str(error)
-        finally:
-            log.close()
+        with closing(self._core.kafka.transaction_log()) as log:
+            try:
+                return log.open_on(self._group.topic, partition)
+            except KafkaClientError as error:
+                return str(error)
 
     # -- topic and changelog ---------------------------------------------------------------------------------------
 
@@ -233,10 +227,14 @@ class Diagnosis:
     def _unread(self) -> Iterable[ExplainedMessage]:
         """What was asked about and lies behind an open transaction, so that no reader of committed records sees it."""
         for partition, why in self._transactions.items():
-            kafka, topic, hidden = self._core.kafka, self._group.topic, self._hidden[partition]
-            row = first_unread(kafka, topic, partition, *hidden, self._question.is_about, self._now_ms)
-            if row is not None:
-                yield row.because(why)
+            begin, end = self._hidden[partition]
+            ranges = {partition: (begin, min(end, begin + RECORDS_MAX))}
+            with closing(self._core.kafka.log_reader()) as reader:
+                records = reader.read(self._group.topic, ranges, timeout_s=READ_TIMEOUT_S, committed_only=False)
+                rows = [row_of(record, None, self._now_ms) for record in records]
+            meant = [row for row in rows if self._question.is_about(row)]
+            if meant:
+                yield meant[0].because(why, behind=len(meant) - 1)
 
     # -- owners ----------------------------------------------------------------------------------------------------
 
@@ -316,7 +314,7 @@ class Diagnosis:
             found.append(reason(Rule.RECORDING))
         elif last.rule is Rule.IN_HAND and last.holder is not None:
             found[-1:] = self._with_worker(last, last.holder, first)
-        return row.because(found)
+        return row.because(found, behind=self._held.behind[row.place] if row is first else 0)
 
     def _with_worker(self, why: Reason, holder: Holder, first: HeldMessageRow) -> Sequence[Reason]:
         """The reason; and, where the message waits for another one in that hand, what is done with that."""
@@ -402,7 +400,7 @@ class Diagnosis:
         is_all = self._question.is_all
         meant = range(self._group.partitions) if is_all else {each.partition for each in messages} or self._transactions
         for partition in sorted(meant):
-            found, count = self._of_partition(partition), self._held.by_partition.get(partition, 0)
+            found, count = self._of_partition(partition), self._held.by_partition[partition]
             if is_all and not (count or found):
                 continue
             member, answer = self._owners.get(partition), self._answers.results.get(partition, {})

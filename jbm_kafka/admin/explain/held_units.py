@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -20,7 +21,7 @@ Place = tuple[int, bytes | int]
 """A partition, and a unit there or the offset of a message without one."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class HeldMessageRow:
     """One message, without its body."""
 
@@ -33,8 +34,6 @@ class HeldMessageRow:
     rule: Rule
     """What keeps it by topic and changelog; READY: nothing does."""
     due_at_ms: int
-    behind: int = 0
-    """Later ones of its unit that were seen."""
 
     @property
     def unit(self) -> str | None:
@@ -46,8 +45,8 @@ class HeldMessageRow:
         """Where its unit is, or itself where it has none."""
         return self.partition, self.offset if self.key is None else self.key
 
-    def because(self, reasons: Iterable[Reason]) -> ExplainedMessage:
-        """The message, with what keeps it."""
+    def because(self, reasons: Iterable[Reason], *, behind: int) -> ExplainedMessage:
+        """The message, with what keeps it, and how many of its unit are behind it."""
         return ExplainedMessage(
             partition=self.partition,
             offset=self.offset,
@@ -55,7 +54,7 @@ class HeldMessageRow:
             unit=self.unit,
             sent_at_ms=self.sent_at_ms,
             attempts=self.attempts,
-            behind=self.behind,
+            behind=behind,
             reasons=tuple(reasons),
         )
 
@@ -68,7 +67,9 @@ class HeldUnits:
     """By place the first of each unit, or the message without one."""
     requested: list[HeldMessageRow] = field(default_factory=list)
     """The messages that were asked about."""
-    by_partition: dict[int, int] = field(default_factory=dict)
+    behind: Counter[Place] = field(default_factory=Counter)
+    """By place how many later messages of the unit were seen."""
+    by_partition: Counter[int] = field(default_factory=Counter)
     """How many messages each partition holds."""
     misplaced: int = 0
     is_whole: bool = True
@@ -94,11 +95,9 @@ def look_at(
             found.is_whole = False
             break
         row = row_of(seen.record, seen, now_ms)
-        found.by_partition[row.partition] = found.by_partition.get(row.partition, 0) + 1
+        found.by_partition[row.partition] += 1
         found.misplaced += row.key is not None and places.home(row.key) != row.partition
-        first = found.firsts.setdefault(row.place, row)
-        if first is not row:
-            first.behind += 1
+        found.behind[row.place] += found.firsts.setdefault(row.place, row) is not row
         if is_requested(row):
             found.requested.append(row)
     return found
