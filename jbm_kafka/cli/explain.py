@@ -1,6 +1,5 @@
 """`jbm-kafka explain`: why a message, a unit, or what waits longest does not move."""
 
-import time
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from enum import Enum
@@ -46,7 +45,6 @@ def explain(
     """
     if unit is not None and message_id is not None:
         raise click.UsageError("--unit and --id: give one of them")
-    now_ms = time.time_ns() // 1_000_000
     with admin_of(cluster) as admin:
         found = admin.explain(
             destination,
@@ -63,7 +61,7 @@ def explain(
         values = asdict(found, dict_factory=_plain)
         click.echo(json_line({**values, "starving": found.starving, "idle_receivers": found.idle_receivers}))
     else:
-        _show(found, now_ms, is_all=is_all)
+        _show(found, is_all=is_all)
     if not (found.messages or is_all):
         raise JMSError(f"{found.name}: {_not_held(found)}")
 
@@ -73,7 +71,7 @@ def _not_held(found: Explanation) -> str:
     return why[0] if why else "whether anything of that is held is not known"
 
 
-def _show(found: Explanation, now_ms: int, *, is_all: bool) -> None:
+def _show(found: Explanation, *, is_all: bool) -> None:
     quiet = len(found.silent_members)
     receivers = f"{found.members} process{' receives' if found.members == 1 else 'es receive'}"
     click.echo(
@@ -87,10 +85,7 @@ def _show(found: Explanation, now_ms: int, *, is_all: bool) -> None:
     if len(found.idle_members) < found.members:  # else the group shares its partitions anew
         for name in found.idle_members:
             click.echo(f"without a partition: {printable(name)}")
-    if is_all:
-        lines.of_units(found.messages, now_ms)
-    else:
-        lines.of_messages(found.messages)
+    lines.of_messages(found.messages)
     if is_all and found.is_whole and not (found.messages or found.partitions):
         click.echo("nothing is held")
     for partition in found.partitions:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from jbm_kafka.admin import ExplainedMessage, Reason, Rule
-from jbm_kafka.admin.explain.reasons import is_at_work, reason
+from jbm_kafka.admin.explain.reasons import reason
 from jbm_kafka.cli.reason_lines import ReasonLines
 from tests.cli.conftest import Run
 
 SILENT = reason(Rule.OWNER_SILENT, member="process 7 at worker-3", say="answer")
-AT_THEM = "workers are at them"
 
 
 def message(offset: int, *reasons: Reason, unit: str | None = None) -> ExplainedMessage:
@@ -70,46 +67,3 @@ def test_nothing_is_held_was_told_of_a_queue_that_holds_what_is_younger(cli: Run
     assert "nothing is held" not in said.out
     said = cli("explain", queue)
     assert (said.out.count("nobody receives"), said.out.count("start a receiver")) == (1, 1)
-
-
-def test_what_is_settled_and_on_its_way_out_filled_the_answer_of_a_busy_queue(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """A dozen units that waited milliseconds stood before the one that waited for an hour."""
-    done, delayed = reason(Rule.SETTLED), reason(Rule.DELAYED)
-    some = [message(1, done), *(message(2, done, unit=f"u{number}") for number in range(11))]
-    ReasonLines().of_units([*some, message(40, delayed)], 0)
-    assert capsys.readouterr().out.splitlines() == [
-        head(40),
-        f"  {delayed.text}",
-        f"    {delayed.remedy}",
-        f"12 units or messages: {AT_THEM}",
-    ]
-
-
-def test_units_in_work_for_a_moment_were_told_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
-    """Thirty lines, of a queue that drained."""
-    done = reason(Rule.SETTLED)
-    young, old = (Reason(rule=Rule.IN_HAND, text="in the hand of joe", since_ms=since) for since in (6_000, 5_000))
-    at_work = [
-        message(1, young, unit="a"),
-        message(2, done, young, unit="b"),
-        message(4, replace(young, since_ms=None), young, unit="d"),
-    ]
-    ReasonLines().of_units([*at_work, message(5, old, unit="e")], 10_000)
-    assert capsys.readouterr().out.splitlines() == [
-        head(5, "unit e"), "  in the hand of joe, since 1970-01-01 00:00:05 UTC", f"3 units or messages: {AT_THEM}",
-    ]  # fmt: skip
-
-
-def test_what_waits_for_a_checkpoint_or_for_a_receiver_is_not_at_work() -> None:
-    waits, busy, silent = reason(Rule.RECORDING), reason(Rule.RECEIVERS_BUSY, receivers=""), SILENT
-    for kept in ((reason(Rule.SETTLED), waits), (busy,), (reason(Rule.SETTLED), silent)):
-        assert not is_at_work(message(1, *kept), 0), kept
-
-
-def test_of_one_message_that_is_settled_it_is_told_which(capsys: pytest.CaptureFixture[str]) -> None:
-    """He who asks for one unit asks for that."""
-    done = reason(Rule.SETTLED)
-    ReasonLines().of_units([message(1, done)], 0)
-    assert capsys.readouterr().out.splitlines() == [head(1), f"  {done.text}"]

@@ -79,9 +79,11 @@ class ExplainedMessage:
     what its receiver does meanwhile."""
 
     def __str__(self) -> str:
-        unit = "" if self.unit is None else f" of unit {self.unit!r}"
+        unit = "a message without a unit" if self.unit is None else f"unit {self.unit}"
+        attempts = f", attempts {self.attempts}" if self.attempts else ""
         behind = f", {self.behind} behind it" if self.behind else ""
-        line = f"message {self.message_id}{unit} (partition {self.partition} offset {self.offset}){behind}"
+        place = f"partition {self.partition} offset {self.offset}"
+        line = f"{unit}: {place}, {self.message_id}, sent {_when(self.sent_at_ms)}{attempts}{behind}"
         return "\n  ".join((line, *map(str, self.reasons)))
 
 

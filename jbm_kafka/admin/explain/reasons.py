@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
 from typing import Final
 
-from jbm_kafka.admin.explain.explanation import ExplainedMessage, ExplainedReceiver, Holder, Reason
+from jbm_kafka.admin.explain.explanation import ExplainedReceiver, Holder, Reason
 from jbm_kafka.admin.explain.receiver_states import HANGS_MS, Doing, doing, how_busy, may_hang
 from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.reset_effects import effects_of, offsets_before
@@ -90,8 +90,6 @@ _TABLE: Final[Mapping[Rule, tuple[str, str]]] = {
     ),
 }
 """By rule its sentence and its remedy; the names in braces are the facts that `reason` is given."""
-AT_WORK_MS = 5_000
-"""A message that is in a hand for less is taken to be worked on."""
 SELECTORS_MAX = 300
 """Characters of the receivers' selectors that are shown."""
 NAMES_MAX = 3
@@ -132,15 +130,6 @@ def unreadable(error: Unreachable) -> Reason:
         remedy="it ends within 10 s of the death: ask again. If workers die again and again, one message kills them: "
         "docs/runbook.md, A message kills its workers",
     )
-
-
-def is_at_work(found: ExplainedMessage, now_ms: int) -> bool:
-    """Whether workers are at its unit now: it is finished, or in a hand or before a busy receiver for a moment only."""
-    *before, last = found.reasons
-    if any(each.rule not in (Rule.SETTLED, Rule.IN_HAND) for each in before):
-        return False
-    is_young = last.since_ms is not None and now_ms - last.since_ms < AT_WORK_MS
-    return last.rule is Rule.SETTLED or (last.rule in (Rule.IN_HAND, Rule.RECEIVERS_BUSY) and is_young)
 
 
 def not_selected(selectors: Iterable[str]) -> Reason:
