@@ -108,7 +108,7 @@ def test_a_reset_is_undone_by_the_command_that_explain_prints(cli: Run, queue: s
         "the group has members still",
     )
     reset, undo, *rest = cli("explain", queue).out.splitlines()[1:]
-    assert reset.endswith("goes by that: again comes what was delivered of partitions 0-1 from 0 on")
+    assert reset.endswith(": again comes what was delivered of partitions 0-1 from 0 on")
     assert rest[0] == "nobody receives"
     assert "  start a receiver" not in rest, "and nobody was to receive before it is undone"
     assert "printf" in undo, "the partitions hold as many messages: send others"
