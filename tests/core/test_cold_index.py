@@ -211,10 +211,13 @@ def test_explain_says_of_what_is_shelved_what_it_waits_for() -> None:
 
 
 def test_what_waits_for_a_time_is_looked_at_anew_when_the_clock_is_right_again() -> None:
-    """Of SEND-6: its time was reckoned by a clock that was set back."""
+    """Of SEND-6: its time was reckoned by a clock that was set back; what waits for a selector stays."""
     channel = Channel()
+    channel.state.apply(c.Selected(RED))
+    channel.fetch(nobody_chooses(0))
+    assert list(shelve(channel)) == [FOR_EVER]
     channel.state.apply(c.TimePassed(START_MS, 3_600_000))
-    channel.fetch(message(0, delivery=START_MS + 10_000))
+    channel.fetch(message(1, delivery=START_MS + 10_000))
     shelve(channel)
     channel.state.apply(c.TimePassed(START_MS + 9_000, 0))
-    assert [list(each) for each in channel.state.shelf.to_fetch.values()] == [[0]]
+    assert [list(each) for each in channel.state.shelf.to_fetch.values()] == [[1]]
