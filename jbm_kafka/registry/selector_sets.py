@@ -1,7 +1,7 @@
 """Which selectors this process's consumers of queues have: the same as in every other process (SEL-2, decision 32).
 
-A process that uses any holds the set in the registry. One without any records nothing, and looks at the registry when
-partitions come to it.
+A process that uses any holds the set in the registry. One without any records nothing, looks when partitions come to
+it, and takes away what the dead hold: one that was only thought dead sees by this that others may have come without.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SelectorSets:
         self._held: dict[Queue, tuple[str, ...]] = {}
         """What is recorded with this process as a holder."""
         self._came_back: dict[Queue, int] = {}
-        """Where it was a holder no longer, and is again: until when members without a set may leave (monotonic ms)."""
+        """Where it was a holder no longer, and is again: until when, monotonic ms, it looks for those that came meanwhile."""
         self._lock = threading.RLock()
         parts.holder.when_back(self._look_again)
 
@@ -110,7 +110,8 @@ class SelectorSets:
             self._hold_again(queue, mine)
             return
         registry.refresh()
-        self._others(registry.values(), queue, NONE)
+        if registry.get(selectors_key(queue.name)) is not None:
+            registry.update(lambda values: self._without_the_dead(values, queue))
 
     def end_use(self, queue: Queue, selector: str) -> None:
         """One consumer less, and nothing of it is unacknowledged. Others know so as soon as Kafka answers."""
@@ -146,6 +147,8 @@ class SelectorSets:
                 self._parts.refuse(queue.group_id(self._parts.namespace), error)
             except KafkaClientError as error:
                 unanswered = error
+        if unanswered is None and self._came_back.keys() & self._held.keys():
+            unanswered = KafkaClientError("who came while this process was thought dead is looked for a while longer")
         if unanswered is not None:
             raise unanswered
 
@@ -156,29 +159,25 @@ class SelectorSets:
             IllegalStateError: others receive with another set.
             KafkaClientError: no answer, or not yet one of all.
         """
-        parts, was_forgotten = self._parts, False
 
         def claimed(values: Values) -> Changes:
-            nonlocal was_forgotten
-            if self._held.get(queue) != mine:
-                return {}
-            was_forgotten = parts.holder.name not in _holders(values, queue)
-            return self._claimed(values, queue, mine)
+            return self._claimed(values, queue, mine) if self._held.get(queue) == mine else {}
 
         try:
-            parts.registry.update(claimed)
+            self._parts.registry.update(claimed)
         except IllegalStateError:
             self._held.pop(queue, None)
             self._came_back.pop(queue, None)
             raise
-        if was_forgotten and mine != NONE:
-            wait_ms = parts.session_timeout_ms + LEAVE_MS
-            self._came_back.setdefault(queue, parts.clock.monotonic_ms() + wait_ms)
-        if queue in self._came_back:
-            self._check_newcomers(queue, mine)
+        until_ms = self._came_back.get(queue)
+        if until_ms is not None:
+            self._check_newcomers(queue, mine, until_ms)
 
-    def _check_newcomers(self, queue: Queue, mine: tuple[str, ...]) -> None:
+    def _check_newcomers(self, queue: Queue, mine: tuple[str, ...], until_ms: int) -> None:
         """A process without selectors looked while nobody held any, and does not look again.
+
+        Nobody seems to be there as long as this process takes the other's member for its own, which the broker may have
+        forgotten: that is not heard at once, so it is looked again until then.
 
         Raises:
             IllegalStateError: one has come, and stays.
@@ -186,10 +185,12 @@ class SelectorSets:
         """
         parts = self._parts
         others, members = self._others_and_members(queue, mine)
+        is_over = parts.clock.monotonic_ms() > until_ms
         if members is not None and members <= len(others):
-            self._came_back.pop(queue, None)
+            if is_over:
+                self._came_back.pop(queue, None)
             return
-        if parts.clock.monotonic_ms() > self._came_back[queue]:
+        if is_over:
             self._withdraw(queue)
             raise _unlike(queue, mine, NONE)
         raise KafkaClientError(f"{queue}: a member of its group holds no selectors, or is dead and not forgotten yet")
@@ -214,7 +215,12 @@ class SelectorSets:
                 raise
 
     def _claimed(self, values: Values, queue: Queue, mine: tuple[str, ...]) -> Changes:
-        wanted = SelectorSet(mine, tuple(sorted((*self._others(values, queue, mine), self._parts.holder.name))))
+        parts = self._parts
+        wanted = SelectorSet(mine, tuple(sorted((*self._others(values, queue, mine), parts.holder.name))))
+        if queue in self._held and mine != NONE and parts.holder.name not in _holders(values, queue):
+            # Others thought it dead, and forgot it. Whatever it claims now, they may have come meanwhile.
+            wait_ms = parts.session_timeout_ms + LEAVE_MS
+            self._came_back.setdefault(queue, parts.clock.monotonic_ms() + wait_ms)
         value = values.get(selectors_key(queue.name))
         if value is not None and decode_selectors(value) == wanted:
             return {}
@@ -234,6 +240,16 @@ class SelectorSets:
         if others and found.selectors != mine:
             raise _unlike(queue, mine, found.selectors)
         return others
+
+    def _without_the_dead(self, values: Values, queue: Queue) -> Changes:
+        """What this process changes that has no selectors; nothing while it claims some, or any holder is alive.
+
+        Raises:
+            IllegalStateError: living holders have another set.
+        """
+        holders, others = _holders(values, queue), self._others(values, queue, NONE)
+        is_free = not others and self._parts.holder.name not in holders
+        return {selectors_key(queue.name): None} if holders and is_free else {}
 
     def _wait_for_members_without(self, queue: Queue, mine: tuple[str, ...], deadline_ms: int) -> None:
         """Return when every other member of the queue's group is a holder.

@@ -234,6 +234,31 @@ def test_a_process_that_comes_back_beside_one_without_selectors_hears_so(process
     assert plain.link.notices.failure is None
 
 
+@pytest.mark.parametrize("closed", [(), (US,)], ids=["it_goes_on", "it_closes_one_of_its_selectors_first"])
+def test_one_without_selectors_who_came_while_a_process_was_thought_dead_is_seen_by_it(closed: tuple[str, ...]) -> None:
+    """Of SEL-2: the record still named it, so it looked for nobody, and both received."""
+    cluster = MemoryCluster(ManualClock(), waits=False)
+    asleep, plain = SteppedSidecar("one", cluster), SteppedSidecar("other", cluster)
+    sets = asleep.sidecar.claims.selector_sets
+    for selector in (EU, *closed):
+        sets.use(ORDERS, selector)
+    selecting = asleep.attach("s")
+    asleep.run(lambda: asleep.group_worker.is_settled)
+    asleep.kafka.freeze()
+    plain.run_for(6_000)
+    plain.attach("t")
+    plain.run(lambda: plain.group_worker.is_settled)
+    asleep.kafka.thaw()
+    for selector in closed:
+        sets.end_use(ORDERS, selector)
+    for _ in range(2_000):  # beyond the session timeout, in which the other might be dead
+        asleep.run_for(5)
+        plain.run_for(5)
+    assert isinstance(selecting.notices.failure, IllegalStateError)
+    assert "and other processes receive with no selector" in str(selecting.notices.failure)
+    assert plain.group_worker.is_running
+
+
 def test_who_joins_without_selectors_while_another_claims_his_is_seen_by_him() -> None:
     """Of SEL-2: it looked before the record was there, and both received: what either selects waited in the other."""
     cluster = MemoryCluster(ManualClock(), waits=False)
