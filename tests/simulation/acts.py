@@ -270,11 +270,15 @@ class Acts:
         with node.calling():
             for receiver in self._world.receivers_at(node):
                 if receiver.can_act:
-                    receiver.close()
+                    self.end_session(receiver)
             node.sidecar.close()
         self._world.forget_receivers(node)
         self._world.note(f"{node.name} is closed")
         node.crash()
+
+    def end_session(self, receiver: Receiver) -> None:
+        """The application closes its session, in a call."""
+        receiver.close()
 
     def _expire(self) -> None:
         members = [

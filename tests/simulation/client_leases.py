@@ -36,17 +36,19 @@ class ClientLeases:
     def __init__(self, world: World) -> None:
         self._world = world
         self._holds: list[Hold] = []
-        self._calls: list[str] = []
+        self._calls: list[Hold] = []
+        """Those whose calls have not returned."""
         self._connections = 0
 
     def hold(self, node: Node, client_id: str) -> None:
         """One more connection wants it."""
         began_ms = self._world.clock.monotonic_ms()
         before = self._of(client_id)
-        is_contended = client_id in self._calls
+        is_contended = any(each.client_id == client_id for each in self._calls)
         self._connections += 1
         mine = Hold(client_id, node, f"k{self._connections}")
-        self._calls.append(client_id)
+        self._calls.append(mine)
+        self.look()
         is_refused = False
         try:
             with node.calling():
@@ -54,7 +56,7 @@ class ClientLeases:
         except InvalidClientIDError:
             is_refused = True
         finally:
-            self._calls.remove(client_id)
+            self._calls.remove(mine)
         self.look()
         is_refused_rightly = is_contended or any(self._is_in_the_way(each, began_ms) for each in before)
         self._world.note(f"{client_id} is {'refused' if is_refused else 'held'} at {node.name}")
@@ -78,17 +80,11 @@ class ClientLeases:
             hold.is_let_go = True
 
     def look(self) -> None:
-        """Take down who stands still, and who is gone."""
-        for hold in self._holds:
-            hold.is_doubtful = hold.is_doubtful or hold.node.is_frozen
+        """Take down who stands still or is thought dead, and who is gone."""
+        for hold in (*self._holds, *self._calls):
+            hold.is_doubtful = hold.is_doubtful or hold.node.is_frozen or hold.node.is_thought_dead
             if not hold.node.is_alive and hold.died_ms is None:
                 hold.died_ms = self._world.clock.monotonic_ms()
-
-    def note_doubt(self, member: str) -> None:
-        """A session of this member has expired."""
-        for hold in self._holds:
-            if any(each.member_id == member for each in hold.node.kafka.members):
-                hold.is_doubtful = True
 
     def _of(self, client_id: str) -> list[Hold]:
         return [each for each in self._holds if each.client_id == client_id and not each.is_let_go]

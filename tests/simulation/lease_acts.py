@@ -73,12 +73,16 @@ class LeaseActs(Acts):
         assert "all processes must select alike" in str(error), f"the_refused_is_told: {error}"
 
     def close(self, receiver: Receiver) -> None:
-        """Its session ends, and with it its selectors."""
+        """Its session ends while its process goes on."""
         self._world.note(f"{receiver.name} closes")
-        self.leases.closing(receiver)
         with receiver.node.calling():
-            receiver.close()
+            self.end_session(receiver)
         self._world.receivers.remove(receiver)
+
+    def end_session(self, receiver: Receiver) -> None:
+        """With it its selectors go, also when its process closes: others may be let in before the process has ended."""
+        self.leases.closing(receiver)
+        super().end_session(receiver)
         self.leases.closed(receiver)
 
     def _tidy(self) -> None:
@@ -120,7 +124,6 @@ class LeaseActs(Acts):
             self._world.note(f"the session of {member} expires")
             self._world.counts.expiries += 1
             self.leases.note_doubt(member)
-            self.clients.note_doubt(member)
             self._world.cluster.expire_member(member.rpartition("/")[0], member)
 
     def _outlast(self) -> None:

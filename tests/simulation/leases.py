@@ -72,7 +72,7 @@ class Leases:
         """While a process opens consumers: its others may receive with the new set before this one hears of it."""
         standing = self._standings.setdefault(node, Standing(node))
         if not self._used(node):
-            standing.is_doubtful = standing.is_told = False
+            standing.is_doubtful, standing.is_told = node.is_thought_dead, False
         before, now_ms = set(standing.sets), self._now_ms
         standing.sets.add(self._used(node) | chosen)
         standing.changed_ms = now_ms
@@ -90,9 +90,11 @@ class Leases:
     def let_in(self, call: Opening, receiver: Receiver, chosen: Selectors) -> None:
         """It has its consumers, and was told nothing."""
         standing = self._standings[call.node]
+        before = self._used(call.node)
         self._uses[receiver] = chosen
         wanted = self._used(call.node)
-        for other in () if standing.is_doubtful else self._others(call.node):
+        # Who selects the same already claims nothing more: what others claimed meanwhile is told by its next receive.
+        for other in () if standing.is_doubtful or wanted == before else self._others(call.node):
             is_firm = self._is_receiving(other) and not other.is_doubtful and other.changed_ms < call.began_ms
             is_same = call.members.get(other) == other.received_as
             assert not (is_firm and is_same) or wanted in other.sets, (

@@ -11,6 +11,7 @@ from jbm_kafka.memory.memory_consumer import MemoryGroupConsumer
 from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.installation import SidecarConfig
+from jbm_kafka.registry.process_liveness import HOLDER_PREFIX
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from jbm_kafka.sidecar.runtime import Stores
@@ -100,6 +101,12 @@ class Node:
             ),
             None,
         )
+
+    @property
+    def is_thought_dead(self) -> bool:
+        """By the brokers' word: what it holds in the registry is free for others. It may not have noticed yet."""
+        holders = [each.member_id for each in self.kafka.members if each.member_id.startswith(HOLDER_PREFIX)]
+        return bool(holders) and self.member_of(holders[-1].rpartition("/")[0]) is None
 
     def crash(self) -> None:
         """End as under SIGKILL."""

@@ -42,7 +42,7 @@ RARE = {
     "a_client_id_that_was_let_go_stays": 13,
     "a_later_portion_passes_what_stayed": 63,
     "who_comes_back_without_partitions_does_not_look": 18,
-    "who_comes_back_sees_only_who_is_recorded": 34,
+    "who_comes_back_sees_only_who_is_recorded": 179,
     "what_is_acknowledged_on_arrival_is_handed_over": 38,
     "a_run_of_a_unit_goes_on_whoever_chooses_it": 31,
     "what_is_behind_in_a_unit_goes_too": 29,
