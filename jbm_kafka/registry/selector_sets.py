@@ -64,7 +64,7 @@ class SelectorSets:
         self._held: dict[Queue, tuple[str, ...]] = {}
         """What is recorded with this process as a holder."""
         self._came_back: dict[Queue, int] = {}
-        """Where it was a holder no longer, and is again: until when, monotonic ms, it looks for those that came meanwhile."""
+        """Where it was a holder no longer, and is again: until when, monotonic ms, it looks for newcomers."""
         self._lock = threading.RLock()
         parts.holder.when_back(self._look_again)
 

@@ -47,7 +47,7 @@ def who_comes_back_without_partitions_does_not_look(patch: pytest.MonkeyPatch) -
 
 def who_comes_back_sees_only_who_is_recorded(patch: pytest.MonkeyPatch) -> None:
     """One without selectors, who came meanwhile, is not."""
-    patch.setattr(SelectorSets, "_see_who_came_meanwhile", lambda self, queue, mine, until_ms: None)
+    patch.setattr(SelectorSets, "_check_newcomers", lambda self, queue, mine, until_ms: None)
 
 
 def who_closes_all_keeps_the_lease(patch: pytest.MonkeyPatch) -> None:
