@@ -94,7 +94,10 @@ class PaperChannel:
             note.submitted = True
 
     def come_back(self, notes: list[Note], *, delay_ms: int, lost_by: str | None) -> None:
-        """STATE-5, REDELIVER-1: each is one attempt more."""
+        """STATE-5, REDELIVER-1: each is one attempt more.
+
+        STATE-4, SEND-5: when one of them has expired the channel has found that, and every NEW one that has leaves too.
+        """
         for note in notes:
             note.holder, note.submitted = None, False
             note.attempts += 1
@@ -103,7 +106,8 @@ class PaperChannel:
             if note.attempts >= ATTEMPTS_MAX:
                 note.is_given_up, note.due_ms = True, 0
         self.give_up()
-        self.notes = [note for note in self.notes if note not in notes or not self.is_expired(note)]
+        if any(self.is_expired(note) for note in notes):
+            self.expire()
 
     def give_up(self) -> None:
         """REDELIVER-3, UNIT-16: in the order of their units, and not while an earlier or later one is in hand."""
@@ -116,7 +120,7 @@ class PaperChannel:
         self.notes = [note for note in self.notes if not note.is_acknowledged]
 
     def expire(self) -> list[str]:
-        """SEND-5: NEW ones only."""
+        """SEND-5: all NEW ones whose time has ended, and no others."""
         gone = [note for note in self.of("new") if self.is_expired(note)]
         self.notes = [note for note in self.notes if note not in gone]
         return [note.name for note in gone]

@@ -214,7 +214,9 @@ class QueueMachine(RuleBasedStateMachine):
     def acknowledge(self, name: str, data: st.DataObject) -> None:
         if not self.paper.notes:
             return
-        note = data.draw(st.sampled_from(self.paper.notes))
+        self.acknowledge_one(name, data.draw(st.sampled_from(self.paper.notes)))
+
+    def acknowledge_one(self, name: str, note: Note) -> None:
         busy = [o.holder for o in self.paper.notes if o.unit == note.unit and o.holder not in (None, name)]
         is_theirs = note.holder == name or (note.state == "new" and not busy)
         is_fine = is_theirs and not note.submitted and not note.is_acknowledged
@@ -293,3 +295,24 @@ class QueueMachine(RuleBasedStateMachine):
 
 QueueMachine.TestCase.settings = hypothesis_settings(max_examples=150, stateful_step_count=40, deadline=None)
 TestQueueChannel = QueueMachine.TestCase
+
+
+@pytest.mark.parametrize("how", ["crash", "leave"])
+def test_what_expired_in_a_lost_hand_took_an_expired_message_along_that_the_paper_kept(how: str) -> None:
+    """Of SEND-5 and STATE-4: the channel found one that has expired, and lets go of all NEW ones that have."""
+    machine = QueueMachine()
+    machine.begin(delay_ms=0)
+    machine.send(unit="a", priority=3, lives_ms=0)
+    machine.send(unit="a", priority=3, lives_ms=150)
+    machine.join("r1")
+    machine.acknowledge_one("r2", machine.paper.notes[0])
+    machine.send(unit="b", priority=3, lives_ms=150)
+    machine.wait(200)
+    assert [note.state for note in machine.paper.notes] == ["delivered", "new", "delivered"]
+    machine.every_message_is_in_the_state_the_paper_says()
+    if how == "crash":
+        machine.crash()
+    else:
+        machine.leave("r1")
+    assert machine.paper.notes == []
+    machine.every_message_is_in_the_state_the_paper_says()
