@@ -91,6 +91,18 @@ class AcknowledgedEarly:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundInHand:
+    """A record says that the session had the message when the channel ended: NEW became DELIVERED.
+
+    Earlier messages of its unit may be NEW, because they had come back before that.
+    """
+
+    transition: ClassVar[Transition] = transition(MessageState.NEW, Move.OFFERED)
+    session: SessionId
+    reference: Reference
+
+
+@dataclass(frozen=True, slots=True)
 class ReturnedMessage:
     """One message going back, with what is remembered of its past."""
 
@@ -362,6 +374,13 @@ Change = (
 """What happens to a channel over Kafka."""
 
 ContractChange = (
-    Change | AcknowledgedEarly | OfferedAgain | Withdrawn | AddedUncommitted | SendsCommitted | SendsRolledBack
+    Change
+    | AcknowledgedEarly
+    | FoundInHand
+    | OfferedAgain
+    | Withdrawn
+    | AddedUncommitted
+    | SendsCommitted
+    | SendsRolledBack
 )
 """What happens to a contract channel (`jbm_kafka.local`)."""

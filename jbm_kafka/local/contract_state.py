@@ -30,7 +30,10 @@ class ContractChannelState(ChannelState):
         """Make one change. The caller has decided that it is legal; what is not is a bug and asserts."""
         match change:
             case c.AcknowledgedEarly():
-                self._acknowledged_early(change)
+                self._take_in_hand(change)
+                self.early.add((change.session, change.reference.offset))
+            case c.FoundInHand():
+                self._take_in_hand(change)
             case c.OfferedAgain():
                 self._offered_again(change)
             case c.Withdrawn():
@@ -48,7 +51,7 @@ class ContractChannelState(ChannelState):
         super()._acknowledged(change)
         self.early.difference_update((change.session, offset) for offset in change.offsets)
 
-    def _acknowledged_early(self, change: c.AcknowledgedEarly) -> None:
+    def _take_in_hand(self, change: c.AcknowledgedEarly | c.FoundInHand) -> None:
         session, reference = change.session, change.reference
         assert change.transition.target is state_in_hand(session), session
         self._take_waiting([reference])
@@ -58,7 +61,6 @@ class ContractChannelState(ChannelState):
         gate.in_hand += 1
         self._relist(gate)
         self._hand(session)[reference.offset] = reference
-        self.early.add((session, reference.offset))
 
     def _offered_again(self, change: c.OfferedAgain) -> None:
         assert change.transition.state is state_in_hand(change.session), change.session

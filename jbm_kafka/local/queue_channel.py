@@ -301,7 +301,8 @@ class QueueChannel(ManagedByState[LocalChannelState]):
                 reference = state.ledger.by_offset[record.offset]
                 if record.is_acknowledged:
                     state.settle_early(record.receiver_id, reference)
-                elif state.record_delivery(record.receiver_id, reference):
+                else:
+                    state.ledger.change(c.FoundInHand(record.receiver_id, reference))
                     receivers.setdefault(record.receiver_id, []).append(reference)
         for receiver_id, references in receivers.items():
             self._offering.lose_some(receiver_id, references)

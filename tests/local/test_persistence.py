@@ -80,6 +80,18 @@ def test_an_early_acknowledgement_is_not_lost_by_a_crash() -> None:
     assert [each.message_id for each in bench.queue.browse()] == ["n"]
 
 
+def test_a_crash_forgot_a_hand_over_of_a_message_behind_one_that_had_come_back() -> None:
+    """REDELIVER-1, of STATE-7: the open transaction had kept it in the lost receiver's hand."""
+    bench = Bench()
+    bench.receiver()
+    bench.send("a1", "a2", unit="a")
+    bench.transactions.begin()
+    bench.queue.acknowledge("a2", "r1")
+    bench.queue.remove_receiver("r1")
+    bench.queue = bench.open()
+    assert [(each.message_id, each.redelivered) for each in bench.queue.browse()] == [("a1", True), ("a2", True)]
+
+
 def test_an_open_transaction_is_rolled_back_by_a_crash() -> None:
     """STATE-2, STATE-7"""
     bench = Bench()
