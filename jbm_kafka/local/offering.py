@@ -149,7 +149,7 @@ class Offering:
             units, end = list(state.ledger.unoffered), state.core.end_position
             state.ledger.unoffered.clear()
         heads = [head for head in map(self._head, units) if head is not None]
-        due = [(-head.priority, head.offset) for head in heads]
+        due = [(-head.priority, head.offset, head.gate_key) for head in heads]
         try:
             for reference in self._in_turn(due, set(), end):
                 if not state.is_redelivered(reference):
@@ -177,28 +177,29 @@ class Offering:
             end = state.core.end_position
         while True:
             with state.lock:
-                due = [(-r.priority, r.offset) for r, owner in heads(state.core) if (r.offset, owner) not in tried]
+                going = [r for r, owner in heads(state.core) if (r.offset, owner) not in tried]
+                due = [(-r.priority, r.offset, r.gate_key) for r in going]
             due = [entry for entry in due if entry[1] < end]
             if not due:
                 return
             yield from self._in_turn(due, tried, end)
 
     def _in_turn(
-        self, due: list[tuple[int, int]], tried: set[tuple[int, SessionId | None]], end: int
+        self, due: list[tuple[int, int, GateKey]], tried: set[tuple[int, SessionId | None]], end: int
     ) -> Iterator[Reference]:
         """These heads, the best first, and behind each the next of its unit if it can go then."""
         heapq.heapify(due)
         while due:
-            reference = self._state.ledger.by_offset.get(heapq.heappop(due)[1])
-            if reference is None or reference.offset >= end:
-                continue
-            tried.add((reference.offset, self._owner(reference.gate_key)))
-            yield reference
-            follower = self._head(reference.gate_key)
+            _, offset, unit = heapq.heappop(due)
+            reference = self._state.ledger.by_offset.get(offset)
+            if reference is not None and offset < end:
+                tried.add((offset, self._owner(unit)))
+                yield reference
+            follower = self._head(unit)  # also of one that expired when another was offered
             if follower is None or follower.offset >= end:
                 continue
-            if (follower.offset, self._owner(follower.gate_key)) not in tried:
-                heapq.heappush(due, (-follower.priority, follower.offset))
+            if (follower.offset, self._owner(unit)) not in tried:
+                heapq.heappush(due, (-follower.priority, follower.offset, unit))
 
     def _owner(self, key: GateKey) -> SessionId | None:
         """The session that holds earlier messages of this unit."""

@@ -49,6 +49,17 @@ def test_a_message_that_was_refused_lost_its_place_to_what_came_after_it() -> No
     assert second.ids == ["d", "e"]
 
 
+def test_a_message_behind_an_expired_one_was_not_offered_when_another_unit_s_had_expired_too() -> None:
+    """STATE-13: the more urgent one was found, and both left; nobody looked behind the other."""
+    bench = Bench()
+    bench.send("a1", unit="a", expiration_ms=2_000)
+    bench.send("urgent", priority=5, expiration_ms=2_000)
+    receiver = bench.receiver()
+    bench.clock.now_ms = 2_000
+    bench.send("a2", unit="a")
+    assert receiver.ids == ["a2"]
+
+
 def test_what_came_back_is_not_offered_on_the_channel_s_own_initiative() -> None:
     """STATE-5, STATE-13"""
     bench = Bench()
