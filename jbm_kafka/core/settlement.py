@@ -103,7 +103,7 @@ def decide_return(
     out: list[c.ReturnedMessage] = []
     gone: list[int] = []
     leaving: list[Departure] = []
-    first = _first_of_units(hand, rows)
+    first = _first_of_units(state, hand, rows)
     for row in rows:
         reference = hand[row.offset]
         message = _returned_message(state, row, settings, now_ms, chance)
@@ -149,14 +149,17 @@ def _stragglers(
     ]
 
 
-def _first_of_units(hand: Mapping[int, Reference], rows: Sequence[Modified]) -> dict[GateKey, int]:
-    """The first message in hand of each unit that the rows name: only that may leave before the others."""
+def _first_of_units(state: ChannelState, hand: Mapping[int, Reference], rows: Sequence[Modified]) -> dict[GateKey, int]:
+    """The first message of each unit that the rows name, in hand or back already: only that may leave at once."""
     units = {unit for unit in (hand[row.offset].unit for row in rows) if unit is not None}
     first: dict[GateKey, int] = {}
     if units:
         for offset, reference in hand.items():
             if reference.unit is not None and reference.unit in units:
                 first[reference.unit] = min(offset, first.get(reference.unit, offset))
+    for unit, offset in first.items():
+        waits = state.gates.by_key[unit].known_head
+        first[unit] = offset if waits < 0 else min(offset, waits)
     return first
 
 

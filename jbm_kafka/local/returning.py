@@ -15,7 +15,7 @@ from jbm_kafka.core.departure import DEPARTS_BY, EXPIRED, OUT_OF_ATTEMPTS, Depar
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.redelivery import is_expired
-from jbm_kafka.core.reference import DEPARTING, Reference
+from jbm_kafka.core.reference import DEPARTING, GateKey, Reference
 from jbm_kafka.core.settlement import Modified, decide_return
 from jbm_kafka.local.channel_messages import LocalMessage, dead_letter, expired_copy
 from jbm_kafka.local.departing_message import DepartingMessage
@@ -65,8 +65,8 @@ class LocalDepartures:
             state.ledger.change(*decision.changes)
         for leaving in decision.leaving:
             self._leave(leaving)
-        for reference in sorted(references):
-            self.leave_again(reference)  # the next of its unit, now that the one before is gone
+        for unit in dict.fromkeys(reference.gate_key for reference in references):
+            self._leave_in_turn(unit)
         now_ms = state.ledger.clock_ms()
         if any(is_expired(reference.expiration_ms, now_ms) for reference in references):
             self.expire(now_ms)  # STATE-4: in hand it could not expire
@@ -76,16 +76,25 @@ class LocalDepartures:
         redelivery = self._state.core.redeliveries.get(reference.offset)
         return redelivery is not None and redelivery.reason == OUT_OF_ATTEMPTS
 
-    def leave_again(self, reference: Reference) -> None:
-        """When the message has used up its attempts and is the next of its unit: away with it."""
+    def leave_again(self, reference: Reference) -> bool:
+        """Have it leave when it has used up its attempts and is the next of its unit; True when it is gone."""
         state = self._state
         with state.lock:
             change = decide_delivery(state.core, DEPARTING, reference) if self.is_out_of_attempts(reference) else None
             if change is None or reference.offset in state.reserved:
-                return
+                return False
             attempts = state.core.redeliveries[reference.offset].attempts
             state.ledger.change(change)
-        self._leave(Departure(reference, attempts, OUT_OF_ATTEMPTS))
+        return self._leave(Departure(reference, attempts, OUT_OF_ATTEMPTS))
+
+    def _leave_in_turn(self, unit: GateKey) -> None:
+        """The first messages of the unit leave, one after the other, as long as they have used up their attempts."""
+        while True:
+            with self._state.lock:
+                gate = self._state.core.gates.by_key.get(unit)
+                first = gate.waiting[0] if gate is not None and gate.waiting else None
+            if first is None or not self.leave_again(first):
+                return
 
     def expire(self, now_ms: int) -> list[str]:
         """Let go of the NEW messages whose time has ended; those sent in open transactions doom them (STATE-2)."""
@@ -122,7 +131,8 @@ class LocalDepartures:
         copy = expired_copy(message, channel=state.name, delivery_count=count, now_ms=now_ms)
         return self._hand(copy, target, message_id, departing)
 
-    def _leave(self, leaving: Departure) -> None:
+    def _leave(self, leaving: Departure) -> bool:
+        """Copy it to where it belongs and let it go; False when it is kept because the copy was not taken."""
         state, offset = self._state, leaving.reference.offset
         message_id = message_id_of(leaving.reference)
         fate, target = route_of(leaving.reason, self.settings).fate, self._target(leaving.reason)
@@ -139,6 +149,8 @@ class LocalDepartures:
             if departing.is_wanted():
                 kept = c.ReturnedMessage(offset, leaving.attempts, due_at_ms=0, delay_ms=0, reason=OUT_OF_ATTEMPTS)
                 state.ledger.change(c.DepartureFailed([kept]))
+                return False
+        return True
 
     def _target(self, reason: str) -> Receiver | None:
         """The receiver of the copy of a message that departs for this reason; None: nobody."""

@@ -152,6 +152,16 @@ def test_an_exhausted_message_does_not_leave_while_a_transaction_has_a_later_one
     assert [(r.offset, reason) for r, reason in channel.ask("b").leaving] == [(0, OUT_OF_ATTEMPTS)]
 
 
+def test_a_dead_letter_overtook_an_earlier_one_of_its_unit_when_the_transaction_was_rolled_back() -> None:
+    """REDELIVER-3, UNIT-1: the earlier one had come back, and waited for the transaction."""
+    channel = unit(2, ONE_ATTEMPT)
+    channel.give_back("a", 0, keep=[1])
+    assert channel.give_back("a", 1).leaving == []
+    assert [leaving.offset for leaving, _ in channel.ask("b").leaving] == [0]
+    channel.acknowledge(DEPARTING, 0, durable=True)
+    assert [leaving.offset for leaving, _ in channel.ask("b").leaving] == [1]
+
+
 def test_an_exhausted_message_does_not_leave_before_an_earlier_one_that_stays() -> None:
     """UNIT-1: the earlier one was returned uncounted in the same breath."""
     channel = unit(2, ONE_ATTEMPT)

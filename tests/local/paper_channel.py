@@ -105,13 +105,14 @@ class PaperChannel:
             note.lost_by = None if delay_ms else lost_by
             if note.attempts >= ATTEMPTS_MAX:
                 note.is_given_up, note.due_ms = True, 0
-        self.give_up()
+        units = {note.unit for note in notes}
+        self.give_up([note for note in self.notes if note.unit in units])
         if any(self.is_expired(note) for note in notes):
             self.expire()
 
-    def give_up(self) -> None:
+    def give_up(self, notes: list[Note]) -> None:
         """REDELIVER-3, UNIT-16: in the order of their units, and not while an earlier or later one is in hand."""
-        for note in list(self.notes):
+        for note in list(notes):
             if note.is_given_up and self.is_next(note, None):
                 self.dead.append(note.name)
                 self.notes.remove(note)

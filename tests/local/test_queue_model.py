@@ -181,10 +181,10 @@ class QueueMachine(RuleBasedStateMachine):
     def deliver(self) -> None:
         self.paper.settle_early()
         self.paper.expire()
-        self.paper.give_up()
+        self.paper.give_up(self.paper.notes)
         self.asked = []
         is_done = self.bench.queue.deliver()
-        self.paper.give_up()
+        self.paper.give_up(self.paper.notes)
         assert is_done == (not self.paper.of("new"))
         left = [(n.name, name) for n in self.paper.notes for name in self.willing() if self.paper.may_have(n, name)]
         assert not left, f"not offered: {left}"

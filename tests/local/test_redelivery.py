@@ -114,6 +114,26 @@ def test_messages_of_one_unit_given_up_together_all_leave_in_order() -> None:
     assert left == ["a1", "a2", "a3"]
 
 
+@pytest.mark.parametrize("how", ["rollback", "crash"])
+def test_a_dead_letter_overtook_an_earlier_one_of_its_unit_that_had_waited_for_a_transaction(how: str) -> None:
+    """REDELIVER-3, of UNIT-15: the later one was acknowledged in it, and its receiver lost."""
+    bench = Bench(AddressSettings(max_delivery_attempts=1), with_dead_letters=True)
+    bench.receiver()
+    bench.send("a1", "a2", unit="a")
+    bench.transactions.begin()
+    bench.queue.acknowledge("a2", "r1")
+    bench.queue.remove_receiver("r1")
+    assert [each.message_id for each in bench.queue.browse()] == ["a1", "a2"]
+    if how == "rollback":
+        bench.transactions.rollback()
+    else:
+        bench.queue = bench.open()
+    assert bench.queue.browse() == []
+    assert bench.dead_letters is not None
+    left = [each.headers["_JBM_ORIG_MESSAGE_ID"] for each in bench.dead_letters.browse()]
+    assert left == ["a1", "a2"]
+
+
 def test_a_unit_may_be_held_by_its_dead_head() -> None:
     """Of UNIT-16"""
     bench = Bench(AddressSettings(max_delivery_attempts=1, on_dead_letter="hold"), with_dead_letters=True)
