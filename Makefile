@@ -98,7 +98,7 @@ sizes: $(VENV)/.stamp  ## lines of the product and of the tests, words of the pa
 bench: setup      ## throughput and latency beside Kafka's own clients
 	$(BIN)/jbm-kafka bench
 
-bench-instructions: setup  ## instructions per message beside those of 12ec90b (needs valgrind)
+bench-instructions: setup  ## instructions per message beside those of 23ac797 (needs valgrind)
 	$(BIN)/jbm-kafka bench-instructions --check
 
 dist: $(VENV)/.stamp  ## dist/ with the wheel and the sdist (HATCH_BUILD_HOOK_ENABLE_CUSTOM=1: compiled, for this platform)

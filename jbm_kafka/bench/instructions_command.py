@@ -42,7 +42,7 @@ from jbm_kafka.cli.command_options import Whole
     "--against",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     default=REFERENCE,
-    show_default="the counts of 12ec90b",
+    show_default="the counts of 23ac797",
     help="The saved result to compare with.",
 )
 @click.option(
