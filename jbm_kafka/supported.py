@@ -6,7 +6,7 @@ Written for old Pythons to read too: it is imported before anything that they wo
 from __future__ import annotations
 
 PYTHON_MIN = (3, 11)
-"""As `requires-python` in pyproject.toml, which pip asks; this is for who copies the folder."""
+"""As `requires-python` in pyproject.toml, which pip reads; this one is for a folder that was copied."""
 
 
 def refusal(system: str, python: tuple[int, int], bits: int) -> str | None:

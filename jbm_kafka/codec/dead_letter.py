@@ -1,7 +1,7 @@
 """The headers of a copy that goes to a dead-letter or expiry address (REDELIVER-4), and of one that is sent again.
 
-A copy keeps what the message had and tells where it was last; what an earlier hop told is replaced. Sent again it tells
-nothing of that any more.
+A copy keeps the message's headers and names the place it left, in place of what an earlier hop wrote. A letter that is
+sent again loses these names.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,6 @@
 """How the values of object messages become bytes, and come back: JSON, or a codec that the application registered.
 
-There is no pickle: who unpickles runs what the writer of the bytes wants, and anybody may write to a topic (decision
-24).
+Pickle is left out: unpickling runs what the writer of the bytes wants, and anybody may write to a topic (decision 24).
 """
 
 import json
@@ -86,8 +85,8 @@ def register_object_codec(name: str, *, encode: Callable[[Any], bytes], decode: 
     Args:
         name: up to 100 letters, digits, '.', '_' and '-'. Not `json`, which is there.
         encode: makes bytes of a value.
-        decode: makes the value of bytes. They may be anybody's who can write to the topic, so it must not run what they
-            say, as pickle does.
+        decode: makes the value of bytes. Anybody with write access to the topic may have written them, so it must not
+            run what they say, as pickle does.
 
     Raises:
         InvalidSettingError: the name cannot be one or is another codec's, or `encode` or `decode` cannot be called.

@@ -13,7 +13,7 @@ from jbm_kafka.core.sentinels import UNSET, Unset
 
 
 def last_value(headers: Sequence[Header] | None, wanted: str) -> bytes | None:
-    """The last value of the header; None: there is none, or only nulls."""
+    """The last value of the header; None when the header is missing or has only nulls."""
     if not headers:
         return None
     for index in range(len(headers) - 1, -1, -1):
@@ -24,13 +24,13 @@ def last_value(headers: Sequence[Header] | None, wanted: str) -> bytes | None:
 
 
 def header_text(headers: Sequence[Header] | None, wanted: str) -> str | None:
-    """The header's text; None when there is none or it is not UTF-8."""
+    """The header's text; None when the header is missing or not UTF-8."""
     value = last_value(headers, wanted)
     return None if value is None else utf8_or_none(value)
 
 
 def header_count(headers: Sequence[Header] | None, wanted: str) -> int | None:
-    """The header's number; None when there is none or it is not one."""
+    """The header's number; None when the header is missing or not a number."""
     value = last_value(headers, wanted)
     return None if value is None else parse_count(value)
 
@@ -62,7 +62,7 @@ def header_property(headers: Sequence[Header] | None, wanted: str) -> Property |
 
 
 def header_property_value(headers: Sequence[Header] | None, wanted: str) -> PropertyValue | Unset:
-    """What `header_property` tells of the value alone; UNSET: not set.
+    """The value alone of what `header_property` returns; UNSET: not set.
 
     Most are typed text, of which the last one counts: for that nothing is made but the text.
     """

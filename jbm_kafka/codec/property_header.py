@@ -51,8 +51,8 @@ def nearest_float32(value: float) -> float:
     return nearest
 
 
-def float_of(what: str, value: float, **told: object) -> float:
-    """The value as a Java `float` holds it; `told` go into the error.
+def float_of(what: str, value: float, **error_values: object) -> float:
+    """The value as a Java `float` holds it; the error carries `error_values`.
 
     Raises:
         MessageFormatError: it is finite, and beyond the range of one.
@@ -60,13 +60,13 @@ def float_of(what: str, value: float, **told: object) -> float:
     nearest = nearest_float32(value)
     if math.isinf(nearest) and not math.isinf(value):
         raise MessageFormatError(
-            f"{what} is {shown(value)}: it is too large for a float; use a double", value=value, **told
+            f"{what} is {shown(value)}: it is too large for a float; use a double", value=value, **error_values
         )
     return nearest
 
 
-def double_of(what: str, value: float, **told: object) -> float:
-    """The value as a double; `told` go into the error.
+def double_of(what: str, value: float, **error_values: object) -> float:
+    """The value as a double; the error carries `error_values`.
 
     Raises:
         MessageFormatError: it is an int that is too large for one.
@@ -75,7 +75,7 @@ def double_of(what: str, value: float, **told: object) -> float:
         return float(value)
     except OverflowError:
         raise MessageFormatError(
-            f"{what} is {shown(value)}: it is too large for a double", value=value, **told
+            f"{what} is {shown(value)}: it is too large for a double", value=value, **error_values
         ) from None
 
 

@@ -1,8 +1,8 @@
 """How a session settles what its application received: one strategy for each acknowledge mode.
 
-A strategy is asked at each receive, told of each message handed over, and carries out acknowledge, nack, recover,
-commit, rollback and close as its mode says. What waits for a checkpoint is split in two: `begin_…` says it to the
-provider, and its end is waited for, or told, apart from that.
+The session calls its strategy at each receive and for each message handed over. The strategy carries out acknowledge,
+nack, recover, commit, rollback and close as its mode says. What waits for a checkpoint is split in two: `begin_…` asks
+the provider for it, and another call waits for its end or reports it.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class AcknowledgeStrategy:
             try:
                 self._session.connection.wait_for(wait, DURABLE_TIMEOUT_S, about="acknowledge")
             except TransactionRolledBackError as error:
-                # Who asks for no transaction is told as if the partition had moved before the call.
+                # The caller asked for no transaction: the error is that of a partition that moved before the call.
                 gone = error.values.get("topic"), error.values.get("partition")
                 moved = [each for each in acknowledged if (each[0].channel.topic, each[0].channel.partition) == gone]
                 lost += moved or acknowledged

@@ -1,4 +1,4 @@
-"""What an application may give for an argument; else it is told its name, its value and what it should be."""
+"""Checks of an application's arguments. An error names the argument, its value and what is allowed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def checked_seconds(name: str, value: object) -> float:
 
 
 def _seconds(value: object) -> float | None:
-    """The number that it is, of whatever class: a Decimal, or numpy's; None: it is none."""
+    """The value as a float, if it is a number of any class (a Decimal, or numpy's); None if it is not a number."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -83,7 +83,7 @@ def check_listener(name: str, value: object, argument: str) -> None:
 
 
 def check_arguments(name: str, value: Callable[..., object], arguments: str) -> None:
-    """Raises InvalidTypeError when it cannot be called with so many arguments, which are told by their names."""
+    """Raises InvalidTypeError when it cannot be called with so many arguments; the error names them."""
     try:
         signature = inspect.signature(value, follow_wrapped=False)  # what a decorator takes is what is called
     except (TypeError, ValueError):  # of some built-in functions nobody knows it

@@ -21,7 +21,7 @@ class BytesMessage(Message):
     """A message whose body is bytes.
 
     The `write_...` of a new message add to it, until `reset()`; then, as of a received one, the `read_...` go through
-    it. Nothing in the bytes tells what they are: who reads must know what was written. `body` can always be read.
+    it. The bytes do not say what types they hold: the reader must know what was written. `body` can always be read.
     """
 
     __slots__ = ("_at",)

@@ -47,13 +47,13 @@ class ListeningState:
 
 
 class CallGuard:
-    """Who calls enters, and leaves at the end."""
+    """Lets one thread at a time call into a session: each call enters, and leaves at its end."""
 
     __slots__ = ("_caller", "_filled", "_lock", "_waiting", "is_in_call", "listening")
 
     def __init__(self, filled: Sleepers) -> None:
         self._filled = filled
-        """Of the session: who waits to enter waits there."""
+        """The session's own; a thread that waits to enter sleeps there."""
         self._lock = filled.lock
         self._waiting = 0
         self.is_in_call = False

@@ -54,8 +54,8 @@ class CloseDeadline:
     def wait_closing(self, wait_for: Callable[[float], bool], timeout_s: float) -> bool:
         """One step of closing: True when `wait_for`, given some seconds, said so in time.
 
-        When Kafka is silent for too long all who wait for it are told, and what waits for them has its time after that:
-        an application's own code is waited for, whatever Kafka does.
+        When Kafka is silent for too long, all waits for it fail; waits for an application's own code have their time
+        after that, whatever Kafka does.
         """
         if self._patience is None or self._closing_thread != threading.get_ident():
             return wait_for(timeout_s)

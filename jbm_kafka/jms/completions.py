@@ -28,7 +28,7 @@ class Completions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        """Of who takes sends out of `_pending`. Putting one in and reporting one are single acts of the interpreter."""
+        """Held while sends are taken out of `_pending`. Putting one in, and reporting one, needs no lock in Python."""
         self._pending: deque[CallbackReport] = deque()
         self._runner: threading.Thread | None = None
         self._all_done = Sleepers(self._lock)
@@ -41,8 +41,8 @@ class Completions:
         """Of the last callback, which can be called as callbacks are: looked at once for a function, not for a send."""
 
     def check(self, listener: Any) -> None:
-        """Raises InvalidTypeError for a callback that cannot be called, or whose call runs nothing: it would be told of
-        each send in the log alone, or nowhere."""
+        """Raises InvalidTypeError for a callback that cannot be called, or whose call runs nothing: the outcome of each
+        send would stand in the log alone, or nowhere."""
         code = getattr(listener, "__code__", None)
         if code is self._fit_code:
             return
@@ -55,7 +55,7 @@ class Completions:
         self._fit_code = code
 
     def expect(self, pending: CallbackReport) -> None:
-        """Note a send about to be made, whose report sets `wake`; unless it is made, `withdraw` is to be told."""
+        """Note a send about to be made, whose report sets `wake`; if it is not made, the caller calls `withdraw`."""
         if self._runner is None:
             self._start()
         self._pending.append(pending)

@@ -68,7 +68,7 @@ class Connection:
         """Some receivers could not be served, or some are still on their way."""
         self._has_closed = False
         self._sessions: list[Session] = []
-        self._lock = threading.RLock()  # a signal handler that closes may have interrupted who holds it
+        self._lock = threading.RLock()  # a signal handler that closes may have interrupted its holder
         self._starting = 0
         """The thread in `start`."""
         _connections.add(self)
@@ -92,7 +92,7 @@ class Connection:
 
     @property
     def client_id(self) -> str | None:
-        """Who this connection is, for durable subscriptions; no other connection of the cluster has it."""
+        """The name of this connection for durable subscriptions; no other connection of the cluster has it."""
         return self._core.client_id
 
     @client_id.setter
@@ -234,7 +234,7 @@ class Connection:
         )
 
     def _open_sessions(self) -> list[Session]:
-        """Those that are not over: who is closing one waits for it to end here too."""
+        """Sessions that have not ended, also those that are being closed: closing the connection waits for them."""
         return [session for session in list(self._sessions) if not session._is_over]
 
     def _check_open(self) -> None:

@@ -58,7 +58,7 @@ class ConnectionCore:
         return self.is_forked or self.completions.is_stopping
 
     def closed(self) -> IllegalStateError:
-        """What whoever calls it, or a session of it, is told once it is closed."""
+        """The error of every call of the connection, or of a session of it, once it is closed."""
         return IllegalStateError(f"the {self.defaults.called} is closed; make a new one")
 
     @property
@@ -85,7 +85,7 @@ class ConnectionCore:
             raise SendTimeoutError(f"not every send was confirmed within {timeout_s:g} s; they may still be")
 
     def notify_exception(self, error: Exception) -> None:
-        """Give an error to the exception listener, or to the log when there is none."""
+        """Give an error to the exception listener, or to the log when no listener is set."""
         self.listener_calls.notify(self.listener_calls.listener, error)
 
     def wait_for(self, completion: Completion, timeout_s: float, *, about: str) -> None:
@@ -108,7 +108,7 @@ class ConnectionCore:
 
     @property
     def sender(self) -> str:
-        """Who sends to topics: `<client id>/<connection id>`, for `no_local`."""
+        """The sender that messages to topics carry for `no_local`: `<client id>/<connection id>`."""
         return f"{self.client_id or ''}/{self.connection_id}"
 
     def check_process(self) -> None:

@@ -83,7 +83,7 @@ class MessageConsumer:
 
     @property
     def listener(self) -> MessageListener | None:
-        """Who is called for each message; `set_listener` sets it."""
+        """The function that is called for each message; `set_listener` sets it."""
         return self._inbox.listener
 
     # -- receiving -------------------------------------------------------------------------------------------------

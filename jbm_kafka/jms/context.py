@@ -103,7 +103,7 @@ class ContextProducer:
                 type is an InvalidTypeError.
             OrderError: the unit's name cannot be one, or its partition cannot be written now; nothing was sent.
             IllegalStateError: the context is closed, in use by another thread or of another process; sending is paused;
-                or `on_completion` is given in TRANSACTED, whose commit tells. Nothing was sent.
+                or `on_completion` is given in TRANSACTED, where commit reports failures. Nothing was sent.
         """
         return self._producer.send(
             message,

@@ -1,4 +1,4 @@
-"""What no call can raise, told to the exception listener: in order, on a thread of the connection's own.
+"""Gives errors that no call can raise to the exception listener: in order, on a thread of the connection's own.
 
 Not on the thread that found the trouble: that may be a worker's, which a slow listener would stop for every receiver of
 its queue, and on which the listener could not close the connection, as JMS applications do in it.
@@ -30,7 +30,7 @@ class ListenerCalls:
         self.listener: ExceptionListener | None = None
         """Whom to tell; None: the log."""
         self._lock = threading.Lock()
-        self._told: queue.SimpleQueue[tuple[ExceptionListener, Exception] | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[tuple[ExceptionListener, Exception] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._is_stopped = False
 
@@ -41,7 +41,7 @@ class ListenerCalls:
         log.warning("%s", error)
 
     def stop(self, timeout_s: float) -> None:
-        """End the thread, after what was told before; called by the listener itself it does not wait for that."""
+        """End the thread after the errors that wait; a call by the listener itself does not wait for that."""
         with self._lock:
             if self._is_stopped:
                 return
@@ -49,7 +49,7 @@ class ListenerCalls:
             thread = self._thread
         if thread is None:
             return
-        self._told.put(None)
+        self._waiting.put(None)
         if thread is not threading.current_thread():
             thread.join(timeout_s)
 
@@ -60,24 +60,24 @@ class ListenerCalls:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="jbm-exceptions", daemon=True)
                 self._thread.start()
-            self._told.put((listener, error))
+            self._waiting.put((listener, error))
             return True
 
     def _run(self) -> None:
-        while (told := self._told.get()) is not None:
-            listener, error = told
+        while (next_call := self._waiting.get()) is not None:
+            listener, error = next_call
             try:
                 result = listener(cast(JMSError, self._complete(error)))
                 if result is not None:
                     refuse_unrun("exception_listener", result)
-            except BaseException as raised:  # sys.exit() too: it would end this thread, and nothing more would be told
+            except BaseException as raised:  # sys.exit() too: it would end this thread, and later errors would be lost
                 log.exception("the exception listener %s on: %s", ended_by(raised), error)
 
 
 def ended_by(error: BaseException, *, again: bool = False) -> str:
     """How a call of the application's ended, for a line of the log; an exit is not carried out on a thread of ours.
 
-    `again`: the last one ended so as well, and was told with its traceback.
+    `again`: the last one ended so as well, and the log has its traceback.
     """
     if isinstance(error, SystemExit) and again:
         return "called sys.exit() again"

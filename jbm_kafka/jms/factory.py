@@ -43,7 +43,7 @@ class ConnectionFactory:
     Args:
         url: `host:port`, several with commas, or the same after `kafka://`. `memory://NAME`: no broker, but a world of
             that name in this process, gone with its last connection (docs/testing.md).
-        client_id: who the connections are.
+        client_id: the name of the connections for durable subscriptions.
         state_dir: folder of the local state; None: a temporary one, rebuilt from the changelog.
         kafka: librdkafka properties such as security settings; what must be ours is refused by name.
         address_settings: by pattern of destination names.

@@ -56,7 +56,7 @@ class Inbox:
         self._strategy = strategy
         self._credit = Credit(prefetch)
         self.has_logged_full = False
-        """Its first wait for an application that holds the whole prefetch was told."""
+        """The log has its first wait for an application that holds the whole prefetch."""
 
     @property
     def is_over(self) -> bool:
@@ -87,7 +87,7 @@ class Inbox:
                 self.log_full("its listener", "another thread acknowledges. If none will, acknowledge in the listener")
         return delivery
 
-    def log_full(self, who: str, ends: str) -> None:
+    def log_full(self, holder: str, ends: str) -> None:
         """Once, and without the lock: whoever writes the log may be slow."""
         if not self.has_logged_full:
             self.has_logged_full = True
@@ -95,7 +95,7 @@ class Inbox:
                 "%s: %s waits while its session holds the whole prefetch of %d unacknowledged; nothing comes before "
                 "%s, or use a larger prefetch",
                 self.destination,
-                who,
+                holder,
                 self.prefetch,
                 ends,
             )
@@ -143,7 +143,7 @@ class Inbox:
         )
 
     def present_body(self, delivery: Delivery, kind: type[T]) -> T:
-        """Hand the body over. One of another kind is none the application got, unless it is the one to acknowledge.
+        """Hand the body over. A body of another kind does not count as received, unless it is the one to acknowledge.
 
         Raises:
             MessageFormatError: it is of another kind.
@@ -181,7 +181,7 @@ class Inbox:
 
         Raises:
             ResourceAllocationError: a transaction holds the whole prefetch, and only this thread could end it.
-            JMSError: what cannot come, such as a partition that is closed here; told once.
+            JMSError: what cannot come, such as a partition that is closed here; raised once.
         """
         link = self.link
         if link.notices.pending:
@@ -216,7 +216,7 @@ class Inbox:
             return
         with self.session.lock:
             link.resume()
-            self.session.filled.notify_all()  # a receive that waits asks again: who served it may have forgotten it
+            self.session.filled.notify_all()  # receives that wait ask again: their worker may have forgotten it
         if not link.is_attached and not link.is_closed:
             link.group_worker = connection.provider.attach(self.source, link)
             link.is_attached = True
@@ -230,10 +230,10 @@ class Inbox:
         """Join again when the group worker has left, as it does when nobody receives for a while.
 
         Raises:
-            JMSError: why the group worker ended; told once, the next call joins again.
+            JMSError: why the group worker ended; raised once, and the next call joins again.
         """
         link = self.link
-        has_ended = link.is_attached and not link.group_worker.is_running  # first: one that fails tells before it ends
+        has_ended = link.is_attached and not link.group_worker.is_running  # first: a failure is noted before the end
         failure = link.notices.take_failure()
         if failure is not None:
             raise failure

@@ -30,7 +30,7 @@ class Triggers:
     def __init__(
         self, messages: object = MESSAGES, milliseconds: object = MILLISECONDS, *, is_given: bool = False
     ) -> None:
-        """Not told `int`: compiled code would refuse all else by itself, and less kindly."""
+        """The arguments are `object`, not `int`: compiled code would refuse other types with an error of its own."""
         self.messages = checked_int("messages", messages, 0, PREFETCH_MAX, "messages")
         self.milliseconds = checked_duration_ms("milliseconds", milliseconds)
         self._is_given = is_given

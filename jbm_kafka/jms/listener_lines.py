@@ -20,7 +20,7 @@ EACH_MAX = 5
 
 
 class _Kind(NamedTuple):
-    """What is told together."""
+    """Failures that share one line of the log."""
 
     destination: str
     error: type[BaseException]
@@ -32,7 +32,7 @@ class ListenerLines:
     def __init__(self) -> None:
         self._bursts: LogRateLimit[_Kind] = LogRateLimit(interval_ms=INTERVAL_MS, each_max=EACH_MAX)
         self._traced: set[_Kind] = set()
-        """Whose traceback was told, in the burst that goes on."""
+        """The kinds whose traceback the log has, in the burst that goes on."""
 
     @property
     def has_counted(self) -> bool:

@@ -25,11 +25,11 @@ REST_S = 0.1
 LINES_S = 1.0
 """How often it looks whether a line about listeners that raise is due, while there is one."""
 LOOK_AGAIN_S = 30.0
-"""How long it sleeps at most: a thread that a signal interrupted may not have told what it did."""
+"""How long it sleeps at most: a thread that a signal interrupted may not have woken it."""
 STOP_TIMEOUT_S = 30.0
 UNSTARTED_S = 3.0
 """So long after the first listener is set its connection is started, where nobody forgot it."""
-TOLD_S = 3.0
+LOG_AFTER_S = 3.0
 """How long closing waits for a listener before the log says so."""
 
 
@@ -52,9 +52,9 @@ class Listening:
         self._lines = ListenerLines()
         self._begun_s = time.monotonic()
         self._looks_for_start = True
-        """Neither was the connection seen started, nor was it told that it is not."""
+        """The connection was not seen started yet, and the log has no warning of that."""
 
-    # -- told by the session and its consumers -----------------------------------------------------------------------
+    # -- called by the session and its consumers ---------------------------------------------------------------------
 
     def set_listener(self, inbox: Inbox, listener: MessageListener | None) -> None:
         """From now on it is called for the consumer's messages; None: nobody is, and no call of it runs any more."""
@@ -87,9 +87,9 @@ class Listening:
         self._is_stopping = True
         self._session.wake()
 
-    def wait_told(self, begun_s: float) -> None:
-        """Return when no listener runs; or after TOLD_S since `begun_s`, monotonic, when the log has said so."""
-        if not self._wait_stopped(begun_s + min(TOLD_S, STOP_TIMEOUT_S)):
+    def wait_or_log(self, begun_s: float) -> None:
+        """Return when no listener runs; or after LOG_AFTER_S since `begun_s`, monotonic, when the log has said so."""
+        if not self._wait_stopped(begun_s + min(LOG_AFTER_S, STOP_TIMEOUT_S)):
             log.info("closing waits for the listener of %s, up to %.0f s", self._place(), STOP_TIMEOUT_S)
 
     def wait_stopped(self, begun_s: float) -> None:
@@ -169,11 +169,11 @@ class Listening:
                 self._rest()
 
     def _log_unstarted(self) -> None:
-        """Once: listeners are set before start(), and most who never come to call it have forgotten to."""
+        """Warn once: listeners are set before start(), which an application may have forgotten to call."""
         if not self._looks_for_start:
             return
         if self._session.connection.is_started:
-            self._looks_for_start = False  # who stops it later knows what start() is for
+            self._looks_for_start = False  # an application that stops it later knows start()
             return
         if time.monotonic() - self._begun_s < UNSTARTED_S:
             return
@@ -282,7 +282,7 @@ class Listening:
         self._found_none()
 
     def _found_none(self) -> None:
-        """Nothing is on its way to a listener: who waits for that goes on."""
+        """Nothing is on its way to a listener: threads that wait for that go on."""
         link, self._state.taking_for = self._state.taking_for, None
         if link is not None:
             link.demand.is_in_listener = False

@@ -66,7 +66,7 @@ class MapMessage(Message):
         self._body = {}
 
     def get_object(self, name: str) -> Value:
-        """The entry as it was set; None when there is none."""
+        """The entry as it was set; None when no entry has the name."""
         return as_it_is(self._entries.get(_checked_type(name)))
 
     def set_object(self, name: str, value: Value) -> None:

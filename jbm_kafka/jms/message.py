@@ -1,7 +1,7 @@
 """The messages of JMS: headers, properties and a body; made by an application, or read from a Kafka record.
 
 A received message is read-only until its body or its properties are cleared, and stays readable after its session is
-closed. What its record tells is decoded when it is looked at, and only that (see `MessageCore` and
+closed. A value of its record is decoded when it is looked at, and only that value (see `MessageCore` and
 `Message.__getattr__`): decoding all headers costs ten times what making the message does.
 """
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Settler(Protocol):
-    """Who settles a received message: its session. Raises IllegalStateError once that is closed."""
+    """A received message's session, which settles it. Raises IllegalStateError once it is closed."""
 
     def acknowledge(self, message: "Message") -> None: ...
     def nack(self, message: "Message", delay_ms: int | None) -> None: ...
@@ -39,7 +39,7 @@ class Settler(Protocol):
 class Message(MessageCore, TypedProperties):
     """A message without a body; base of all messages.
 
-    Times are milliseconds; 0 is none. Of a message not yet sent, what a send sets is empty.
+    Times are milliseconds; 0 means not set. Of a message not yet sent, what a send sets is empty.
 
     Body: body, get_body, is_body_assignable_to, clear_body.
     Properties: properties, a mapping; property_exists, clear_properties; get_int_property, set_int_property, and so for
@@ -57,7 +57,7 @@ class Message(MessageCore, TypedProperties):
     priority: 0 to 9.
     redelivered: it may have been handed to an application before.
     delivery_count: hand-overs to an application, this one included; at least 2 when `redelivered`.
-    state: where it stands in its channel; only a browser tells.
+    state: where it stands in its channel; only browsers set it.
     kafka: the record of a received message: topic, partition, offset, key, headers.
     """
 
@@ -83,7 +83,7 @@ class Message(MessageCore, TypedProperties):
     unit_of_order: str | None
     """The unit it was sent with."""
     state: MessageState | None
-    """Where it stands in its channel; only a browser tells."""
+    """Where it stands in its channel; only browsers set it."""
 
     _body: Body
     _body_is_read_only: bool
@@ -148,9 +148,9 @@ class Message(MessageCore, TypedProperties):
             return None
         if isinstance(body, kind):
             return body
-        who = "" if self.message_id is None else f"message {self.message_id}: "
+        of_message = "" if self.message_id is None else f"message {self.message_id}: "
         remedy = f"is_body_assignable_to({kind.__name__}) tells before"
-        raise MessageFormatError(f"{who}{not_of_kind(body, kind)}; {remedy}")
+        raise MessageFormatError(f"{of_message}{not_of_kind(body, kind)}; {remedy}")
 
     def is_body_assignable_to(self, kind: builtins.type[object]) -> bool:
         """Whether `get_body(kind)` gives the body, or None.
@@ -230,12 +230,12 @@ class Message(MessageCore, TypedProperties):
 
     def __repr__(self) -> str:
         again = f"delivery_count={self.delivery_count}" if self.delivery_count > 1 else None
-        told = (type(self).__name__, self.message_id or "not sent", self.destination, again)
-        return f"<{' '.join(str(each) for each in told if each is not None)}>"
+        parts = (type(self).__name__, self.message_id or "not sent", self.destination, again)
+        return f"<{' '.join(str(each) for each in parts if each is not None)}>"
 
 
 def not_of_kind(body: object, kind: type) -> str:
-    """What is told to who asks for a body as something that it is not."""
+    """The error's text for a body that is not of the requested type."""
     return f"the body is {with_article(type(body))}, not {with_article(kind)}"
 
 

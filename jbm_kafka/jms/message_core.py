@@ -57,7 +57,7 @@ SET_BY_SEND: Final[Mapping[str, str]] = {
     "priority": "give it to the send, as send(message, priority=…), or to the producer",
     "expiration": "give a time to live to the send, as send(message, time_to_live_ms=…), or to the producer",
     "delivery_time": "give a delay to the send, as send(message, delivery_delay_ms=…), or to the producer",
-    "redelivered": "receivers are told by the queue",
+    "redelivered": "the queue sets it for receivers",
 }
 """By header that a send sets: where an application says what it wants instead."""
 _PERSISTENT: Final = DeliveryMode.PERSISTENT
@@ -112,20 +112,20 @@ class MessageCore:
     @property
     def message_id(self) -> object:
         """`ID:...`; None of a message that was not sent, or was sent without one."""
-        told = self._known_id
-        if told is _UNREAD:
+        known = self._known_id
+        if known is _UNREAD:
             record = cast(KafkaRecord, self._record)
-            told = header_text(record.headers(), MESSAGE_ID_HEADER)
-            self._known_id = told = told or place_id(record)
-        return told
+            known = header_text(record.headers(), MESSAGE_ID_HEADER)
+            self._known_id = known = known or place_id(record)
+        return known
 
     @message_id.setter
-    def message_id(self, told: object) -> None:
-        if told is not None and not isinstance(told, str):
-            text = f"message_id is {shown(told)}: it is a str, or None"
-            raise MessageFormatError(text, header="message_id", value=told)
-        check_not_new(self, "message_id", told)
-        self._known_id = None if told is None else plain_text(told)
+    def message_id(self, value: object) -> None:
+        if value is not None and not isinstance(value, str):
+            text = f"message_id is {shown(value)}: it is a str, or None"
+            raise MessageFormatError(text, header="message_id", value=value)
+        check_not_new(self, "message_id", value)
+        self._known_id = None if value is None else plain_text(value)
 
     @property
     def _properties(self) -> object:
@@ -149,7 +149,7 @@ class MessageCore:
         return header_property(cast(KafkaRecord, self._record).headers(), name)
 
     def _property_value(self, name: object) -> PropertyValue | Unset:
-        """What `_property` tells of the value alone; UNSET: not set."""
+        """The value alone of what `_property` returns; UNSET: not set."""
         if isinstance(name, str):
             name = plain_text(name)
         if self._known_properties is not _UNREAD or name in _NOT_OF_ONE_HEADER or not isinstance(name, str):

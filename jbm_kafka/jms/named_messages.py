@@ -1,4 +1,4 @@
-"""Errors about messages that are told by topic, partition and offsets, and their ids beside (ACK-9)."""
+"""Adds message ids to errors that name messages by topic, partition and offsets (ACK-9)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def with_ids(error: Exception, ids_of: IdsOf) -> Exception:
     try:
         ids = ids_of(topic, partition, offsets)
     except JMSError as unknown:
-        log.info("of which messages it is told is not known: %s", unknown)
-        text, told = f"{error}; their ids could not be read", tuple[str, ...]()
+        log.info("the ids of an error's messages could not be read: %s", unknown)
+        text, message_ids = f"{error}; their ids could not be read", tuple[str, ...]()
     else:
-        told = tuple(ids[offset] for offset in offsets if offset in ids)
-        text = f"{error}; {some_ids(told)}" if told else str(error)
-    return type(error)(text, **{**error.values, "message_ids": told})
+        message_ids = tuple(ids[offset] for offset in offsets if offset in ids)
+        text = f"{error}; {some_ids(message_ids)}" if message_ids else str(error)
+    return type(error)(text, **{**error.values, "message_ids": message_ids})
 
 
 def ids_in_hand(rows: Iterable[Unacknowledged]) -> IdsOf:

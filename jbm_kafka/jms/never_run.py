@@ -36,7 +36,7 @@ def refuse_unrun(name: str, result: object) -> None:
     function. It is closed, for nobody will run it."""
     if not isinstance(result, Coroutine | Generator | AsyncGenerator):
         return
-    told = shown(result)
+    returned = shown(result)
     if isinstance(result, Coroutine | Generator):
         result.close()
-    raise InvalidTypeError(f"{name} returned {told}: nobody runs it; {_REMEDY}", setting=name, value=result)
+    raise InvalidTypeError(f"{name} returned {returned}: nobody runs it; {_REMEDY}", setting=name, value=result)

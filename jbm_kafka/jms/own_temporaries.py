@@ -1,4 +1,4 @@
-"""The temporary destinations of one connection: who made them alone receives from them, and deletes them (TEMP-1)."""
+"""The temporary destinations of one connection, which alone receives from them and deletes them (TEMP-1)."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class MessageProducer:
         Raises:
             SendTimeoutError: not confirmed in some 30 s; perhaps it is sent. Send again with the same `duplicate_id`.
             MessageTooLargeError, JMSError: it counts as not sent. In PERSISTENT_GROUPACK this and a time-out may be of
-                sends before it, and `unacknowledged_sends` tells which.
+                sends before it, and `unacknowledged_sends` lists them.
             MessageFormatError, InvalidDestinationError, InvalidSettingError, InvalidTypeError: it cannot be sent so.
             OrderError: the unit's name cannot be one, or its partition cannot be written now; nothing was sent.
             IllegalStateError: closed, paused, in use by another thread or process, or `on_completion` in a transaction.

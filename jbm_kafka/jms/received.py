@@ -62,8 +62,8 @@ def decoded_properties(record: KafkaRecord) -> dict[str, Property]:
         properties.pop(name, None)  # a foreign record's header: listed it would be looked up, and something else found
     _, _, fault = decode_body(headers, record.value())
     if fault is not None:
-        told = properties.get(DECODE_ERROR)
-        properties[DECODE_ERROR] = Property("string", f"{told.value}; {fault}" if told else fault)
+        earlier = properties.get(DECODE_ERROR)
+        properties[DECODE_ERROR] = Property("string", f"{earlier.value}; {fault}" if earlier else fault)
     return properties
 
 

@@ -1,4 +1,4 @@
-"""One request: sent, waited for, and when no reply comes, told what is known of it."""
+"""Sends one request and waits for its reply; the error of a missing reply says what is known of the request."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _reply_of(
     send: Callable[[Destination, str], Message],
     timeout_s: float | None,
 ) -> Message:
-    """The reply to what `send` sends, which is told where replies go, and by which correlation id.
+    """The reply to what `send` sends; `send` gets the destination for replies, and the correlation id.
 
     Raises:
         RequestTimeoutError: none came in time.
@@ -170,7 +170,7 @@ def _wait(session: SessionCore, pending: Pending, deadline_s: float | None) -> K
 def _fate(provider: Provider, destination: Destination, message_id: str | None) -> str:
     """What became of the request, as far as a short look tells."""
     if not isinstance(destination, Queue) or destination.is_temporary or message_id is None:
-        return f"who received it, {destination} does not tell"
+        return f"{destination} does not record which consumer received it"
     found: list[str] = []
     looking = threading.Thread(
         target=lambda: found.append(_look(provider, destination, message_id)), name="jbm-request-fate", daemon=True

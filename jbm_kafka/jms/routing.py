@@ -78,7 +78,7 @@ class Routing:
         Before the defaults comes the one that a message was sent with before: sent again it stays in order.
 
         Raises:
-            OrderError: a name is none; or it was assigned to a message that was never sent, where it would be lost.
+            OrderError: a name is invalid; or it was assigned to a message that was never sent, where it would be lost.
         """
         for candidate in (given, of_producer):
             if candidate is _NO_UNIT:
@@ -149,7 +149,7 @@ def checked_unit(unit: object) -> UnitOfOrder:
 
 
 def wrong_unit(unit: object) -> OrderError:
-    """What is told of a unit that cannot be one."""
+    """The error for a value that cannot be a unit."""
     rule = "it is a str that is not empty, None, NO_UNIT or SYSTEM_GENERATED"
     return OrderError(f"unit_of_order is {shown(unit)}: {rule}", value=unit)
 
@@ -162,7 +162,7 @@ def _utf8(name: str, text: str) -> bytes:
 
 
 def other_count(info: TopicInfo) -> OrderError:
-    """What is said to who sends a unit to a topic that has got more partitions."""
+    """The error for sending a unit to a topic that has got more partitions."""
     return OrderError(
         f"{info.topic} has {info.partitions} partitions now, and its units are routed by {info.unit_partitions}: by "
         f"another count they would leave their earlier messages behind. Let them be routed anew, each when nothing of "

@@ -1,7 +1,7 @@
 """Receives what is wanted of a queue and passes over the rest: `receive --unit`, and dead letters that are sent again.
 
 It gets everything that is in front of what it wants too, keeps that unseen, and gives it back at the end as if it had
-never been handed over. Until then nobody else gets these; who needs that for work needs a selector.
+never been handed over. Until then nobody else gets these; an application that works like that should use a selector.
 """
 
 from __future__ import annotations

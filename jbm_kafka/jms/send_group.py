@@ -52,7 +52,7 @@ class SendGroup:
         self._given: dict[int, GroupSend] = {}
         """Those that failed and the application was given, by the identity of the message it was given."""
         self._since_wait = 0
-        self._untold: GroupSend | None = None
+        self._unraised: GroupSend | None = None
         """The first that failed, while no call has raised it."""
 
     def send(self, message: Message, record: Outgoing, destination: Destination, *, threshold: int) -> None:
@@ -83,15 +83,15 @@ class SendGroup:
             self.check()
 
     def _begin(self, send: GroupSend, message: Message) -> JMSError | None:
-        """It is under way; or what is to be told instead of sending it."""
+        """Begin a send; or return the error to raise instead of sending."""
         with self._lock:
             again = self._given.pop(id(message), None)
             if again is not None:
                 del self._sends[again]
             self._sends[send] = None
             refusal = None
-            if self._untold is not None:
-                send.trouble = self._untold.trouble
+            if self._unraised is not None:
+                send.trouble = self._unraised.trouble
                 send.is_over = True
                 refusal = self._failure()
         return refusal
@@ -109,7 +109,7 @@ class SendGroup:
     def check(self) -> None:
         """Raises JMSError when some failed and no call has said so."""
         with self._lock:
-            if self._untold is not None:
+            if self._unraised is not None:
                 raise self._failure()
 
     def unacknowledged(self) -> list[Message]:
@@ -142,7 +142,7 @@ class SendGroup:
                 self._confirmed(send)
             else:
                 send.trouble = trouble
-                self._untold = self._untold or send
+                self._unraised = self._unraised or send
             if not self._is_under_way():
                 self._ended_one.notify_all()
 
@@ -150,9 +150,9 @@ class SendGroup:
         self._sends.pop(send, None)
         if send.trouble is None:
             return
-        # Of an interrupted send: what was told of it is not so.
-        if self._untold is send:
-            self._untold = next((other for other in self._sends if other.trouble is not None), None)
+        # The send was interrupted: its trouble is no longer so.
+        if self._unraised is send:
+            self._unraised = next((other for other in self._sends if other.trouble is not None), None)
         self._given.pop(id(send.message), None)
 
     def _message_of(self, send: GroupSend) -> Message:
@@ -165,8 +165,8 @@ class SendGroup:
         return message
 
     def _failure(self) -> JMSError:
-        """What the first failure is told as; from now on it is told. The caller holds the lock."""
-        send, self._untold = self._untold, None
+        """The error of the first failure, which from now on counts as raised. The caller holds the lock."""
+        send, self._unraised = self._unraised, None
         assert send is not None
         assert send.trouble is not None, send
         error = self._provider.send_error(send.trouble, send.destination)
@@ -190,7 +190,7 @@ class SendGroups:
         return group
 
     def end(self, wait: Callable[[SendGroup], object], tell: Callable[[Exception], None]) -> None:
-        """Wait for all; `tell` is told what no call has raised."""
+        """Wait for all; `tell` gets each error that no call has raised."""
         for group in self.by_producer.values():
             wait(group)
             try:

@@ -46,9 +46,9 @@ class WaitedReport:
 
 @mypyc_attr(acyclic=True)  # nothing that it holds knows it: one thing less for the garbage collector to visit
 class CallbackReport:
-    """The report of one send with a callback, and what that is to be told; a closure would be six objects."""
+    """The report of one send, and the callback that gets it; a closure would be six objects."""
 
-    __slots__ = ("_as_told", "_destination", "_order", "_wake", "error", "is_reported", "listener", "message")
+    __slots__ = ("_destination", "_make_error", "_order", "_wake", "error", "is_reported", "listener", "message")
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class CallbackReport:
         listener: CompletionListener,
         wake: WakeUp,
         order: SendOrder,
-        as_told: SendError,
+        make_error: SendError,
         destination: Destination,
     ) -> None:
         """`wake` is set when the callback may run."""
@@ -66,13 +66,13 @@ class CallbackReport:
         self.error: JMSError | None = None
         self._wake = wake
         self._order = order
-        self._as_told = as_told
+        self._make_error = make_error
         self._destination = destination  # here, for the message may be sent on elsewhere before it is reported
 
     def __call__(self, trouble: KafkaClientError | None) -> None:
         self._order.confirm(trouble)
         if trouble is not None:
-            self.error = self._as_told(trouble, self._destination)
+            self.error = self._make_error(trouble, self._destination)
         self.is_reported = True  # after its error, for now the callback may run
         if not self._wake.is_set():
             self._wake.set()

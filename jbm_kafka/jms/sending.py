@@ -160,7 +160,7 @@ class Sending:
 
     def _keep_for_commit(self, message: Message, record: Outgoing, info: TopicInfo, on_completion: object) -> None:
         if on_completion is not None:
-            raise IllegalStateError("on_completion is not for transacted sends: the commit tells")
+            raise IllegalStateError("on_completion is not for transacted sends: commit() reports their failures")
         size = batch_bytes_at_most(record.key, record.value, record.headers)
         if size > info.max_message_bytes:
             self._check_size(message, record, info)

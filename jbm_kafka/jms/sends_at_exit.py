@@ -17,7 +17,7 @@ from jbm_kafka.core.jms_errors import JMSError
 log = logging.getLogger("jbm_kafka.connections")
 
 AT_EXIT_S = 5.0
-"""Of all connections together: more than a broker takes, and no more than a person waits who has ended a program."""
+"""Of all connections together: more than a broker takes, and no more than a person waits for a program to end."""
 
 
 class Sending(Protocol):

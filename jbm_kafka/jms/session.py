@@ -139,7 +139,7 @@ class Session:
             prefetch: messages that it may hold unacknowledged, 1 to 1,000,000; None: the session's default.
 
         Raises:
-            InvalidSelectorError: the selector is wrong; `position` tells the column.
+            InvalidSelectorError: the selector is wrong; `position` is the column.
             InvalidDestinationError: the destination does not exist or cannot be one; the session can be used as before.
             InvalidSettingError: the prefetch or no_local cannot be so; of a wrong type InvalidTypeError.
             IllegalStateError: the session is closed or used by another thread, or no_local is given for a queue.
@@ -152,7 +152,7 @@ class Session:
                 return private(self._connection, destination, no_local=is_local_left_out, selector=chosen)
             queue = as_queue(destination, "destination")
             if is_local_left_out:
-                raise IllegalStateError(f"no_local is for topics, and {queue} is none; leave it out")
+                raise IllegalStateError(f"no_local applies to topics, and {queue} is a queue; leave it out")
             return queue
 
         return self._consumer(source, prefetch, chosen)
@@ -208,7 +208,7 @@ class Session:
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
     ) -> MessageConsumer:
-        """One of several consumers of a durable subscription, which keeps what comes while there is none.
+        """One of several consumers of a durable subscription, which keeps what comes while it has no consumer.
 
         Arguments as of `create_shared_consumer`.
 
@@ -228,7 +228,7 @@ class Session:
         """End a durable subscription of this connection's client id, or a shared one made without one.
 
         Raises:
-            InvalidDestinationError: there is none of this name.
+            InvalidDestinationError: no durable subscription has this name.
             IllegalStateError: it has a consumer, or messages of it are unacknowledged.
         """
         with self._core.in_use(beside_listener=True):
@@ -251,7 +251,7 @@ class Session:
                 the queue holds, also what is blocked, delayed or in hand, and `message.state` says which is in hand.
 
         Raises:
-            InvalidSelectorError: the selector is wrong; `position` tells the column.
+            InvalidSelectorError: the selector is wrong; `position` is the column.
             InvalidSettingError: `include` is another word; of a wrong type InvalidTypeError.
             InvalidDestinationError: it is no queue. Whether the queue is there shows when the browser is iterated.
             IllegalStateError: the session is closed.
@@ -388,7 +388,7 @@ class Session:
         """When a DUPS_OK session acknowledges: after so many messages or milliseconds, whichever comes first.
 
         Args:
-            messages: at most the prefetch; 0: however many there are. Never told, it is 50, or a smaller prefetch.
+            messages: at most the prefetch; 0: however many there are. By default it is 50, or a smaller prefetch.
             milliseconds: since the first of them; 0: however long it takes. 1 with 0 is AUTO, 0 with 0 is CLIENT.
 
         Raises:
@@ -406,7 +406,7 @@ class Session:
     def set_group_ack_threshold(self, count: int) -> None:
         """How many PERSISTENT_GROUPACK sends of a producer are confirmed together: the last of so many waits.
 
-        Unless told it is 100.
+        By default it is 100.
         """
         self._core.send_groups.threshold = checked_int("count", count, 1, SENDS_MAX, "messages")
 
@@ -442,7 +442,7 @@ class Session:
             self._strategy.abandon()
         self.close()
 
-    # -- told by who closes it -----------------------------------------------------------------------------------------
+    # -- called when it is closed --------------------------------------------------------------------------------------
 
     def _begin_close(self) -> bool:
         core = self._core
@@ -476,10 +476,10 @@ class Session:
             self._core.filled.notify_all()
 
     def _wait_closed(self) -> None:
-        if not self._core.is_listener_thread():  # who closes it waits for that
+        if not self._core.is_listener_thread():  # the thread that closes it waits for that
             self._core.filled.wait_for(lambda: not self._closer, STOP_TIMEOUT_S + CALL_TIMEOUT_S)
 
-    # -- told by its connection ----------------------------------------------------------------------------------------
+    # -- called by its connection --------------------------------------------------------------------------------------
 
     def _connection_started(self) -> None:
         self._consumers.connect()

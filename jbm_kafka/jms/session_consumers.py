@@ -20,7 +20,7 @@ from jbm_kafka.jms.subscribing import begin_use
 
 
 class SessionConsumers:
-    """Those of one session, which says who may call."""
+    """The consumers of one session; the session decides which thread may call."""
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core

@@ -1,4 +1,4 @@
-"""What all parts of one session share: who may call, its links, its open transaction, and its connection."""
+"""What all parts of one session share: its call guard, its links, its open transaction, and its connection."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SessionCore:
     def is_closed_here(self) -> bool:
         """It is closed for the caller: not for a listener of its connection that closing waits for.
 
-        Also one of another session: who receives in one session and sends in another is in the middle of its work.
+        That listener may be another session's: one that sends in this session is in the middle of its work.
         """
         return self.is_closed and (self.links.have_ended or not self.connection.close_deadline.listening.is_current)
 
@@ -94,7 +94,7 @@ class SessionCore:
         self.connection.close_deadline.wait_closing(self.guard.wait_enter, CALL_TIMEOUT_S)
 
     def busy(self) -> IllegalStateError:
-        """What a second thread is told, and a second process."""
+        """The error for a call from a second thread, or from a second process."""
         self.connection.check_process()
         sources = ", ".join(sorted(self.links.sources))
         session = f"the {self.mode.name} session" + (f" that receives from {sources}" if sources else "")

@@ -12,7 +12,7 @@ from jbm_kafka.jms.listening import Listening
 
 
 class Ending(Protocol):
-    """A session, for who closes it."""
+    """A session as the code that closes it sees it."""
 
     _listening: Listening
 
@@ -23,7 +23,7 @@ class Ending(Protocol):
         """Its listeners have ended, or are waited for no longer."""
 
     def _let_go(self) -> None:
-        """Who began to close it has ended, maybe by an exception; then another may finish it."""
+        """The thread that began to close it has ended, maybe by an exception; another may finish it."""
 
     def _wait_closed(self) -> None:
         """Return when the thread that closes it has done so."""
@@ -41,7 +41,7 @@ def close_sessions(connection: ConnectionCore, sessions: Sequence[Ending]) -> No
     try:
         begun_s = time.monotonic()
         for session in mine:
-            session._listening.wait_told(begun_s)
+            session._listening.wait_or_log(begun_s)
         for session in mine:
             session._listening.wait_stopped(begun_s)
         _wait_callbacks(connection)  # of what the listeners have sent meanwhile

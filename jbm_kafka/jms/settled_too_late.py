@@ -1,4 +1,4 @@
-"""What is told who settles a message when its session is closed: what has become of it, as the session's mode says."""
+"""Errors for settling after the session closed: they say what has become of the message in the session's mode."""
 
 from __future__ import annotations
 

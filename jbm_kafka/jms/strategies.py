@@ -35,7 +35,7 @@ def strategy_for(session: SessionCore) -> AcknowledgeStrategy:
 def with_triggers(
     session: SessionCore, strategy: AcknowledgeStrategy, triggers: Triggers, *, is_new: bool
 ) -> AcknowledgeStrategy:
-    """What a DUPS_OK session has from now on: the same, told the triggers, or another one.
+    """The strategy of a DUPS_OK session from now on: the same with new triggers, or another one.
 
     Args:
         is_new: the session had no consumer yet.

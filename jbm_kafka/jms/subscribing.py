@@ -40,7 +40,7 @@ def durable(
 def shared(
     connection: ConnectionCore, topic: Topic, name: str, *, is_durable: bool, selector: Selector | None
 ) -> Subscription:
-    """A shared subscription: the client id's, or everybody's where there is none.
+    """A shared subscription: the client id's, or everybody's without a client id.
 
     Raises:
         InvalidSettingError: the name cannot be one.

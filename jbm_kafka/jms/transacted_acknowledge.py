@@ -22,7 +22,7 @@ Notified = Callable[[Exception | None], None]
 
 
 class PendingCommit:
-    """A commit under way: what it consists of, and what tells its end."""
+    """A commit under way: what it consists of, and what reports its end."""
 
     __slots__ = ("items", "work")
 
@@ -90,7 +90,7 @@ class TransactedAcknowledge(ExplicitAcknowledge):
         return PendingCommit(work, items)
 
     def commit_failed(self, pending: PendingCommit, error: Exception) -> None:
-        """The end of a commit that was told this error: what came of it is told in turn.
+        """End a commit that got this error, and raise what came of it.
 
         Raises:
             TransactionRolledBackError: everything received is on its way back.

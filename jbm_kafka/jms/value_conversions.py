@@ -58,7 +58,7 @@ def converted_value(what: str, held: TypedValue | None, wanted: ValueType) -> Va
             return False if wanted == "boolean" else None
         if held is not None:
             raise MessageFormatError(f"{what} is null, and cannot be read as {wanted}")
-        first = f"ask item_exists({what.removeprefix(MAP_ENTRY)}) first"  # of a stream there is none after the last
+        first = f"ask item_exists({what.removeprefix(MAP_ENTRY)}) first"  # a stream has no entry after its last
         raise MessageFormatError(f"{what} is not set, and cannot be read as {wanted}; {first}")
     kind, value = held
     if wanted not in READABLE_AS[kind]:
@@ -78,8 +78,8 @@ def converted_value(what: str, held: TypedValue | None, wanted: ValueType) -> Va
         raise MessageFormatError(f"{what} cannot be read as {wanted}: {fault}") from None
 
 
-def checked_value(what: str, kind: ValueType, value: object, **told: object) -> TypedValue:
-    """The value with its type, when it is one of the type; `told`: what an error has beside `value`.
+def checked_value(what: str, kind: ValueType, value: object, **error_values: object) -> TypedValue:
+    """The value with its type, when it is one of the type; an error carries `error_values` beside `value`.
 
     Raises:
         MessageFormatError: it is not.
@@ -98,15 +98,15 @@ def checked_value(what: str, kind: ValueType, value: object, **told: object) -> 
         if integer_fits(value, INTEGER_BITS[kind]):
             return TypedValue(kind, int(value))
     elif kind in ("float", "double") and isinstance(value, int | float) and not isinstance(value, bool):
-        number = double_of(what, value, **told)
-        return TypedValue(kind, float_of(what, number, **told) if kind == "float" else number)
+        number = double_of(what, value, **error_values)
+        return TypedValue(kind, float_of(what, number, **error_values) if kind == "float" else number)
     raise MessageFormatError(
-        f"{what} is {shown(value)}: {_RULES.get(kind) or _integer_rule(kind)}", value=value, **told
+        f"{what} is {shown(value)}: {_RULES.get(kind) or _integer_rule(kind)}", value=value, **error_values
     )
 
 
-def value_of(what: str, value: object, **told: object) -> TypedValue:
-    """The value with the type that a Python value has by itself: int by its size, float as double; `told` as above.
+def value_of(what: str, value: object, **error_values: object) -> TypedValue:
+    """The value with the type that a Python value has by itself: int by its size, float as double; an error as above.
 
     Raises:
         MessageFormatError: no type holds it.
@@ -126,11 +126,11 @@ def value_of(what: str, value: object, **told: object) -> TypedValue:
         return NULL_VALUE
     if isinstance(value, int):
         text = f"{what} is {shown(value)}: it does not fit 64 bits; send it as a str"
-        raise MessageFormatError(text, value=value, **told)
+        raise MessageFormatError(text, value=value, **error_values)
     raise MessageFormatError(
         f"{what} is {shown(value)}: it is a str, bool, int, float, bytes or None; send nested ones in an ObjectMessage",
         value=value,
-        **told,
+        **error_values,
     )
 
 

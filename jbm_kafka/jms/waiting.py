@@ -36,7 +36,7 @@ class Waiting:
 
         Raises:
             ResourceAllocationError: it could never come; not when `timeout` is 0.
-            JMSError: something else never will; told once.
+            JMSError: nothing will come for another reason; raised once.
         """
         if timeout == 0 and self._inbox.holds_prefetch():
             self._inbox.stay_attached()
@@ -112,7 +112,7 @@ class Waiting:
         return self._inbox.unexpired(delivery)
 
     def _log_stopped(self) -> None:
-        """Once: JMS makes it no error, since another thread may start it, but most who meet it have forgotten to."""
+        """Warn once: most often start() was forgotten. It is no error, since another thread may call it."""
         if not self._has_logged_stopped:
             self._has_logged_stopped = True
             log.warning(

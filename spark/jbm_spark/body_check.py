@@ -1,4 +1,4 @@
-"""Whether a body is what its kind says, told before it is written: receivers would be shown bytes, with the reason.
+"""Checks before writing that a body is what its kind says: receivers would get bytes, with the reason.
 
 A message that goes on under the kind that its record has is not looked at: what another producer wrote stays as it is.
 """
@@ -21,8 +21,8 @@ def names_its_kind(columns: AbstractSet[str]) -> Column:
     said = F.col("body_kind")
     if "kafka" not in columns:
         return said.isNotNull()
-    told = F.filter(F.col("kafka.headers"), lambda header: header["key"] == BODY_HEADER)
-    came_as = F.try_element_at(told, F.lit(-1))["value"].cast("string")
+    kinds = F.filter(F.col("kafka.headers"), lambda header: header["key"] == BODY_HEADER)
+    came_as = F.try_element_at(kinds, F.lit(-1))["value"].cast("string")
     return said.isNotNull() & ~came_as.eqNullSafe(said)
 
 
@@ -42,7 +42,7 @@ def checked_body(kind: Column, value: Column, columns: AbstractSet[str]) -> Colu
 
 
 def body_fault(kind: str | None, value: bytearray | None) -> str | None:
-    """What is wrong with the bytes of a body of that kind, in one line, as a receiver would be told it."""
+    """What is wrong with the bytes of a body of that kind, in one line, as a receiver would see it."""
     if kind is None:
         return None
     _, _, fault = decode_value(kind.encode(), b"" if value is None else bytes(value))

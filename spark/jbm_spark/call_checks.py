@@ -8,7 +8,7 @@ from jbm_spark.errors import FrameRefusedError, OptionRefusedError, SessionError
 
 
 def check_session(spark: object) -> None:
-    """Spark itself tells of a stopped one by an error without a word.
+    """Spark's own error for a stopped session has no text.
 
     Raises:
         SessionError: it is no session, or was stopped.

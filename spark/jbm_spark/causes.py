@@ -1,9 +1,9 @@
-"""What happened and what to do, in one line, of what Spark tells in a hundred."""
+"""Makes one line of Spark's hundred: what happened, and what to do."""
 
 import re
 
 _OURS = re.compile(r"^jbm_(?:spark|kafka)\.[\w.]+Error: (?P<text>.+)$")
-"""As Python ends a traceback, in what Spark tells of a failed batch."""
+"""How a Python traceback ends within Spark's error of a failed batch."""
 _OWN_REFUSAL = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<text>.*?)(?: SQLSTATE: \w+)?$")
 _QUERY_PREFIX = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 _STATE = re.compile(r"( SQLSTATE: \w+)+$")
@@ -42,7 +42,7 @@ _KNOWN = (
         "Spark's JVM has ended, perhaps for want of memory: start again",
     ),
 )
-"""What Spark tells at great length, and what it means."""
+"""Errors that Spark words at great length, and what they mean."""
 _REMEDIES = (
     (
         r"errors\.TimeoutException|Cannot fetch record|DisconnectException|No resolvable bootstrap urls",
@@ -51,11 +51,11 @@ _REMEDIES = (
     (r"AuthorizationException", "docs/security.md names the rights that Spark needs"),
     (r"OutOfMemoryError", "give Spark more memory: build_session(..., driver_memory=)"),
 )
-"""What Spark tells well enough, and what to do."""
+"""Errors that Spark words well enough, and what to do."""
 
 
 def is_stop(error: Exception) -> bool:
-    """Whether it tells of a query that was stopped within its batch, which is no failure."""
+    """Whether the error is that of a query stopped within its batch, which is no failure."""
     return _STOPPED.search(str(error)) is not None
 
 
@@ -75,6 +75,6 @@ def cause_line(error: Exception) -> str:
     if len(lines) > 1 and _CALLED.match(lines[0]):
         lines = [lines[1].removeprefix(": "), *lines[1:]]
     line = (causes[-1:] or lines[:1] or [type(error).__name__])[0]
-    told = _JAVA_PACKAGE.sub("", _STATE.sub("", _QUERY_PREFIX.sub("", line)))[:_LENGTH_MAX]
+    cause = _JAVA_PACKAGE.sub("", _STATE.sub("", _QUERY_PREFIX.sub("", line)))[:_LENGTH_MAX]
     remedy = next((remedy for pattern, remedy in _REMEDIES if any(re.search(pattern, line) for line in lines)), None)
-    return told if remedy is None else f"{told.rstrip('.')}; {remedy}"
+    return cause if remedy is None else f"{cause.rstrip('.')}; {remedy}"

@@ -56,14 +56,14 @@ class CheckpointLock:
         os.pwrite(self._lock.fd, f"{os.getpid()}\n".encode(), 0)
 
     def _holder(self) -> str:
-        """For people: who wrote itself into the file."""
+        """The process that wrote itself into the file, in words for people."""
         pid = (self._folder / LOCK_FILE).read_text(encoding="utf-8", errors="replace").strip()
         return "this process" if pid == str(os.getpid()) else f"process {pid}" if pid.isdigit() else "another process"
 
     def close_with(self, query: StreamingQuery) -> None:
         """Let go when the query has ended."""
         _queries[self._folder] = query
-        # Spark's own listeners would do, but are told late, and each of them for all queries.
+        # Spark's own listeners would do, but are called late, and each of them for all queries.
         threading.Thread(target=self._close_after, args=(query,), name="jbm-checkpoint", daemon=True).start()
 
     def _close_after(self, query: StreamingQuery) -> None:
@@ -122,7 +122,7 @@ def check_file_system(spark: SparkSession, checkpoint: str) -> None:
         context._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
     except Py4JError as error:
         if not any(name in str(error) for name in ("ClassNotFoundException", "UnsupportedFileSystemException")):
-            return  # Spark tells it when it looks
+            return  # Spark raises it when it looks
         raise CheckpointError(
             f"checkpoint {checkpoint}: no file system for {scheme}: in this session; make the session with its jar (the"
             " setting spark.jars.packages, as in 'org.apache.hadoop:hadoop-aws:3.4.2'), or name a folder here"

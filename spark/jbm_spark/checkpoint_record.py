@@ -24,7 +24,7 @@ def check_folder(folder: Path) -> None:
     """
     try:
         there = {path.name for path in folder.iterdir()}
-    except OSError:  # not made yet; or what the lock tells better
+    except OSError:  # not made yet; or the lock has a better error
         return
     others = sorted(name for name in there if name != LOCK_FILE and not name.startswith("."))
     if others and RECORD_FILE not in there and not there & _OF_SPARK:
@@ -41,10 +41,10 @@ def claim(folder: Path, *, sources: Sequence[str] | None, target: str) -> None:
         CheckpointError: it is another query's, or its note cannot be read or written.
     """
     path = folder / RECORD_FILE
-    told = {"from": None if sources is None else sorted(sources), "to": target}
+    query = {"from": None if sources is None else sorted(sources), "to": target}
     try:
         if not path.exists():
-            path.write_text(json.dumps(told) + "\n", encoding="utf-8")
+            path.write_text(json.dumps(query) + "\n", encoding="utf-8")
             return
         noted = json.loads(path.read_text(encoding="utf-8"))
         before, to = noted["from"], noted["to"]
@@ -52,11 +52,11 @@ def claim(folder: Path, *, sources: Sequence[str] | None, target: str) -> None:
         raise CheckpointError(
             f"checkpoint {folder}: its file {RECORD_FILE} cannot be used ({error}); name another folder"
         ) from None
-    is_from_others = None not in (before, told["from"]) and before != told["from"]
+    is_from_others = None not in (before, query["from"]) and before != query["from"]
     if to != target or is_from_others:
         raise CheckpointError(
             f"checkpoint {folder} is that of a query from {_listed(before)} to {to}, and this one is from "
-            f"{_listed(told['from'])} to {target}: give it a folder of its own"
+            f"{_listed(query['from'])} to {target}: give it a folder of its own"
         )
 
 

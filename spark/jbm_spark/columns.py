@@ -114,12 +114,12 @@ def _instant(number: Column) -> Column:
 
 
 def _timestamp() -> Column:
-    told = _count(_last("JMSTimestamp", lambda value: value.isNotNull()))
-    return F.coalesce(_instant(told), F.col("timestamp"))
+    sent_at = _count(_last("JMSTimestamp", lambda value: value.isNotNull()))
+    return F.coalesce(_instant(sent_at), F.col("timestamp"))
 
 
 def _deadline(name: str) -> Column:
-    """The last that is a number; 0 is none."""
+    """The last that is a number, as a time; null for 0."""
     number = _count(_last(name, lambda value: _count(value).isNotNull()))
     return F.when(number > 0, _instant(number))
 

@@ -12,7 +12,7 @@ class JarsError(SparkJobError):
 
 
 class PySparkMissingError(SparkJobError, ModuleNotFoundError):
-    """A module that needs PySpark was imported where there is none."""
+    """A module that needs PySpark was imported, and PySpark is not installed."""
 
 
 class SessionError(SparkJobError):

@@ -1,4 +1,4 @@
-"""What to install, told in one line where PySpark is missing. Needs no PySpark, and imports nothing of it."""
+"""The one-line error that says what to install where PySpark is missing. Imports nothing of PySpark."""
 
 import re
 from importlib import metadata

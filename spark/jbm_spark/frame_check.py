@@ -49,7 +49,7 @@ _KAFKA_FIELDS = {"topic": StringType, "partition": IntegerType, "offset": LongTy
 
 
 def checked_columns(frame: DataFrame, order_by: Sequence[str] = ()) -> frozenset[str]:
-    """The columns that are written; of others a warning tells that they are not.
+    """The columns that are written; a warning names the others.
 
     Raises:
         FrameRefusedError: no body, a column of a wrong type or twice, a column to sort by that is not there.

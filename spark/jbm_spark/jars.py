@@ -48,7 +48,7 @@ def installed_pyspark() -> str:
     """The version of PySpark here, without importing it.
 
     Raises:
-        JarsError: there is none.
+        JarsError: it is missing.
     """
     try:
         return version("pyspark")

@@ -37,10 +37,10 @@ _REFUSED = {
 
 
 def checked_kafka_options(properties: Mapping[str, object] | None) -> dict[str, str]:
-    """As `kafka_options`, of properties that librdkafka was asked about: a misspelt one is told as misspelt.
+    """As `kafka_options`, after librdkafka checked the properties: a misspelt one is refused as misspelt.
 
     Raises:
-        InvalidTypeError: they are something else than properties by name; told as a ConnectionFactory tells it.
+        InvalidTypeError: they are something else than properties by name; the error is a ConnectionFactory's.
         InvalidSettingError: librdkafka does not know a property, or its value, or we decide it.
         OptionRefusedError: as `kafka_options`.
     """
@@ -57,7 +57,7 @@ def kafka_options(properties: Mapping[str, object]) -> dict[str, str]:
     `ssl.ca.location` and `ssl.keystore.location` are read there.
 
     Raises:
-        OptionRefusedError: names the property that Java's client cannot be told, or the file, and what to do.
+        OptionRefusedError: names the property that Java's client cannot have, or the file, and what to do.
     """
     given = {name: str(value) for name, value in properties.items()}
     options = {f"kafka.{name}": given.pop(name) for name in _SAME if name in given}

@@ -139,7 +139,7 @@ def write_messages(
     gives the same ids.
 
     Args:
-        kafka: librdkafka's properties, as a ConnectionFactory takes them: who we are, and the security.
+        kafka: librdkafka's properties, as a ConnectionFactory takes them: the client's name, and the security.
         options: of Spark's sink: Java's properties with `kafka.` in front, such as `kafka.compression.type`.
 
     Raises:
@@ -148,8 +148,8 @@ def write_messages(
         FrameRefusedError: no body, a column of a wrong type; nothing is written.
         OptionRefusedError: an option that would break order or safety.
         TopicError: the brokers do not answer.
-        WriteError: a value of a row is none that a message can have, and nothing is written; or Spark or Kafka failed,
-            and some rows may be.
+        WriteError: a message cannot have a value of a row, and nothing is written; or Spark or Kafka failed, and some
+            rows may be written.
     """
     check_frame(frame, is_stream=False)
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
@@ -196,14 +196,14 @@ def write_stream(
         raise OptionRefusedError(f"checkpoint={checkpoint!r}: name a folder of this query alone, to be kept")
     plan = QueryPlan(frame, sink, os.fspath(checkpoint), output_mode)
     plan.check()
-    sink.look()  # a missing queue is told now, not by a query that fails later
+    sink.look()  # a missing queue is an error now, not of a query that fails later
     return plan.start(wanted)
 
 
 def wait_until_done(query: StreamingQuery, *, timeout: float | None = None) -> bool:
     """Wait until the query ends, at most `timeout` seconds: whether it has. Ctrl-C stops it, and is raised on.
 
-    As `query.awaitTermination()`, which tells a failure in a hundred lines, and Ctrl-C too.
+    As `query.awaitTermination()`, whose error for a failure has a hundred lines, and for Ctrl-C too.
 
     Raises:
         QueryError: it failed; one line with cause and remedy.

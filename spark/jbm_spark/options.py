@@ -70,8 +70,8 @@ def checked(options: Mapping[str, str] | None, *, is_stream: bool = False) -> di
             raise OptionRefusedError(f"option {name}={value} is for streams; a batch has `starting` and `ending`")
         if lower not in _KNOWN | _OF_STREAMS and not lower.startswith("kafka."):
             raise OptionRefusedError(
-                f"option {name} is none of Spark's Kafka source; of Kafka's client give librdkafka's names in `kafka`, "
-                "or Java's here, with `kafka.` in front"
+                f"option {name} is not one of Spark's Kafka source; of Kafka's client give librdkafka's names in "
+                "`kafka`, or Java's here, with `kafka.` in front"
             )
         _check_value(name, value)
         passed[name] = value

@@ -61,8 +61,8 @@ def message_id_header(message_id: Column) -> Column:
 def refused_unless(is_good: Column, value: Column, refusal: str) -> Column:
     """The value; null stays null. A bad one ends the batch with the text, where %s is the value."""
     before, _, after = refusal.partition("%s")
-    told = F.concat(F.lit(f"{before}'"), value.cast("string"), F.lit(f"'{after}")) if after else F.lit(before)
-    return F.when(value.isNull() | is_good, value).otherwise(F.raise_error(told))
+    text = F.concat(F.lit(f"{before}'"), value.cast("string"), F.lit(f"'{after}")) if after else F.lit(before)
+    return F.when(value.isNull() | is_good, value).otherwise(F.raise_error(text))
 
 
 def _text(columns: AbstractSet[str], name: str) -> Column:
@@ -74,7 +74,7 @@ def _key(columns: AbstractSet[str], properties: DataType | None) -> Column:
     unit = _text(columns, "unit_of_order")
     if properties is not None and (group := _group_id(properties)) is not None:
         unit = F.coalesce(unit, F.nullif(group, F.lit("")))
-    key = refused_unless(unit != "", unit, "unit_of_order is '': a unit has a name; null is none").cast("binary")
+    key = refused_unless(unit != "", unit, "unit_of_order is '': a unit has a name; null means no unit").cast("binary")
     if "kafka" in columns:
         came_with = F.col("kafka.key")
         return F.when(unit_name(came_with) == unit, came_with).otherwise(key)
@@ -93,22 +93,22 @@ def _group_id(properties: DataType) -> Column | None:
 def _kind(columns: AbstractSet[str]) -> Column:
     """A row with a text is a text message; the JSON of an object, where it names that kind and has nothing else."""
     said = _text(columns, "body_kind")
-    told = refused_unless(said.isin(*BODY_KINDS), said, f"body_kind is %s: it is one of {', '.join(BODY_KINDS)}")
+    kind = refused_unless(said.isin(*BODY_KINDS), said, f"body_kind is %s: it is one of {', '.join(BODY_KINDS)}")
     if "body_bytes" in columns:
         of_bytes = F.when(F.col("body_bytes").isNull(), F.lit("none")).otherwise(F.lit("bytes"))
-        told = F.coalesce(told, of_bytes)
+        kind = F.coalesce(kind, of_bytes)
     else:
-        told = F.when(told == "none", told).otherwise(F.lit("text"))
+        kind = F.when(kind == "none", kind).otherwise(F.lit("text"))
     has_bytes = F.col("body_bytes").isNotNull() if "body_bytes" in columns else F.lit(False)
     is_alone = names_its_kind(columns) & ~has_bytes
     is_refused = is_alone & said.isin("map", "stream")
     of_text = (
-        F.when(said.isNotNull() & ~said.isin(*BODY_KINDS), told)
+        F.when(said.isNotNull() & ~said.isin(*BODY_KINDS), kind)
         .when(is_refused, F.raise_error(F.format_string(_NO_TEXT, said)))
         .when(is_alone & (said == "object"), said)
         .otherwise(F.lit("text"))
     )
-    return F.when(_text(columns, "body_text").isNotNull(), of_text).otherwise(told)
+    return F.when(_text(columns, "body_text").isNotNull(), of_text).otherwise(kind)
 
 
 def _value(columns: AbstractSet[str]) -> Column:

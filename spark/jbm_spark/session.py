@@ -108,7 +108,7 @@ def java_needed() -> None:
     """Nothing, if there is a `java` to run that is new enough.
 
     Raises:
-        SessionError: there is none, it does not run, or it is too old.
+        SessionError: Java is missing, does not run, or is too old.
     """
     try:
         find_java("Spark")
@@ -193,7 +193,7 @@ def log_hint(log: str | None) -> str:
 def job_session(app_name: str, *, is_quiet: bool) -> Iterator[SparkSession]:
     """A session for one job of seconds, stopped at the end. What Spark raises inside becomes one line with the cause.
 
-    A line on standard error tells that it starts, for on a busy machine nothing else is seen for minutes; not where it
+    A line on standard error says that it starts, for on a busy machine nothing else is seen for minutes; not where it
     `is_quiet`, for a program that reads what the job prints.
 
     Raises:

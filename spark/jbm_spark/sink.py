@@ -98,7 +98,7 @@ class Sink:
         )
 
     def _placed(self, frame: DataFrame, info: TopicInfo, *, job: str, batch: int | None) -> DataFrame:
-        """Records with their partition and their order. Everything that can be wrong with a row is told here, before
+        """Records with their partition and their order. Everything that can be wrong with a row fails here, before
         the first one is written: repartitioning waits for all."""
         ordered = frame.withColumns(
             {
@@ -107,11 +107,11 @@ class Sink:
                 "out_row": F.monotonically_increasing_id(),
             }
         )
-        told = with_message_ids(outgoing_columns(ordered, self.columns), self.columns, job=job, batch=batch)
+        identified = with_message_ids(outgoing_columns(ordered, self.columns), self.columns, job=job, batch=batch)
         now = F.unix_millis(F.current_timestamp()) if info.is_log_append_time else F.lit(None).cast("bigint")
         stamp = F.array_compact(F.array(header("JMSTimestamp", now))).cast(HEADERS_TYPE)
         headers = F.concat("out_carried", message_id_header(F.col("out_id")), stamp, "out_own")
-        records = told.select(
+        records = identified.select(
             *[name for name in ordered.columns if name.startswith(_ORDER.format(""))],
             "out_row",
             F.col("out_key").alias("key"),

@@ -49,8 +49,8 @@ def checked_sink_options(options: Mapping[str, str] | None) -> dict[str, str]:
             raise OptionRefusedError(f"option {name}={value} is refused: {_REFUSED[lower]}")
         if not lower.startswith("kafka."):
             raise OptionRefusedError(
-                f"option {name} is none of Spark's Kafka sink; of Kafka's client give librdkafka's names in `kafka`, "
-                "or Java's here, with `kafka.` in front"
+                f"option {name} is not one of Spark's Kafka sink; of Kafka's client give librdkafka's names in "
+                "`kafka`, or Java's here, with `kafka.` in front"
             )
         passed[name] = str(value)
     return passed

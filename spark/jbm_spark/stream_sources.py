@@ -66,8 +66,8 @@ def refuse_a_circle(
 ) -> None:
     """Nothing, unless one of the sources is the topic that is written to.
 
-    A topic of the same name on other brokers is another one, so brokers with other addresses are asked who they are.
-    Those that do not answer count as others.
+    A topic of the same name in another cluster is another one, so brokers with other addresses are asked for their
+    cluster's id. Those that do not answer count as another cluster.
 
     Raises:
         OptionRefusedError: the query would read its own messages.

@@ -9,7 +9,7 @@ from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.topics import NOT_MADE, Topics
-from jbm_spark.topic_check import TIMEOUT_S, told
+from jbm_spark.topic_check import TIMEOUT_S, one_line_errors
 
 
 def target(
@@ -30,7 +30,7 @@ def target(
         admin, namespace=namespace, registry=Registry(client, admin, with_namespace("jbm.registry", namespace))
     )
     try:
-        with told(f"write to {destination}"):
+        with one_line_errors(f"write to {destination}"):
             admin.cluster_id()  # tells at once what can be known at once
             info = topics.ensure(destination, create=False, partitions=0)
     except InvalidDestinationError as error:  # a connection's reason is not one here
@@ -44,7 +44,7 @@ def target(
     if places is not None and (places.next_partitions or places.paths):
         raise OrderError(
             f"{destination} gets partitions, or has got some and {len(places.paths)} units keep theirs until nothing "
-            f"of them is left, and Spark writes for longer than it could be told of changes. Write when that is over: "
+            f"of them is left, and Spark would not notice a change while it writes. Write when that is over: "
             f"jbm-kafka admit-partitions {destination.name}, and when those units are received: "
             f"jbm-kafka end-paths {destination.name}",
             destination=destination.name,

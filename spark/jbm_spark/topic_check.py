@@ -11,7 +11,7 @@ from jbm_kafka.registry.topics import Topics
 from jbm_spark.errors import TopicError
 
 TIMEOUT_S = 30.0
-"""For a broker that is slow, but there; nobody there is told in two seconds."""
+"""For a broker that is slow, but there; an address without a broker fails in two seconds."""
 
 
 def check_topics(
@@ -30,7 +30,7 @@ def check_topics(
         JMSSecurityError: they refuse us.
         InvalidSettingError: a property that cannot be.
     """
-    with told(about), closing(ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S).admin()) as admin:
+    with one_line_errors(about), closing(ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S).admin()) as admin:
         admin.cluster_id()  # tells at once what can be known at once
         topics = Topics(admin, namespace=namespace)
         return [topics.partitions_of(destination) for destination in destinations]
@@ -44,7 +44,7 @@ def end_offsets(
     Raises:
         TopicError, JMSSecurityError, InvalidSettingError: as `check_topics`.
     """
-    with told(about), closing(ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S).admin()) as admin:
+    with one_line_errors(about), closing(ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S).admin()) as admin:
         found = admin.describe([topic]).get(topic)
         there = [each for each in wanted if found is not None and each < found.partitions]
         return admin.end_positions(topic, there, stable=False)
@@ -61,7 +61,7 @@ def cluster_id(bootstrap: str, kafka: Mapping[str, object] | None) -> str:
 
 
 @contextmanager
-def told(about: str) -> Iterator[None]:
+def one_line_errors(about: str) -> Iterator[None]:
     """A block in which what Kafka's client raises is one line for the caller."""
     try:
         yield

@@ -1,8 +1,8 @@
 """The partition of a key, as our senders find it, for Spark.
 
 Spark's sink would hash a key alike, but by the count of partitions that the topic has at that moment. Units are routed
-by the count that is recorded for their queue (docs/decisions/0013-the-count-that-routes.md), so who writes says the
-partition of every record and the sink does not choose.
+by the count that is recorded for their queue (docs/decisions/0013-the-count-that-routes.md), so this
+module gives every record its partition and the sink does not choose.
 """
 
 from pyspark.sql import Column

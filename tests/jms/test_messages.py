@@ -174,7 +174,7 @@ def test_a_message_can_be_copied_whole(copied: Callable[[Message], Message]) -> 
         ("destination", Queue("q"), r"send\(message, destination=…\), or to create_producer"),
         ("message_id", "ID:1", "each send gives an id"),
         ("timestamp", 1, "each send sets the time"),
-        ("redelivered", True, "receivers are told by the queue"),
+        ("redelivered", True, "the queue sets it for receivers"),
     ],
 )
 def test_a_header_set_of_a_new_message_was_lost_in_silence_by_its_send(

@@ -179,7 +179,7 @@ def test_what_subscribes_to_a_topic_may_answer(connect: Connect, session: Sessio
     """The first of several replies is returned; without a subscriber the text says that it cannot be known."""
     with answering(connect(), prices, by_correlation_id, threads=2):
         assert session.request(prices, "oak", timeout=SOON_S).body == "oak!"
-    with pytest.raises(errors.RequestTimeoutError, match=f"who received it, {prices} does not tell"):
+    with pytest.raises(errors.RequestTimeoutError, match=f"{prices} does not record which consumer received it"):
         session.request(prices, "ash", timeout=0.1)
 
 

@@ -281,7 +281,7 @@ def test_a_transaction_beyond_its_budget_is_refused(connection: Connection, tran
 
 
 def test_on_completion_is_not_for_transacted_sends(transacted: Session, orders: Queue) -> None:
-    with pytest.raises(errors.IllegalStateError, match="commit tells"):
+    with pytest.raises(errors.IllegalStateError, match=r"commit\(\) reports"):
         transacted.create_producer(orders).send("a", on_completion=lambda message, error: None)
     assert transacted.create_consumer(orders).receive(NOTHING_S) is None
 

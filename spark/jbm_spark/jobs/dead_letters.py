@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 EXAMPLES_MAX = 3
-"""Examples told of each group: the first by partition and offset."""
+"""Examples of each group in the report: the first by partition and offset."""
 
 GROUPS_MAX = 1_000
-"""Groups told; reasons and destinations are few, unless a foreign producer invents them."""
+"""Groups in the report; reasons and destinations are few, unless a foreign producer invents them."""
 
 
 def dead_letter_groups(letters: "DataFrame") -> list[DeadLetterGroup]:
@@ -121,7 +121,7 @@ def run(
     about = "read " + " and ".join(map(str, queues))
     check_topics(queues, about=about, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     kafka_options(kafka or {})
-    # Only now: a wrong address is told in a moment, not after Spark's start.
+    # Only now: a wrong address fails in a moment, not after Spark's start.
     from jbm_spark.messages import messages
     from jbm_spark.session import job_session
 

@@ -1,4 +1,4 @@
-"""In which line of a file a fault is that Spark tells without one. No Spark needed.
+"""Finds the line of a file for a fault that Spark names without one. No Spark needed.
 
 Spark reads a file in pieces and knows no lines; after a failure the file is read once more, here.
 """
@@ -39,7 +39,7 @@ def json_fault(path: Path) -> str | None:
 
 
 def place_of(path: Path, file_format: str, fault: str) -> str:
-    """`file, line n` of the first row that the fault tells of; the path alone where that is not to be seen."""
+    """`file, line n` of the first row that the fault names; the path alone where the row is not found."""
     rows = {"csv": _csv_rows, "json": _json_rows}.get(file_format)
     is_meant = _row_meant(fault)
     if rows is None or is_meant is None:

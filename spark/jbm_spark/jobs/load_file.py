@@ -111,8 +111,8 @@ def run(
                 write_messages(frame, queue, bootstrap=cluster.bootstrap, namespace=cluster.namespace,
                                kafka=cluster.kafka, order_by=order_by, job=job)  # fmt: skip
         except (FrameRefusedError, WriteError) as error:
-            told = str(error).partition("; write F.col(")[0]  # what a program would write
-            raise type(error)(f"{place_of(path, file_format, told)}: {told}") from None
+            fault = str(error).partition("; write F.col(")[0]  # what a program would write
+            raise type(error)(f"{place_of(path, file_format, fault)}: {fault}") from None
         return Loaded(queue.name, frame.count(), job, is_dry_run)
 
 
