@@ -139,3 +139,7 @@ class SteppedSidecar:
     def _step(self, worker: SteppedWorker) -> None:
         if worker.is_ready and worker.name not in self.held:
             worker.step()
+
+
+Start = Callable[..., SteppedSidecar]
+"""Of the fixture `start`: makes a process of this name, with these options."""

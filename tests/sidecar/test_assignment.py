@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import pytest
 
 from jbm_kafka.core.jms_errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
@@ -16,32 +14,10 @@ from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Settling, Transfer
 from jbm_kafka.sidecar.lane.assignment import LAST_CHECKPOINT_MS
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from tests.sidecar.parts import group_worker_behind
-from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
-from tests.support.manual_clock import ManualClock
+from tests.sidecar.stepped import CHECKPOINTS, QUEUE, Start, SteppedSidecar
 
 LONGER_MS = LAST_CHECKPOINT_MS + 5_000
 """The group worker waits for the checkpoint no more."""
-
-Start = Callable[[str], SteppedSidecar]
-
-
-@pytest.fixture
-def cluster() -> MemoryCluster:
-    return MemoryCluster(ManualClock(), waits=False)
-
-
-@pytest.fixture
-def start(cluster: MemoryCluster) -> Iterator[Start]:
-    """Makes processes that end with the test."""
-    started: list[SteppedSidecar] = []
-
-    def make(name: str) -> SteppedSidecar:
-        started.append(SteppedSidecar(name, cluster))
-        return started[-1]
-
-    yield make
-    for sidecar in started:
-        sidecar.crash()
 
 
 def one_frozen_channel(one: SteppedSidecar, link: Link, offsets: list[int]) -> OwnedChannel:

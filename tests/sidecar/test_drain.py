@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -13,30 +13,15 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel.owned_channel import owned
-from tests.sidecar.stepped import SteppedSidecar
+from tests.sidecar.stepped import Start
 from tests.support.manual_clock import ManualClock
 
-Start = Callable[..., SteppedSidecar]
 DRAIN_MS = 30_000
 
 
 @pytest.fixture
-def cluster() -> MemoryCluster:
-    return MemoryCluster(ManualClock(), waits=False)
-
-
-@pytest.fixture
-def start(cluster: MemoryCluster) -> Iterator[Start]:
-    """Makes processes of a queue of two partitions; they end with the test."""
-    started: list[SteppedSidecar] = []
-
-    def make(name: str, **options: object) -> SteppedSidecar:
-        started.append(SteppedSidecar(name, cluster, partitions=2, **options))  # type: ignore[arg-type]
-        return started[-1]
-
-    yield make
-    for sidecar in started:
-        sidecar.crash()
+def partitions() -> int:
+    return 2
 
 
 class Worker:

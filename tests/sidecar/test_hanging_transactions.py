@@ -10,12 +10,6 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoints.hanging_transactions import RECENT_MS
 from tests.sidecar.stepped import QUEUE, SteppedSidecar
-from tests.support.manual_clock import ManualClock
-
-
-@pytest.fixture
-def cluster() -> MemoryCluster:
-    return MemoryCluster(ManualClock(), waits=False)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import pytest
@@ -24,32 +24,12 @@ from jbm_kafka.sidecar.log_lines.message_lines import EACH_MAX, MessageLines
 from jbm_kafka.sidecar.log_lines.partition_lines import FenceLines, TwinLines, log_revoked
 from jbm_kafka.sidecar.topics.topic_watch import PATIENCE_S, PROBE_S, TopicWatch
 from tests.house.sources import ROOT
-from tests.sidecar.stepped import SteppedSidecar
+from tests.sidecar.stepped import Start, SteppedSidecar
 from tests.simulation.workers import SteppedWorkers
 from tests.support.manual_clock import ManualClock
 
 ONCE = AddressSettings(max_delivery_attempts=1)
 MESSAGES, PARTITIONS, CONNECTIONS = "jbm_kafka.messages", "jbm_kafka.partitions", "jbm_kafka.connections"
-Start = Callable[..., SteppedSidecar]
-
-
-@pytest.fixture
-def cluster() -> MemoryCluster:
-    return MemoryCluster(ManualClock(), waits=False)
-
-
-@pytest.fixture
-def start(cluster: MemoryCluster) -> Iterator[Start]:
-    """Makes processes that end with the test."""
-    started: list[SteppedSidecar] = []
-
-    def make(name: str, **options: object) -> SteppedSidecar:
-        started.append(SteppedSidecar(name, cluster, **options))  # type: ignore[arg-type]
-        return started[-1]
-
-    yield make
-    for sidecar in started:
-        sidecar.crash()
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import pytest
 
 from jbm_kafka.codec.events import decode_events
@@ -17,26 +15,9 @@ from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Settling, Transfer
 from tests.sidecar.parts import group_worker_behind
-from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
-from tests.support.manual_clock import ManualClock
+from tests.sidecar.stepped import CHECKPOINTS, QUEUE, Start, SteppedSidecar
 
 DELAY_MS = 600_000
-Start = Callable[..., SteppedSidecar]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Makes processes on one cluster that end with the test."""
-    cluster = MemoryCluster(ManualClock(), waits=False)
-    started: list[SteppedSidecar] = []
-
-    def make(name: str, **options: object) -> SteppedSidecar:
-        started.append(SteppedSidecar(name, cluster, **options))  # type: ignore[arg-type]
-        return started[-1]
-
-    yield make
-    for sidecar in started:
-        sidecar.crash()
 
 
 def received(one: SteppedSidecar, link: Link, count: int = 1) -> list[tuple[int, DeliveryCount]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -10,29 +10,12 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.channel.membership import Membership
 from tests.sidecar.parts import link_of
-from tests.sidecar.stepped import QUEUE, SteppedSidecar
-from tests.support.manual_clock import ManualClock
-
-Start = Callable[..., SteppedSidecar]
+from tests.sidecar.stepped import QUEUE, Start, SteppedSidecar
 
 
 @pytest.fixture
-def cluster() -> MemoryCluster:
-    return MemoryCluster(ManualClock(), waits=False)
-
-
-@pytest.fixture
-def start(cluster: MemoryCluster) -> Iterator[Start]:
-    """Makes processes of a queue of two partitions; they end with the test."""
-    started: list[SteppedSidecar] = []
-
-    def make(name: str, **numbers: int) -> SteppedSidecar:
-        started.append(SteppedSidecar(name, cluster, partitions=2, numbers=numbers))
-        return started[-1]
-
-    yield make
-    for sidecar in started:
-        sidecar.crash()
+def partitions() -> int:
+    return 2
 
 
 def run_both(one: SteppedSidecar, two: SteppedSidecar, holds: Callable[[], bool], *, within_ms: int = 60_000) -> None:
@@ -73,7 +56,7 @@ def test_a_consumer_that_pauses_leaves_its_partitions_where_they_are(cluster: Me
 
 def test_a_pause_counts_from_when_nothing_is_in_hand_any_more(start: Start) -> None:
     """A message of more than a minute's work, and the process had left before the next receive."""
-    one, two = start("one", membership_idle_ms=10_000), start("two")
+    one, two = start("one", numbers={"membership_idle_ms": 10_000}), start("two")
     link = one.attach("s")
     two.attach("t")
     run_both(

@@ -13,12 +13,6 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.registry.other_namespaces import namespaces_among
 from tests.sidecar.stepped import SteppedSidecar
-from tests.support.manual_clock import ManualClock
-
-
-@pytest.fixture
-def cluster() -> MemoryCluster:
-    return MemoryCluster(ManualClock(), waits=False)
 
 
 def started(cluster: MemoryCluster, name: str, namespace: str) -> SteppedSidecar:

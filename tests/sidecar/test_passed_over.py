@@ -13,14 +13,8 @@ from jbm_kafka.sidecar.channel.owned_channel import owned
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Settling, Transfer
 from tests.sidecar.stepped import CHECKPOINTS, SteppedSidecar
 from tests.simulation.views import LogView
-from tests.support.manual_clock import ManualClock
 
 EXPIRES_MS = 500
-
-
-@pytest.fixture
-def cluster() -> MemoryCluster:
-    return MemoryCluster(ManualClock(), waits=False)
 
 
 def received_beside_an_expired_one(one: SteppedSidecar, link: Link) -> list[Delivery]:

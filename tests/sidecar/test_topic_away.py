@@ -45,6 +45,13 @@ def opened(one: SteppedSidecar) -> Link:
     return link
 
 
+def open_anew(one: SteppedSidecar) -> None:
+    """The channel is being opened once more, and its recovery stands still until it is held no longer."""
+    one.held.add(RECOVERY)
+    one.group_worker.post(lambda: one.group_worker.assignment.reopen(one.group_worker.data.channels[0]))
+    one.run(lambda: bool(one.group_worker.data.opening))
+
+
 def left_idle(one: SteppedSidecar, link: Link) -> None:
     """Nobody receives for so long that the process leaves the group."""
     link.demand.is_waiting = False
@@ -61,9 +68,7 @@ def received_again(one: SteppedSidecar, link: Link) -> list[int]:
 
 def test_a_deletion_while_channels_open_anew(one: SteppedSidecar) -> None:
     link = opened(one)
-    one.held.add(RECOVERY)
-    one.group_worker.post(lambda: one.group_worker.assignment.reopen(one.group_worker.data.channels[0]))
-    one.run(lambda: bool(one.group_worker.data.opening))
+    open_anew(one)
     one.cluster.delete_topic(QUEUE.name)
     one.held.clear()
     one.run_for(2_000)
@@ -117,9 +122,7 @@ def test_one_that_is_made_meanwhile_is_refused_and_the_open_one_goes_on(one: Ste
 def test_one_that_is_being_made_is_refused_and_the_open_one_goes_on(one: SteppedSidecar) -> None:
     """It was accepted just before."""
     link = opened(one)
-    one.held.add(RECOVERY)
-    one.group_worker.post(lambda: one.group_worker.assignment.reopen(one.group_worker.data.channels[0]))
-    one.run(lambda: bool(one.group_worker.data.opening))
+    open_anew(one)
     other = one.attach("t")
     one.run_for(20)
     one.cluster.delete_topic(QUEUE.name)
@@ -176,9 +179,7 @@ def test_two_looks_that_find_no_topic_refuse_who_is_being_made(one: SteppedSidec
     """A client may say no word; who is open waits."""
     link, other = opened(one), link_of("t")
     look = TopicsFound((), frozenset(), frozenset({QUEUE.name}))
-    one.held.add(RECOVERY)
-    one.group_worker.post(lambda: one.group_worker.assignment.reopen(one.group_worker.data.channels[0]))
-    one.run(lambda: bool(one.group_worker.data.opening))
+    open_anew(one)
     one.group_worker.attach(other)
     one.run_for(20)
     for _ in range(2):
@@ -193,9 +194,7 @@ def test_it_is_told_that_a_topic_is_away_and_that_it_is_back(
 ) -> None:
     """Also when its channels were being opened: the same two lines, and no third."""
     link = opened(one)
-    one.held.add(RECOVERY)
-    one.group_worker.post(lambda: one.group_worker.assignment.reopen(one.group_worker.data.channels[0]))
-    one.run(lambda: bool(one.group_worker.data.opening))
+    open_anew(one)
     one.cluster.delete_topic(QUEUE.name)
     one.held.clear()
     one.run_for(4 * LOOK_MS)
@@ -234,9 +233,7 @@ def test_a_subscription_waits_for_its_topic_too(one: SteppedSidecar) -> None:
 def test_a_topic_that_was_made_anew_as_none_that_can_be_received_from_is_told(one: SteppedSidecar) -> None:
     """It would wait for ever: nobody makes that one again."""
     link = opened(one)
-    one.held.add(RECOVERY)
-    one.group_worker.post(lambda: one.group_worker.assignment.reopen(one.group_worker.data.channels[0]))
-    one.run(lambda: bool(one.group_worker.data.opening))
+    open_anew(one)
     one.cluster.delete_topic(QUEUE.name)
     one.cluster.create_topic(QUEUE.name, 1, {"cleanup.policy": "compact"})
     one.held.clear()
