@@ -15,8 +15,6 @@ from jbm_kafka.core.destination import CHANGELOG_SUFFIX
 from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     InvalidDestinationError,
-    InvalidSettingError,
-    InvalidTypeError,
 )
 from jbm_kafka.ports import KafkaAdmin
 from tests.jms.support import eventually, receive, send
@@ -294,14 +292,6 @@ def ours(cluster: KafkaAdmin, namespace: str) -> set[str]:
     return {group for group in cluster.groups() if group.startswith(f"{namespace}.jbm.") and ".holder." not in group}
 
 
-def test_what_is_wrong_is_refused(admin: Admin, kafka_name: str) -> None:
-    for name in ("a b", "jbm.registry"):
-        with pytest.raises(InvalidDestinationError):
-            admin.delete_destination(name)
-    with pytest.raises(InvalidSettingError, match="force is 1"):
-        admin.delete_destination(kafka_name, force=1)  # type: ignore[arg-type]
-
-
 def test_a_topic_that_was_named_as_a_queue_was_deleted(admin: Admin, kafka_name: str) -> None:
     admin.create_topic(kafka_name, partitions=1)
     with pytest.raises(InvalidDestinationError, match=f"'{kafka_name}' is a topic, not a queue; use Topic"):
@@ -309,8 +299,3 @@ def test_a_topic_that_was_named_as_a_queue_was_deleted(admin: Admin, kafka_name:
     assert admin.exists(kafka_name)
     admin.delete_destination(kafka_name)
     assert not admin.exists(kafka_name)
-
-
-def test_what_is_no_destination_has_no_partitions(admin: Admin) -> None:
-    with pytest.raises(InvalidTypeError, match=r"^destination is 5: it is a Queue, a Topic or its name$"):
-        admin.partitions(5)  # type: ignore[arg-type]

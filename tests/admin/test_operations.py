@@ -12,7 +12,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin, ChosenMessage, MessagesReport
-from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, OrderError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, OrderError
 from jbm_kafka.jms import listening
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.session import Session
@@ -317,25 +317,9 @@ def test_a_backlog_that_nobody_has_read_is_cleared_by_selector(
     assert held(admin, orders) == []
 
 
-def test_what_cannot_be_is_refused_in_one_line(
-    admin: Admin, factory: ConnectionFactory, orders: Queue, parked: Queue
+def test_a_message_without_a_dead_letter_address_is_not_given_up(
+    admin: Admin, factory: ConnectionFactory, orders: Queue
 ) -> None:
-    with pytest.raises(InvalidSettingError, match="say which messages are meant"):
-        admin.remove(orders)
-    with pytest.raises(InvalidSettingError, match="give one or the other"):
-        admin.remove(orders, unit="joe", everything=True)
-    with pytest.raises(InvalidSettingError, match="order"):
-        admin.move(orders, parked, everything=True, order="size")  # type: ignore[arg-type]
-    with pytest.raises(InvalidSettingError, match="count"):
-        admin.remove(orders, everything=True, count=0)
-    with pytest.raises(InvalidSettingError, match="message_id"):
-        admin.remove(orders, message_id=[5])  # type: ignore[list-item]
-    with pytest.raises(InvalidSettingError, match="unit"):
-        admin.remove(orders, unit=5)  # type: ignore[arg-type]
-    with pytest.raises(InvalidDestinationError, match="there already"):
-        admin.move(orders, orders, everything=True)
-    with pytest.raises(InvalidDestinationError, match="create it"):
-        admin.move(orders, "nowhere", everything=True)
     send(factory, orders, ("a", None))
     report = admin.send_to_dead_letter(orders, everything=True, dead_letter_address=None)
     assert "has no dead-letter address" in report.kept[0].why

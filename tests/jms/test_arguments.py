@@ -32,6 +32,8 @@ SENDS: list[Refused] = [
     (InvalidSettingError, "time_to_live_ms", -1),
     (InvalidTypeError, "time_to_live_ms", 1.5),
     (InvalidTypeError, "delivery_delay_ms", "soon"),
+    (InvalidSettingError, "delivery_delay_ms", 2**70),
+    (InvalidSettingError, "time_to_live_ms", 2**63 - 1),
     (InvalidTypeError, "delivery_mode", "PERSISTENT"),
     (InvalidSettingError, "delivery_mode", 5),
     (OrderError, "unit_of_order", ""),
@@ -44,13 +46,17 @@ OTHER_OPTIONS: list[Refused] = [
     (MessageFormatError, "duplicate_id", 5),
     (MessageFormatError, "duplicate_id", SURROGATE),
     (MessageFormatError, "correlation_id", SURROGATE),
+    (MessageFormatError, "correlation_id", 5),
+    (MessageFormatError, "type", b"t"),
     (MessageFormatError, "properties", [1]),
+    (InvalidDestinationError, "reply_to", "abc"),
     (InvalidDestinationError, "destination", "orders"),
     (InvalidTypeError, "on_completion", 5),
 ]
 PROPERTIES = [
-    {5: 1}, {"": 1}, {"a b": 1}, {"JMSType": 1}, {"JMSXDeliveryCount": 1}, {"JMS_BEA_UnitOfOrder": "u"},
-    {"JMSXGroupID": 5}, {"JMSXGroupID": ""}, {"a": [1]}, {"a": 2**64}, {"a": f"x{SURROGATE}"},
+    {5: 1}, {"": 1}, {"a b": 1}, {"1a": 1}, {"not": 1}, {"JMSType": 1}, {"JMSXDeliveryCount": 1},
+    {"JMS_BEA_UnitOfOrder": "u"}, {"JMSXGroupID": 5}, {"JMSXGroupID": ""}, {"a": [1]}, {"a": 2**64},
+    {"a": f"x{SURROGATE}"},
 ]  # fmt: skip
 SETTINGS: list[Refused] = [
     *SENDS,
@@ -65,6 +71,7 @@ HEADERS: list[Refused] = [
     (InvalidSettingError, "expiration", -1),
     (InvalidTypeError, "delivery_mode", 3.5),
     (MessageFormatError, "correlation_id", 5),
+    (MessageFormatError, "type", 5),
     (MessageFormatError, "message_id", 5),
     (InvalidDestinationError, "reply_to", "q"),
     (InvalidDestinationError, "destination", "q"),
@@ -79,13 +86,18 @@ CALLS: list[tuple[Callable[[Any], object], type[JMSError], str]] = [
     (lambda jms: jms.create_consumer(ORDERS, selector="a ="), InvalidSelectorError, "selector 'a =', column 4"),
     (lambda jms: jms.create_consumer(ORDERS, selector=5), InvalidSelectorError, "selector is 5"),
     (lambda jms: jms.create_consumer(ORDERS, no_local="yes"), InvalidTypeError, "no_local is 'yes'"),
+    (lambda jms: jms.create_consumer(ORDERS, no_local=True), IllegalStateError, "no_local applies to topics"),
     (lambda jms: jms.create_consumer(ORDERS, prefetch=0), InvalidSettingError, "prefetch is 0"),
     (lambda jms: jms.create_consumer(ORDERS, prefetch="5"), InvalidTypeError, "prefetch is '5'"),
     (lambda jms: jms.create_browser("orders"), InvalidDestinationError, "queue is 'orders'"),
+    (lambda jms: jms.create_browser(NEWS), InvalidDestinationError, ".*queues only"),
     (lambda jms: jms.create_browser(ORDERS, include="some"), InvalidSettingError, "include is 'some'"),
     (lambda jms: jms.create_browser(ORDERS, include=6), InvalidTypeError, "include is 6"),
     (lambda jms: jms.create_browser(ORDERS, selector=5), InvalidSelectorError, "selector is 5"),
     (lambda jms: jms.create_shared_consumer(NEWS, 5), InvalidTypeError, "name is 5"),
+    (lambda jms: jms.create_shared_consumer(ORDERS, "a"), InvalidDestinationError, ".*only topics have subscriptions"),
+    (lambda jms: jms.create_shared_durable_consumer("x", "a"), InvalidDestinationError, r".*use Topic\('x'\)"),
+    (lambda jms: jms.create_shared_consumer(NEWS, "x" * 201), InvalidSettingError, "name is .*1 to 200 characters"),
     (lambda jms: jms.create_durable_consumer(NEWS, ""), InvalidSettingError, "name is ''"),
     (lambda jms: jms.unsubscribe(7), InvalidTypeError, "name is 7"),
     (lambda jms: jms.unsubscribe("nope"), InvalidDestinationError, "nothing to unsubscribe: .*'nope'"),
@@ -93,9 +105,11 @@ CALLS: list[tuple[Callable[[Any], object], type[JMSError], str]] = [
     (lambda jms: jms.set_default_prefetch(None), InvalidTypeError, "count is None"),
     (lambda jms: jms.set_dups_ok(-1), InvalidSettingError, "messages is -1"),
     (lambda jms: jms.set_dups_ok(5, "soon"), InvalidTypeError, "milliseconds is 'soon'"),
+    (lambda jms: jms.set_dups_ok(5, -1), InvalidSettingError, "milliseconds is -1"),
     (lambda jms: jms.set_dups_ok(50), IllegalStateError, "set_dups_ok.. is for DUPS_OK sessions, this one is AUTO"),
     (lambda jms: jms.create_text_message(5), MessageFormatError, "body is 5"),
     (lambda jms: jms.create_bytes_message("a"), MessageFormatError, "body is 'a'"),
+    (lambda jms: jms._session.create_producer("orders"), InvalidDestinationError, r".*use Queue\('orders'\)"),
     (lambda jms: jms.create_producer().send("orders", "a"), InvalidDestinationError, "destination is 'orders'"),
     (lambda jms: jms.create_producer().send(ORDERS, 5), MessageFormatError, "message is 5"),
     (lambda jms: jms.create_producer().send(ORDERS, ORDERS), MessageFormatError, "message is Queue"),
@@ -108,6 +122,7 @@ CALLS: list[tuple[Callable[[Any], object], type[JMSError], str]] = [
     (lambda jms: jms.create_consumer(ORDERS).set_listener(5), InvalidTypeError, "listener is 5"),
     (lambda jms: jms.create_consumer(ORDERS).receive("5"), InvalidTypeError, "timeout is '5'"),
     (lambda jms: jms.create_consumer(ORDERS).receive(True), InvalidTypeError, "timeout is True"),
+    (lambda jms: jms.create_consumer(ORDERS).receive(-0.1), InvalidSettingError, "timeout is -0.1"),
     (lambda jms: jms.create_consumer(ORDERS).receive(float("nan")), InvalidSettingError, "timeout is nan"),
     (lambda jms: jms.create_consumer(ORDERS).receive_body("str"), InvalidTypeError, "kind is 'str'"),
 ]
@@ -139,6 +154,7 @@ def test_an_option_of_a_send_that_cannot_be_is_refused(
 ) -> None:
     session = jms._connection.create_session()
     refused(lambda: session.create_producer().send("a", **{"destination": ORDERS, option: value}), kind, f"^{option}")  # type: ignore[arg-type]
+    assert list(session.create_browser(ORDERS, include="all")) == []
 
 
 @pytest.mark.parametrize("properties", PROPERTIES, ids=ascii)
@@ -183,7 +199,10 @@ def test_a_body_of_another_kind_is_refused(message: Message, body: object) -> No
 
 def test_a_client_id_that_cannot_be_is_refused() -> None:
     with ConnectionFactory("memory://arguments-2").create_connection() as connection:
-        refused(lambda: setattr(connection, "client_id", 7), InvalidClientIDError, "^client_id is 7")
+        for wrong in (7, None, b"billing"):
+            with pytest.raises(InvalidClientIDError, match=f"^client_id is {wrong!r}: it is a str"):
+                connection.client_id = wrong  # type: ignore[assignment]
+        assert connection.client_id is None
         connection.create_session()
         refused(lambda: setattr(connection, "client_id", "late"), IllegalStateError, "^client_id must be set before")
 

@@ -125,19 +125,6 @@ def test_a_consumer_left_by_an_exception_gives_the_message_back(session: Session
     assert receive(session.create_consumer(orders)).delivery_count == 2
 
 
-def test_acknowledge_is_ignored_and_nack_refused(session: Session, orders: Queue) -> None:
-    """Of ACK-2: acknowledge is ignored in AUTO."""
-    send(session, orders, "a")
-    message = receive(session.create_consumer(orders))
-    message.acknowledge()
-    session.acknowledge()
-    with pytest.raises(errors.IllegalStateError, match=r"nack.*CLIENT and INDIVIDUAL.*AUTO"):
-        message.nack()
-    for call in (session.commit, session.rollback):
-        with pytest.raises(errors.IllegalStateError, match="TRANSACTED"):
-            call()
-
-
 def test_a_message_is_readable_after_its_session_closed_and_not_acknowledged(
     connection: Connection, orders: Queue
 ) -> None:

@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, TextMessage, errors
-from jbm_kafka.core.destination import Topic
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, errors
 from jbm_kafka.core.murmur2 import partition_for
-from jbm_kafka.devbroker.ports import free_port
-from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.conftest import make_factory
 from tests.jms.support import NOTHING_S, receive, send
@@ -23,17 +20,6 @@ def one_line(error: pytest.ExceptionInfo[BaseException]) -> str:
     assert "Traceback" not in text
     assert "KafkaError{" not in text
     return text
-
-
-def test_an_unreachable_broker_is_named(free: int) -> None:
-    with pytest.raises(errors.JMSError) as refused:
-        ConnectionFactory(f"127.0.0.1:{free}").create_connection()
-    assert f"127.0.0.1:{free}" in one_line(refused)
-
-
-@pytest.fixture
-def free() -> int:
-    return free_port()
 
 
 @pytest.mark.parametrize(
@@ -87,73 +73,9 @@ def test_a_wrong_url_is_refused_with_an_example(url: object) -> None:
         ConnectionFactory(url)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("port", [0, 65_536, 99_999, 10**12])
-def test_a_port_that_is_none_is_refused(port: int) -> None:
-    with pytest.raises(errors.InvalidSettingError, match=f"{port} is not a port"):
-        ConnectionFactory(f"localhost:9092,other:{port}")
-
-
 def test_an_unknown_setting_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'retries'"):
         ConnectionFactory("127.0.0.1:9092", retries=3)  # type: ignore[call-arg]
-
-
-@pytest.mark.parametrize("name", ["", "a b", "x" * 201, "jbm.mine", "a.jbm-changelog", "ö", ".", ".."])
-def test_an_illegal_queue_name_is_refused(session: Session, name: str) -> None:
-    with pytest.raises(errors.InvalidDestinationError) as refused:
-        session.create_queue(name)
-    one_line(refused)
-
-
-@pytest.mark.parametrize("is_of_message", [True, False])
-@pytest.mark.parametrize(
-    ("name", "value", "error"),
-    [
-        ("correlation_id", 5, errors.MessageFormatError),
-        ("type", 5, errors.MessageFormatError),
-        ("type", b"t", errors.MessageFormatError),
-        ("duplicate_id", 5, errors.MessageFormatError),
-        ("properties", [1], errors.MessageFormatError),
-        ("reply_to", "abc", errors.InvalidDestinationError),
-        ("reply_to", 5, errors.InvalidDestinationError),
-        ("on_completion", 5, errors.InvalidSettingError),
-    ],
-)
-def test_what_no_record_can_carry_is_refused_and_nothing_is_sent(
-    connection: Connection, orders: Queue, name: str, value: object, error: type[errors.JMSError], is_of_message: bool
-) -> None:
-    message = TextMessage("a")
-    options = {name: value}
-    if is_of_message and name in ("correlation_id", "type", "reply_to"):
-        with pytest.raises(error) as refused:
-            setattr(message, name, options.pop(name))
-        assert f"{name} is {value!r}: it is a" in one_line(refused)
-        return
-    for mode in (AcknowledgeMode.AUTO, AcknowledgeMode.TRANSACTED):
-        session = connection.create_session(mode)
-        with pytest.raises(error) as refused:
-            session.create_producer(orders).send(message, **options)  # type: ignore[arg-type]
-        assert f"{name} is {value!r}: it is a" in one_line(refused)
-        if session.transacted:
-            session.commit()
-    assert connection.create_session().create_consumer(orders).receive(NOTHING_S) is None
-
-
-def test_what_is_no_listener_is_refused_and_consumes_nothing(session: Session, orders: Queue) -> None:
-    send(session, orders, "a")
-    consumer = session.create_consumer(orders)
-    with pytest.raises(errors.InvalidSettingError, match="listener is 5: it is a function"):
-        consumer.set_listener(5)  # type: ignore[arg-type]
-    assert receive(consumer).delivery_count == 1
-
-
-@pytest.mark.parametrize("value", [7, None, b"billing"])
-def test_a_client_id_that_is_no_text_is_refused(warm: ConnectionFactory, value: object) -> None:
-    connection = warm.create_connection()
-    with pytest.raises(errors.InvalidClientIDError, match=f"client_id is {value!r}: it is a str"):
-        connection.client_id = value  # type: ignore[assignment]
-    assert connection.client_id is None
-    connection.close()
 
 
 def test_names_that_collide_in_kafka_are_refused(session: Session, orders: Queue) -> None:
@@ -173,32 +95,6 @@ def test_a_session_timeout_that_the_brokers_refuse_is_told_with_their_limits(
     limits = f"session_timeout_ms is {session_timeout_ms}: the brokers at {bootstrap} take 1500 to 1800000"
     assert limits in one_line(refused)
     assert refused.value.value == session_timeout_ms
-
-
-@pytest.mark.kafka_only
-def test_a_missing_queue_that_must_not_be_made_is_told_with_the_command_that_makes_it(bootstrap: str) -> None:
-    with make_factory(bootstrap, namespace="missing", auto_create=False).create_connection() as connection:
-        session = connection.create_session()
-        for call in (session.create_producer, session.create_consumer):
-            with pytest.raises(errors.InvalidDestinationError, match="jbm-kafka create nosuch") as refused:
-                call(Queue("nosuch"))
-            one_line(refused)
-
-
-def test_what_this_version_has_not_is_said_so(connection: Connection, session: Session, orders: Queue) -> None:
-    with pytest.raises(errors.IllegalStateError, match="topics"):
-        session.create_consumer(orders, no_local=True)
-    with pytest.raises(errors.InvalidDestinationError, match="queues only"):
-        session.create_browser(Topic("prices"))  # type: ignore[arg-type]
-    with pytest.raises(errors.InvalidDestinationError, match=r"only topics have subscriptions, use Topic"):
-        session.create_shared_consumer(orders, "team")  # type: ignore[arg-type]
-    with pytest.raises(errors.InvalidDestinationError, match=r"use Topic\('prices'\)"):
-        session.create_shared_durable_consumer("prices", "team")  # type: ignore[arg-type]
-    for name in ("", "x" * 201, 5):
-        with pytest.raises(errors.InvalidSettingError, match="a subscription's name is a str of 1 to 200 characters"):
-            session.create_shared_consumer(Topic("prices"), name)  # type: ignore[arg-type]
-    with pytest.raises(errors.InvalidDestinationError, match=r"use Queue\('orders'\)"):
-        session.create_producer("orders")  # type: ignore[arg-type]
 
 
 @pytest.mark.kafka_only
@@ -278,22 +174,3 @@ def test_what_a_newer_version_recorded_keeps_its_partition_closed_and_is_not_del
     assert len([line for line in lines if changelog in line]) == 1
     left = [record for record in read_committed(bootstrap, changelog) if record.partition() == 0]
     assert [record.key() for record in left] == [full_key]
-
-
-def test_a_failing_exception_listener_harms_nobody(connection: Connection, orders: Queue) -> None:
-    def fail(error: Exception) -> None:
-        raise RuntimeError("listener")
-
-    connection.exception_listener = fail
-    try:
-        connection._core.notify_exception(errors.JMSError("told"))
-    finally:
-        connection.exception_listener = None
-    send(connection.create_session(), orders, "a")
-
-
-def test_messages_that_were_not_received_cannot_be_settled(session: Session, orders: Queue) -> None:
-    sent = session.create_producer(orders).send("a")
-    for call in (sent.acknowledge, sent.nack):
-        with pytest.raises(errors.IllegalStateError, match="not received"):
-            call()

@@ -58,11 +58,6 @@ def test_receive_without_a_timeout_waits_until_something_comes(
     assert getattr(waiting.result(), "body", None) == "a"
 
 
-def test_a_negative_timeout_is_refused(session: Session, orders: Queue) -> None:
-    with pytest.raises(ValueError, match="seconds"):
-        session.create_consumer(orders).receive(-1)
-
-
 @pytest.mark.parametrize("timeout", [Decimal("0.01"), Fraction(1, 100)], ids=repr)
 def test_a_timeout_may_be_a_number_of_another_class(session: Session, orders: Queue, timeout: SupportsFloat) -> None:
     consumer = session.create_consumer(orders)
@@ -352,3 +347,11 @@ def test_a_receive_on_a_connection_that_nobody_started_warns_once(caplog: pytest
     assert warning.startswith("queue:orders: ")
     assert "call its start()" in warning
     connection.close()
+
+
+@pytest.mark.parametrize("timeout", [float("inf"), 1e300])
+def test_a_timeout_longer_than_any_wait_is_for_ever(session: Session, orders: Queue, timeout: float) -> None:
+    send(session, orders, "a")
+    message = session.create_consumer(orders).receive(timeout)
+    assert message is not None
+    assert message.body == "a"

@@ -132,17 +132,6 @@ def test_more_messages_than_the_prefetch_are_refused(lazy: Session, orders: Queu
         lazy.set_dups_ok(messages=11)
 
 
-@pytest.mark.parametrize("wrong", [{"messages": -1}, {"messages": "5"}, {"milliseconds": -1}, {"milliseconds": 1.5}])
-def test_wrong_triggers_are_refused(lazy: Session, wrong: dict[str, int]) -> None:
-    with pytest.raises(errors.InvalidSettingError, match=f"{next(iter(wrong))} is .*: it "):
-        lazy.set_dups_ok(**wrong)
-
-
-def test_another_mode_has_no_triggers(session: Session) -> None:
-    with pytest.raises(errors.IllegalStateError, match=r"for DUPS_OK sessions, this one is AUTO"):
-        session.set_dups_ok()
-
-
 def test_its_unit_is_the_sessions_until_it_is_acknowledged(
     connection: Connection, lazy: Session, orders: Queue
 ) -> None:
@@ -155,22 +144,6 @@ def test_its_unit_is_the_sessions_until_it_is_acknowledged(
         beside = other.create_consumer(orders)
         assert beside.receive(NOTHING_S) is None
         assert bodies(receive_all(consumer, 2)) == ["3", "4"]
-
-
-def test_acknowledge_is_ignored_and_nack_refused(connection: Connection, lazy: Session, orders: Queue) -> None:
-    """Of ACK-2: ignored in DUPS_OK."""
-    send(lazy, orders, "1", "2")
-    consumer = lazy.create_consumer(orders)
-    for message in receive_all(consumer, 2):
-        message.acknowledge()
-        with pytest.raises(errors.IllegalStateError, match="this one is DUPS_OK"):
-            message.nack()
-    lazy.acknowledge()
-    assert consumer.receive(NOTHING_S) is None
-    assert len(left(connection, orders)) == 2
-    for call in (lazy.commit, lazy.rollback):
-        with pytest.raises(errors.IllegalStateError, match="for TRANSACTED sessions, this one is DUPS_OK"):
-            call()
 
 
 @pytest.mark.parametrize("closes", ["consumer", "session"])

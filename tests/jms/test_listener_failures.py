@@ -1,13 +1,16 @@
 """The line of a listener that raised says what becomes of the message, also at its last attempt."""
 
 import logging
+import sys
 
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, Queue
 from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.listener_failures import what_follows
-from tests.jms.support import eventually
+from jbm_kafka.jms.session import Session
+from tests.jms.support import Seen, bodies, eventually, send
 
 ORDERS = Queue("orders")
 
@@ -69,3 +72,22 @@ def test_a_message_held_after_its_only_attempt_failed_once_and_not_1_times(caplo
         connection.create_session().create_producer(ORDERS).send("an order")
         connection.create_session().create_consumer(ORDERS).set_listener(fail)
         eventually(lambda: "failed once (with RuntimeError) and is on hold" in caplog.text, "the line")
+
+
+def test_a_listener_that_exits_has_not_processed_its_message(
+    connection: Connection, session: Session, orders: Queue, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of ACK-11: whatever a listener raises, in AUTO the message comes again; the log says that no process ended."""
+    send(session, orders, "a")
+    exits = iter([True])
+
+    def then(message: Message) -> None:
+        if next(exits, False):
+            sys.exit("no reason")
+
+    seen = Seen(then)
+    with connection.create_session() as listening:
+        listening.create_consumer(orders).set_listener(seen)
+        assert bodies(seen.wait(2)) == ["a", "a"]
+    assert "its listener called sys.exit(), which ends nothing here" in caplog.text
+    assert "attempt 1 of 10, it comes again" in caplog.text

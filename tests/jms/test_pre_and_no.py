@@ -86,14 +86,16 @@ def test_a_listener_that_raises_gets_the_next(connection: Connection, orders: Qu
         eventually(lambda: left(connection, orders) == [], "not over")
 
 
-@pytest.mark.parametrize("mode", BOTH)
+@pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK, *BOTH])
 def test_acknowledge_is_ignored_and_nack_refused(connection: Connection, orders: Queue, mode: AcknowledgeMode) -> None:
-    """Of ACK-2: ignored in PRE and NO."""
+    """Of ACK-2: ignored in AUTO, DUPS_OK, PRE and NO."""
     with connection.create_session(mode) as session:
         send(session, orders, "a")
         message = receive(session.create_consumer(orders))
         message.acknowledge()
         session.acknowledge()
+        if mode not in BOTH:
+            assert left(connection, orders) == ["a"]
         with pytest.raises(errors.IllegalStateError, match=f"this one is {mode.name}"):
             message.nack()
         for call in (session.commit, session.rollback):

@@ -1,5 +1,6 @@
 """Redelivery delays, dead letters, and what is not removed."""
 
+import random
 import time
 from collections.abc import Callable
 
@@ -22,6 +23,7 @@ from tests.jms.support import (
     receive,
     send,
 )
+from tests.support.topics import create_topic
 
 CLOCK_MS = 20
 """What one clock may tell otherwise than another."""
@@ -227,3 +229,35 @@ def test_bodies_of_dead_letters_are_the_same_bytes(connection: Connection, indiv
     receive(consumer).nack()
     receive(consumer)
     assert bodies(copies(connection, DEAD_LETTERS, of=queue)) == [b"\x00\xff"]
+
+
+def dead_letters_after_two_tries(connection: Connection, queue: Queue) -> list[object]:
+    """Bodies of what the queue's only message left in DLQ."""
+    with connection.create_session(AcknowledgeMode.INDIVIDUAL) as individual:
+        consumer = individual.create_consumer(queue)
+        for _ in range(2):
+            receive(consumer).nack()
+        eventually(lambda: len(copies(connection, DEAD_LETTERS, queue)) == 1, "no dead letter")
+    return bodies(copies(connection, DEAD_LETTERS, queue))
+
+
+@pytest.mark.kafka_only
+def test_a_dead_letter_keeps_a_body_that_fits_when_compressed(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """Of REDELIVER-4: the dead-letter topic takes what the queue's took."""
+    queue = Queue(f"{orders.name}.twice")
+    body = "x" * 3_000_000
+    send(session, queue, body)
+    assert dead_letters_after_two_tries(connection, queue) == [body]
+
+
+@pytest.mark.kafka_only
+def test_a_dead_letter_keeps_a_body_as_large_as_its_queue_takes(
+    bootstrap: str, connection: Connection, session: Session, orders: Queue
+) -> None:
+    """Of REDELIVER-4: the dead-letter queue grows with the queues it serves."""
+    queue = Queue(create_topic(bootstrap, f"{orders.name}.twice", config={"max.message.bytes": "2500000"}))
+    body = random.Random(1).randbytes(2_400_000)  # no compression helps
+    session.create_producer(queue).send(body)
+    assert dead_letters_after_two_tries(connection, queue) == [body]

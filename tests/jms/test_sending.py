@@ -432,27 +432,6 @@ def test_a_producer_without_a_destination_needs_one_for_each_send(session: Sessi
         producer.send("a", destination=orders)
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "remedy"),
-    [
-        ("priority", 10, "0 to 9"),
-        ("priority", True, "0 to 9"),
-        ("time_to_live_ms", 1.5, "milliseconds"),
-        ("time_to_live_ms", -1, "milliseconds"),
-        ("delivery_delay_ms", "1s", "milliseconds"),
-        ("unit_of_order", "", "not empty"),
-        ("unit_of_order", 7, "not empty"),
-        ("delivery_mode", 99, "99"),
-    ],
-)
-def test_a_wrong_option_is_refused_by_name_and_nothing_is_sent(
-    connection: Connection, session: Session, orders: Queue, option: str, value: object, remedy: str
-) -> None:
-    with pytest.raises((ValueError, errors.JMSError), match=remedy):
-        session.create_producer(orders).send("a", **{option: value})  # type: ignore[arg-type]
-    assert left(connection, orders) == []
-
-
 def test_a_setting_that_does_not_exist_is_refused_and_the_others_stay(session: Session, orders: Queue) -> None:
     """Misspelt, it would be ignored by every send."""
     producer = session.create_producer(orders)
