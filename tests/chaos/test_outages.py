@@ -17,15 +17,15 @@ import pytest
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.errors import JMSError
 from tests.support.outage_calls import CALLS, Bench, Call
-from tests.support.outage_more import MORE_CALLS
 from tests.support.outage_operators import OPERATOR_CALLS
+from tests.support.outage_sessions import SESSION_CALLS
 from tests.support.outage_work import WORK_CALLS
 from tests.support.waiting import wait_until
 
 Prepared = Callable[[Bench], Call]
 AT_ONCE: dict[str, tuple[Prepared, ...]] = {
     "basic": (*CALLS, *WORK_CALLS),
-    "more": MORE_CALLS,
+    "sessions": SESSION_CALLS,
     "operators": OPERATOR_CALLS,
 }
 """Which calls one broker answers together: more of them keep two processors busy for longer than their time-outs."""

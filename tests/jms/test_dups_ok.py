@@ -10,7 +10,6 @@ from jbm_kafka.jms.session import Session
 from tests.jms.conftest import Connect
 from tests.jms.support import (
     NOTHING_S,
-    SOON_S,
     Seen,
     bodies,
     eventually,
@@ -214,14 +213,6 @@ def test_a_listener_that_raises_gets_its_message_again(connection: Connection, l
     lazy.create_consumer(queue).set_listener(seen)
     assert [(m.body, m.delivery_count) for m in seen.wait(4)] == [("1", 1), ("2", 1), ("2", 2), ("3", 1)]
     eventually(lambda: left(connection, queue) == [], "what the listener finished is not acknowledged")
-
-
-def test_a_body_of_another_kind_stays_the_next_message(lazy: Session, orders: Queue) -> None:
-    send(lazy, orders, "1", "2", unit="u")
-    consumer = lazy.create_consumer(orders)
-    with pytest.raises(errors.MessageFormatError, match="was not received"):
-        consumer.receive_body(bytes, SOON_S)
-    assert [(m.body, m.delivery_count) for m in receive_all(consumer, 2)] == [("1", 1), ("2", 1)]
 
 
 def test_consumers_of_one_session_are_counted_together(connection: Connection, lazy: Session, orders: Queue) -> None:

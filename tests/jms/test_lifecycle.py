@@ -370,17 +370,6 @@ def test_without_auto_create_a_missing_queue_is_refused_but_the_shipped_ones_exi
             assert "a" in left(connection, Queue(name))
 
 
-def test_connections_say_what_they_are(warm: ConnectionFactory) -> None:
-    connection = warm.create_connection()
-    assert connection.metadata.provider_name == "jbm-kafka"
-    connection.client_id = "billing"
-    connection.create_session()
-    with pytest.raises(errors.IllegalStateError, match="first session"):
-        connection.client_id = "other"
-    assert connection.client_id == "billing"
-    connection.close()
-
-
 def test_a_listener_may_stop_its_own_connection(warm: ConnectionFactory, orders: Queue) -> None:
     """CONN-1: the call does not wait for itself; its message is settled by its return, the next waits for a start."""
     with warm.create_connection() as connection:

@@ -1,13 +1,11 @@
 """Map and stream messages through a queue: bodies, states, browsers, dead letters, and sending on."""
 
 import copy
-import pickle
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, MapMessage, Message, Queue, StreamMessage, errors
+from jbm_kafka import MapMessage, Message, Queue, StreamMessage, errors
 from jbm_kafka.cli.render import as_values, brief, json_line
-from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.support import SOON_S, receive
 
@@ -51,12 +49,6 @@ def test_a_received_map_is_read_only_until_it_is_cleared(session: Session, order
     assert isinstance(again, MapMessage)
     assert again.body == {"qty": 4}
     assert again.get_byte("qty") == 4
-
-
-def test_a_received_map_is_sent_on_as_it_is(session: Session, orders: Queue) -> None:
-    """Of MSG-1"""
-    session.create_producer(orders).send(received_map(session, orders))
-    assert receive(session.create_consumer(orders)).body == ORDER
 
 
 def test_a_stream_is_read_value_by_value_in_the_types_it_was_written(session: Session, orders: Queue) -> None:
@@ -137,12 +129,6 @@ def test_bytes_of_a_stream_are_read_in_portions(session: Session, orders: Queue)
         message.read_bytes(0)
 
 
-def test_a_value_whose_bytes_were_all_read_in_portions_is_done() -> None:
-    message = StreamMessage([b"1234", "x"])
-    message.reset()
-    assert (message.read_bytes(4), message.read_string()) == (b"1234", "x")
-
-
 def test_a_stream_that_is_being_written_is_sent_and_written_on(session: Session, orders: Queue) -> None:
     made = StreamMessage([1])
     consumer = session.create_consumer(orders)
@@ -169,14 +155,6 @@ def test_a_copy_of_a_stream_is_written_on_alone() -> None:
     assert (made.body, other.body) == ([1, 2], [1, 3])
 
 
-def test_a_transacted_session_sends_and_receives_maps(connection: Connection, orders: Queue) -> None:
-    with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
-        session.create_producer(orders).send({"a": 1})
-        session.commit()
-        assert receive(session.create_consumer(orders)).body == {"a": 1}
-        session.commit()
-
-
 def test_receive_body_takes_a_dict_and_a_list(session: Session, orders: Queue) -> None:
     producer = session.create_producer(orders)
     producer.send({"a": 1}, unit_of_order="u")
@@ -196,14 +174,6 @@ def test_a_browser_and_the_commands_show_maps_and_streams_readably(session: Sess
     assert [as_values(each)["body"] for each in shown] == [{"a": 1, "b": "/w==", "c": "Infinity"}, [1, "b"]]
     assert [brief(each.body) for each in shown] == ['{"a": 1, "b": "/w==", "c": "Infinity"}', '[1, "b"]']
     assert '"body": [1, "b"]' in json_line(as_values(shown[1]))
-
-
-@pytest.mark.parametrize("made", [MapMessage({"a": 1}), StreamMessage([1, "b"])], ids=["map", "stream"])
-def test_copies_have_a_body_of_their_own(made: MapMessage | StreamMessage) -> None:
-    for again in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
-        assert again.body == made.body
-        again.clear_body()
-        assert made.body
 
 
 def test_a_copy_of_a_map_that_changes_leaves_the_first_as_it_was() -> None:

@@ -1,6 +1,6 @@
-"""Of MSG-1: what is set as one type in a map or a stream is read as others as the JMS tables have it, and only so.
+"""Of MSG-1: a property, map entry or stream value of one type is read as others as the JMS tables have it, and only so.
 
-The tables are written out from the specification (Jakarta Messaging 3.1, 3.11.3), not taken from the code.
+The tables are written out from the specification (Jakarta Messaging 3.1, 3.5.4 and 3.11.3), not taken from the code.
 """
 
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jbm_kafka import MapMessage, StreamMessage, errors
+from jbm_kafka import MapMessage, StreamMessage, TextMessage, errors
 
 TYPES = ("boolean", "byte", "short", "char", "int", "long", "float", "double", "string", "bytes")
 #            read as: boolean byte short char int long float double string bytes
@@ -37,6 +37,12 @@ READ: dict[tuple[str, str], Any] = {
 CELLS = [(was, read, cell == "x") for was, row in TABLE.items() for read, cell in zip(TYPES, row.split(), strict=True)]
 
 
+def from_property(was: str, value: Any, read: str) -> Any:
+    message = TextMessage()
+    getattr(message, f"set_{was}_property")("p", value)
+    return getattr(message, f"get_{read}_property")("p")
+
+
 def from_map(was: str, value: Any, read: str) -> Any:
     message = MapMessage()
     getattr(message, f"set_{was}")("n", value)
@@ -54,12 +60,15 @@ def from_stream(was: str, value: Any, read: str) -> Any:
         raise
 
 
-BOTH = pytest.mark.parametrize("through", [from_map, from_stream])
+ALL = pytest.mark.parametrize("through", [from_map, from_stream, from_property])
+NOT_OF_PROPERTIES = {"char", "bytes"}
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize(("was", "read", "may"), CELLS, ids=str)
 def test_the_table_of_the_specification(through: Callable[..., Any], was: str, read: str, may: bool) -> None:
+    if through is from_property and {was, read} & NOT_OF_PROPERTIES:
+        return
     if may:
         got = through(was, SET[was], read)
         assert got == READ.get((was, read), SET[was])
@@ -69,10 +78,21 @@ def test_the_table_of_the_specification(through: Callable[..., Any], was: str, r
         through(was, SET[was], read)
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize(
     ("text", "read"),
-    [("x", "int"), ("", "long"), ("1.5", "short"), ("128", "byte"), ("x", "double"), ("1_0", "int"), (" 1", "int")],
+    [
+        *[
+            ("x", "int"),
+            ("", "long"),
+            ("1.5", "short"),
+            ("128", "byte"),
+            ("x", "double"),
+            ("1_0", "int"),
+            (" 1", "int"),
+        ],
+        *[("1 ", "byte"), ("1,5", "float")],
+    ],
 )
 def test_a_text_that_is_no_such_number_is_a_value_error(through: Callable[..., Any], text: str, read: str) -> None:
     with pytest.raises(ValueError, match=f"cannot be read as {read}") as caught:
@@ -80,17 +100,25 @@ def test_a_text_that_is_no_such_number_is_a_value_error(through: Callable[..., A
     assert isinstance(caught.value, errors.MessageFormatError)
 
 
-@BOTH
+@ALL
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("TRUE", True), ("yes", False), ("", False)])
+def test_only_the_word_true_reads_as_true(through: Callable[..., Any], text: str, value: bool) -> None:
+    assert through("string", text, "boolean") is value
+
+
+@ALL
 @pytest.mark.parametrize(("read", "value"), [("string", None), ("bytes", None), ("boolean", False)])
 def test_a_null_is_read_as_text_bytes_and_boolean(through: Callable[..., Any], read: str, value: object) -> None:
-    assert through("object", None, read) is value
+    if through is not from_property or read not in NOT_OF_PROPERTIES:
+        assert through("object", None, read) is value
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("read", ["byte", "short", "int", "long", "float", "double", "char"])
 def test_a_null_is_no_number_and_no_character(through: Callable[..., Any], read: str) -> None:
-    with pytest.raises(ValueError, match=f"is null, and cannot be read as {read}"):
-        through("object", None, read)
+    if through is not from_property or read not in NOT_OF_PROPERTIES:
+        with pytest.raises(ValueError, match=f"is null, (and|which) cannot be read as {read}"):
+            through("object", None, read)
 
 
 def test_an_entry_that_is_missing_reads_as_a_null_does() -> None:
@@ -103,7 +131,19 @@ def test_an_entry_that_is_missing_reads_as_a_null_does() -> None:
         message.get_int("n")
 
 
-@BOTH
+def test_a_property_that_is_not_set_reads_as_a_null_does() -> None:
+    message = TextMessage()
+    assert not message.property_exists("p")
+    assert message.get_string_property("p") is None
+    assert message.get_object_property("p") is None
+    assert message.get_boolean_property("p") is False
+    with pytest.raises(ValueError, match="property p is not set, and cannot be read as int"):
+        message.get_int_property("p")
+    message.set_string_property("p", None)
+    assert message.property_exists("p")
+
+
+@ALL
 @pytest.mark.parametrize(
     ("was", "value", "rule"),
     [
@@ -120,19 +160,22 @@ def test_an_entry_that_is_missing_reads_as_a_null_does() -> None:
         ("float", 1e39, "too large for a float; use a double"),
         ("string", b"x", "it is a str, or None"),
         ("bytes", "x", "it is bytes, or None"),
-        ("object", [1], "send nested ones in an ObjectMessage"),
+        ("object", [1], "send nested ones in an ObjectMessage|put other values into the body"),
         ("object", 2**63, "does not fit 64 bits"),
     ],
 )
 def test_what_is_not_of_the_type_is_refused_with_the_rule(
     through: Callable[..., Any], was: str, value: object, rule: str
 ) -> None:
-    with pytest.raises(errors.MessageFormatError, match=rule):
-        through(was, value, "string")
+    if through is not from_property or was not in NOT_OF_PROPERTIES:
+        with pytest.raises(errors.MessageFormatError, match=rule):
+            through(was, value, "string")
 
 
-@BOTH
+@ALL
 def test_a_float_is_rounded_as_java_rounds_it(through: Callable[..., Any]) -> None:
     assert through("float", 0.1, "float") == 0.10000000149011612
     assert through("float", 0.1, "string") == "0.1"
+    assert through("float", 0.1, "double") == 0.10000000149011612
+    assert through("object", 2**40, "long") == 2**40
     assert through("float", float("inf"), "double") == float("inf")

@@ -21,7 +21,7 @@ from jbm_kafka.registry.topics import Topics
 from jbm_kafka.sidecar.lane.group_workers import MissingTopics
 from jbm_kafka.sidecar.log_lines.connection_lines import EndLines
 from jbm_kafka.sidecar.log_lines.message_lines import EACH_MAX, MessageLines
-from jbm_kafka.sidecar.log_lines.partition_lines import FenceLines, TwinLines, log_revoked
+from jbm_kafka.sidecar.log_lines.partition_lines import FenceLines, TwinLines
 from jbm_kafka.sidecar.topics.topic_watch import PATIENCE_S, PROBE_S, TopicWatch
 from tests.house.sources import ROOT
 from tests.sidecar.stepped import Start, SteppedSidecar
@@ -298,14 +298,6 @@ def test_a_process_that_leaves_says_so_once(start: Start, caplog: pytest.LogCapt
     [(level, text)] = lines(caplog, PARTITIONS)
     assert level == "INFO"
     assert text.startswith("queue:orders: partitions 0-1 passed on after ")
-
-
-@pytest.mark.parametrize(("in_hand", "told"), [(1, "1 message"), (2, "2 messages")])
-def test_one_message_is_not_told_as_messages(in_hand: int, told: str, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, PARTITIONS):
-        log_revoked("queue:orders", [3], in_hand, 30)
-    [text] = caplog.messages
-    assert text == f"queue:orders: partition 3 revoked; waiting up to 30 s for {told} that sessions here hold"
 
 
 def test_lost_connections_are_one_line_in_half_a_minute(

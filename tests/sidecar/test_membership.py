@@ -32,18 +32,21 @@ def run_both_for(one: SteppedSidecar, two: SteppedSidecar, duration_ms: int) -> 
     run_both(one, two, lambda: one.clock.monotonic_ms() >= end_ms, within_ms=duration_ms + 1_000)
 
 
+def share(one: SteppedSidecar, two: SteppedSidecar) -> None:
+    """Let each have one of the two partitions."""
+
+    def each_has_one() -> bool:
+        mine, theirs = one.group_worker.data.channels, two.group_worker.data.channels
+        return one.group_worker.is_settled and len(mine) == len(theirs) == 1
+
+    run_both(one, two, each_has_one)
+
+
 def test_a_consumer_that_pauses_leaves_its_partitions_where_they_are(cluster: MemoryCluster, start: Start) -> None:
     """Each leave and each return would take from the others what they have in hand."""
     one, two = start("one"), start("two")
     mine, theirs = one.attach("s"), two.attach("t")
-    run_both(
-        one,
-        two,
-        lambda: (
-            one.group_worker.is_settled
-            and len(one.group_worker.data.channels) == len(two.group_worker.data.channels) == 1
-        ),
-    )
+    share(one, two)
     group = cluster.group(QUEUE.group_id(""))
     run_both_for(one, two, 100)
     generation = group.generation
@@ -59,14 +62,7 @@ def test_a_pause_counts_from_when_nothing_is_in_hand_any_more(start: Start) -> N
     one, two = start("one", numbers={"membership_idle_ms": 10_000}), start("two")
     link = one.attach("s")
     two.attach("t")
-    run_both(
-        one,
-        two,
-        lambda: (
-            one.group_worker.is_settled
-            and len(one.group_worker.data.channels) == len(two.group_worker.data.channels) == 1
-        ),
-    )
+    share(one, two)
     one.send("long", partition=next(iter(one.group_worker.data.channels)))
     link.demand.credit = 1
     run_both(one, two, lambda: bool(link.buffer))
@@ -86,14 +82,7 @@ def test_a_consumer_that_is_closed_or_stopped_keeps_no_partitions(start: Start, 
     one, two = start("one"), start("two")
     link = one.attach("s")
     two.attach("t")
-    run_both(
-        one,
-        two,
-        lambda: (
-            one.group_worker.is_settled
-            and len(one.group_worker.data.channels) == len(two.group_worker.data.channels) == 1
-        ),
-    )
+    share(one, two)
     if ends == "closed":
         link.is_closed = True
     else:

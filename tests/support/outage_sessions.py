@@ -1,4 +1,4 @@
-"""The rest of what applications call, under an outage: more calls as of outage_calls.py."""
+"""What applications call of connections and sessions while Kafka does not answer: calls as of outage_calls.py."""
 
 from collections.abc import Callable
 
@@ -287,7 +287,7 @@ def delete_a_temporary_topic(bench: Bench) -> Call:
     return Call(topic.delete, judge, is_repeatable=True)
 
 
-MORE_CALLS: tuple[Callable[[Bench], Call], ...] = (
+SESSION_CALLS: tuple[Callable[[Bench], Call], ...] = (
     *(connect, close_a_connection, stop_and_start, send_to_a_new_queue, nack, acknowledge_a_session, commit_a_block),
     _receive_on("dups-ok", AcknowledgeMode.DUPS_OK),
     _receive_on("pre", AcknowledgeMode.PRE),
