@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from jbm_kafka.admin import Admin
+from jbm_kafka.admin.cluster.administered import administered
+from jbm_kafka.ports import KafkaAdmin
 
 
 @pytest.fixture(params=["kafka", "memory"])
@@ -18,3 +20,13 @@ def url(request: pytest.FixtureRequest, kafka_name: str) -> str:
 def admin(url: str, kafka_name: str) -> Iterator[Admin]:
     with Admin(url, namespace=kafka_name) as made:
         yield made
+
+
+@pytest.fixture
+def cluster(url: str, admin: Admin) -> Iterator[KafkaAdmin]:
+    """What Kafka itself says; while there is an `admin` a world in memory stays."""
+    reached = administered(url, None, 20)
+    asked = reached.kafka.admin()
+    yield asked
+    asked.close()
+    reached.let_go()

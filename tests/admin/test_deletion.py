@@ -10,7 +10,6 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
-from jbm_kafka.admin.cluster.administered import administered
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX
 from jbm_kafka.core.jms_errors import (
     IllegalStateError,
@@ -32,16 +31,6 @@ def namespace(kafka_name: str) -> str:
 def admin(url: str, namespace: str) -> Iterator[Admin]:
     with Admin(url, namespace=namespace) as made:
         yield made
-
-
-@pytest.fixture
-def cluster(url: str, admin: Admin) -> Iterator[KafkaAdmin]:
-    """What Kafka itself says; while there is an `admin` a world in memory stays."""
-    reached = administered(url, None, 20)
-    asked = reached.kafka.admin()
-    yield asked
-    asked.close()
-    reached.let_go()
 
 
 @pytest.fixture

@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from jbm_kafka import ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin
-from jbm_kafka.admin.cluster.administered import administered
 from jbm_kafka.ports import KafkaAdmin
-
-
-@pytest.fixture
-def cluster(url: str, admin: Admin) -> Iterator[KafkaAdmin]:
-    """What Kafka itself says; while there is an `admin` a world in memory stays."""
-    reached = administered(url, None, 20)
-    asked = reached.kafka.admin()
-    yield asked
-    asked.close()
-    reached.let_go()
 
 
 def test_a_queue_whose_changelog_was_deleted_is_listed_with_what_it_holds(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,18 +14,6 @@ from tests.jms.support import bodies, eventually, group_worker_behind, receive
 
 ORDERS = Queue("orders")
 OURS = {"orders": AddressSettings(max_delivery_attempts=5, partitions=1)}
-
-
-@pytest.fixture(params=["kafka", "memory"])
-def url(request: pytest.FixtureRequest, kafka_name: str) -> str:
-    return f"memory://{kafka_name}" if request.param == "memory" else str(request.getfixturevalue("bootstrap"))
-
-
-@pytest.fixture
-def admin(url: str, kafka_name: str) -> Iterator[Admin]:
-    """While it is open a world in memory stays."""
-    with Admin(url, namespace=kafka_name) as made:
-        yield made
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from jbm_kafka.memory.memory_kafka import MemoryCluster
+from tests.sidecar.processes import Processes
 from tests.sidecar.stepped import Start, SteppedSidecar
 from tests.support.manual_clock import ManualClock
 
@@ -34,3 +35,15 @@ def start(cluster: MemoryCluster, partitions: int) -> Iterator[Start]:
     yield make
     for sidecar in started:
         sidecar.crash()
+
+
+@pytest.fixture
+def one(start: Start) -> SteppedSidecar:
+    return start("one")
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    made = Processes()
+    yield made
+    made.close()

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoints.hanging_transactions import RECENT_MS
 from tests.sidecar.stepped import QUEUE, SteppedSidecar
-
-
-@pytest.fixture
-def one(cluster: MemoryCluster) -> Iterator[SteppedSidecar]:
-    sidecar = SteppedSidecar("one", cluster)
-    yield sidecar
-    sidecar.crash()
 
 
 def settle_two(one: SteppedSidecar) -> Link:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 import pytest
 
 from jbm_kafka.core.settlement import Modified
-from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.channel.channel_changelog import ChannelChangelog, LostEntries
@@ -18,17 +16,9 @@ from jbm_kafka.sidecar.checkpoints.transaction import TransactionWriter
 from jbm_kafka.sidecar.topics.topic_watch import LOOK_S
 from jbm_kafka.store.changelog_reader import CHANGELOG_ID_KEY
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
-from tests.support.manual_clock import ManualClock
 
 LOOK_MS = int(LOOK_S * 1000)
 CHANGELOG = QUEUE.changelog_topic()
-
-
-@pytest.fixture
-def one() -> Iterator[SteppedSidecar]:
-    sidecar = SteppedSidecar("one", MemoryCluster(ManualClock(), waits=False))
-    yield sidecar
-    sidecar.crash()
 
 
 def with_something_recorded(one: SteppedSidecar) -> Link:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,13 +15,6 @@ from tests.sidecar.stepped import QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
 
 LOOK_MS = int(LOOK_S * 1000)
-
-
-@pytest.fixture
-def one() -> Iterator[SteppedSidecar]:
-    sidecar = SteppedSidecar("one", MemoryCluster(ManualClock(), waits=False))
-    yield sidecar
-    sidecar.crash()
 
 
 def make_anew(one: SteppedSidecar, *bodies: str) -> None:

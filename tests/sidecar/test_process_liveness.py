@@ -1,7 +1,7 @@
 """What a process holds in the registry ends with it: a client id of a killed one is free, and its leavings go."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -28,13 +28,6 @@ REGISTRY = "jbm.registry"
 
 def never(error: InvalidClientIDError) -> None:
     raise AssertionError(error)
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    made = Processes()
-    yield made
-    made.close()
 
 
 def test_the_client_id_of_a_killed_process_is_free_after_its_session_timeout(processes: Processes) -> None:

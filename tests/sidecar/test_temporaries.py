@@ -1,7 +1,5 @@
 """Whether a temporary destination can be sent to: while the process lives that has it (TEMP-1)."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from jbm_kafka.core.destination import Destination, TemporaryQueue
@@ -10,13 +8,6 @@ from jbm_kafka.core.temporary_name import TemporaryName
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.temporary.temporaries import LOOK_MS
 from tests.sidecar.processes import SESSION_TIMEOUT_MS, Processes
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    made = Processes()
-    yield made
-    made.close()
 
 
 def refused(sidecar: Sidecar, destination: Destination, because: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -32,13 +32,6 @@ SHARED = Subscription(PRICES, SubscriptionKind.SHARED, "workers")
 DURABLE = Subscription(PRICES, SubscriptionKind.DURABLE, "audit", client_id="billing")
 KINDS = [SHARED, replace(SHARED, kind=SubscriptionKind.SHARED_DURABLE), DURABLE]
 Change = Callable[[SubscriptionRecord, str], SubscriptionRecord]
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    made = Processes()
-    yield made
-    made.close()
 
 
 def registry_of(sidecar: Sidecar) -> RegistryLog:

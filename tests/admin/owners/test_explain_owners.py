@@ -74,35 +74,11 @@ def test_what_lies_behind_what_its_owner_has_read(admin: Admin, connection: Conn
     assert re.search(r" offset \d+$", only(found).reasons[0].text)
 
 
-def test_a_partition_that_is_about_to_go_to_another_process(
-    admin: Admin, connection: Connection, kafka_name: str, url: str, tmp_path: object
-) -> None:
-    """UNIT-17: of decision 39, MOVING: while what sessions hold of it is waited for."""
-    admin.create_queue(f"{kafka_name}-two", partitions=2)
-    queue = Queue(f"{kafka_name}-two")
-    session = connection.create_session(AcknowledgeMode.CLIENT)
-    producer, consumer = session.create_producer(queue), session.create_consumer(queue)
-    for unit in "abcdefgh":
-        producer.send(unit, unit_of_order=unit)
-    for _ in "abcdefgh":
-        receive(consumer)
-    other = ConnectionFactory(url, namespace=kafka_name, state_dir=str(tmp_path))
-    with other.create_connection() as coming:
-        joining = threading.Thread(target=coming.create_session().create_consumer, args=(queue,))
-        joining.start()
-        found = until(lambda: admin.explain(queue), lambda found: Rule.MOVING in of_partition(found))
-        going = next(each.partition for each in found.partitions if Rule.MOVING in [r.rule for r in each.reasons])
-        first = next(each for each in found.messages if each.partition == going)
-        assert rules(first)[0] in (Rule.MOVING, Rule.IN_HAND)
-        session.recover()
-        joining.join(20)
-        until(lambda: admin.explain(queue), lambda found: Rule.MOVING not in of_partition(found))
-
-
 def test_who_has_a_message_in_hand_is_known_while_partitions_move(
     admin: Admin, connection: Connection, kafka_name: str, url: str, tmp_path: object
 ) -> None:
-    """UNIT-17, UNIT-13: the group lists nobody for such a partition, and "no process has it" was said for 30 s."""
+    """UNIT-17, UNIT-13: of decision 39, MOVING: the group lists nobody for such a partition, and "no process has it"
+    was said for 30 s."""
     admin.create_queue(f"{kafka_name}-two", partitions=2)
     queue = Queue(f"{kafka_name}-two")
     session = connection.create_session(AcknowledgeMode.CLIENT)
@@ -124,6 +100,7 @@ def test_who_has_a_message_in_hand_is_known_while_partitions_move(
         assert admin.counts(queue).without_owner == (going,), "it was not asked meanwhile"
         session.recover()
         joining.join(20)
+        until(lambda: admin.explain(queue), lambda found: Rule.MOVING not in of_partition(found))
 
 
 @pytest.fixture
