@@ -125,6 +125,8 @@ CALLS: list[tuple[Callable[[Any], object], type[JMSError], str]] = [
     (lambda jms: jms.create_consumer(ORDERS).receive(-0.1), InvalidSettingError, "timeout is -0.1"),
     (lambda jms: jms.create_consumer(ORDERS).receive(float("nan")), InvalidSettingError, "timeout is nan"),
     (lambda jms: jms.create_consumer(ORDERS).receive_body("str"), InvalidTypeError, "kind is 'str'"),
+    (lambda jms: jms.create_consumer(ORDERS).receive_body(None), InvalidTypeError, "kind is None"),
+    (lambda jms: jms.create_consumer(ORDERS).receive_body(str, -1), InvalidSettingError, "timeout is -1"),
 ]
 
 
