@@ -286,11 +286,15 @@ class QueueChannel(ManagedByState[LocalChannelState]):
         if self._state.is_closed:
             raise IllegalStateError(f"channel {self.name!r} is closed; make a new one of that name")
 
-    def _owed_after_all(self, receiver_id: str, reference: Reference) -> None:
-        """A rollback discarded its acknowledgement: what a lost receiver owes comes back now (STATE-5, STATE-7)."""
-        if (receiver_id, reference.offset) in self._lost_in_doubt:
-            self._lost_in_doubt.discard((receiver_id, reference.offset))
-            self._offering.lose_some(receiver_id, [reference])
+    def _owed_after_all(self, discarded: Sequence[tuple[str, Reference]]) -> None:
+        """A rollback discarded these acknowledgements: what a lost receiver owes comes back now (STATE-5, STATE-7)."""
+        owed: dict[str, list[Reference]] = {}
+        for receiver_id, reference in discarded:
+            if (receiver_id, reference.offset) in self._lost_in_doubt:
+                self._lost_in_doubt.discard((receiver_id, reference.offset))
+                owed.setdefault(receiver_id, []).append(reference)
+        for lost, references in owed.items():
+            self._offering.lose_some(lost, references)
 
     def _recover(self) -> None:
         """Go on where the last channel of this name ended; its receivers are lost."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from jbm_kafka.contract import TransactionManager
@@ -26,8 +26,8 @@ class TransactionPart:
         """Acknowledgements submitted in an open transaction: by offset, the receiver and the transaction (STATE-7)."""
         self.doomed: dict[str, str] = {}
         """Transactions that can only be rolled back, with the reason."""
-        self.when_discarded: Callable[[str, Reference], None] = lambda _receiver_id, _reference: None
-        """Called when a rollback discards a receiver's acknowledgement."""
+        self.when_discarded: Callable[[Sequence[tuple[str, Reference]]], None] = lambda _discarded: None
+        """Called with the acknowledgements, and their receivers, that a rollback discarded."""
         self.offer_committed: Callable[[], None] = lambda: None
         """Called after a commit, when no transaction is open any more and no lock is held."""
 
@@ -99,8 +99,7 @@ class TransactionPart:
             self._ledger.came_free(sent)
             self._ledger.forget(sent)
             discarded = self._forget_transaction(transaction_id)
-        for receiver_id, reference in discarded:
-            self.when_discarded(receiver_id, reference)
+        self.when_discarded(discarded)
 
     def doom(self, reference: Reference, reason: str) -> None:
         """The transaction that sent this message can only be rolled back."""

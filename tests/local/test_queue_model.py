@@ -153,8 +153,8 @@ class QueueMachine(RuleBasedStateMachine):
                 self.bench.transactions.commit()
         else:
             self.bench.transactions.rollback()
-        for note in lost:
-            self.paper.come_back([note], delay_ms=0, lost_by=note.holder)
+        for name in RECEIVERS:
+            self.paper.come_back([note for note in lost if note.holder == name], delay_ms=0, lost_by=name)
 
     # -- receivers ---------------------------------------------------------------------------------------------
 

@@ -114,6 +114,19 @@ def test_messages_of_one_unit_given_up_together_all_leave_in_order() -> None:
     assert left == ["a1", "a2", "a3"]
 
 
+def test_a_rollback_counted_only_the_first_of_a_unit_that_a_lost_receiver_had_acknowledged() -> None:
+    """REDELIVER-1, of STATE-7: the second went back beside it, as if nobody had been handed it."""
+    bench = Bench()
+    bench.receiver()
+    bench.send("a1", "a2", unit="a")
+    bench.transactions.begin()
+    bench.queue.acknowledge("a1", "r1")
+    bench.queue.acknowledge("a2", "r1")
+    bench.queue.remove_receiver("r1")
+    bench.transactions.rollback()
+    assert [(each.message_id, each.redelivered) for each in bench.queue.browse()] == [("a1", True), ("a2", True)]
+
+
 @pytest.mark.parametrize("how", ["rollback", "crash"])
 def test_a_dead_letter_overtook_an_earlier_one_of_its_unit_that_had_waited_for_a_transaction(how: str) -> None:
     """REDELIVER-3, of UNIT-15: the later one was acknowledged in it, and its receiver lost."""
