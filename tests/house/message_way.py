@@ -2,8 +2,9 @@
 
 A CLIENT session sends, receives and acknowledges one message, after another one has warmed everything up. Counted are
 the files and functions of jbm_kafka that ran in any thread from the call of `send` until the group's offset is
-committed, idle turns of the loops in between included, but for the two threads that look once a second what became of
-topics and what administrators ask. Run it with JBM_PURE=1: compiled functions cannot be seen.
+committed, idle turns of the loops in between included. Left out is what time alone brings, whether there are messages
+or not: the two threads that look once a second what became of topics and what administrators ask, and what a group
+worker looks at every 200 ms however many messages come. Run it with JBM_PURE=1: compiled functions cannot be seen.
 """
 
 import os
@@ -29,6 +30,8 @@ QUIET_S = 0.3
 PATIENCE_S = 30.0
 BESIDE = ("jbm-topics", "jbm-commands")
 """Threads that go on by themselves, whether there are messages or not."""
+BY_TIME = ("Turn._look_around", "GroupWorker._look_around")
+"""What a thread that messages pass calls by time alone; with all that it calls."""
 
 
 class Trace:
@@ -37,6 +40,8 @@ class Trace:
     def __init__(self, folder: Path) -> None:
         self._folder = f"{folder}{os.sep}"
         self._seen: dict[CodeType, None] = {}
+        self._here = threading.local()
+        """In each thread: whether it is in what time alone brings."""
         self.is_on = False
 
     def install(self) -> None:
@@ -63,7 +68,11 @@ class Trace:
 
     def _look(self, frame: FrameType, event: str, _argument: object) -> None:
         code = frame.f_code
-        if event == "call" and self.is_on and code not in self._seen and code.co_filename.startswith(self._folder):
+        if code.co_qualname in BY_TIME:
+            self._here.is_by_time = event == "call"
+        if event != "call" or not self.is_on or code in self._seen or getattr(self._here, "is_by_time", False):
+            return
+        if code.co_filename.startswith(self._folder):
             self._seen[code] = None
 
 

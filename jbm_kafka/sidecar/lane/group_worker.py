@@ -86,7 +86,7 @@ class ServedLinks:
 
     def __init__(self, data: GroupData) -> None:
         self._data = data
-        self._being_made: set[str] = set()
+        self.being_made: set[str] = set()
         """Links whose consumers wait for their first assignment."""
         self.is_failing = False
         """Its worker leaves as one that stops, and is one that runs until its links were told why."""
@@ -100,21 +100,21 @@ class ServedLinks:
         self._data.links[link.terms.link_id] = link
         self._data.links_changed()
         if not is_open:
-            self._being_made.add(link.terms.link_id)
+            self.being_made.add(link.terms.link_id)
         if self.failure is not None:
             link.notices.fail(self.failure)
 
     def detach(self, link_id: str) -> None:
         """One less."""
         del self._data.links[link_id]
-        self._being_made.discard(link_id)
+        self.being_made.discard(link_id)
         self._data.links_changed()
 
     def look(self) -> None:
-        """Once a turn: what waits for an assignment may have it."""
+        """What waits for an assignment may have it."""
         # With partitions: a first assignment without any may be over before the consumer, which waits for it, looks.
-        if self._being_made and self._data.channels and self._data.is_settled:
-            self._being_made.clear()
+        if self.being_made and self._data.channels and self._data.is_settled:
+            self.being_made.clear()
         if self.lacks_topic and self._data.channels:
             self.lacks_topic = False
 
@@ -122,7 +122,7 @@ class ServedLinks:
         """Refuse those that are being made; True when others are here, which wait."""
         self.lacks_topic = True
         links = self._data.links.values()
-        waiting = [link for link in links if link.notices.is_open or link.terms.link_id not in self._being_made]
+        waiting = [link for link in links if link.notices.is_open or link.terms.link_id not in self.being_made]
         if waiting:
             for link in links:
                 if link not in waiting:
@@ -320,14 +320,16 @@ class GroupWorker:
 
     def _serve(self, consumer: GroupConsumer, awaited: AwaitedPartitions) -> Steps:
         """With this client, to the worker's end, or until it is outdated."""
-        client, work = self.assignment.client, LongWork(self.data)
+        client, work, is_unused = self.assignment.client, LongWork(self.data), False
         try:
-            while not (self._is_ending() or client.is_outdated or (self.turn.has_served and self._is_unused())):
+            while not (self._is_ending() or client.is_outdated or is_unused):
                 yield self._turn(consumer)
-                if self.turn.has_served:
-                    self.served.look()
-                    awaited.look(consumer)
-                    work.look()
+                if self.turn.has_looked:
+                    is_unused = self._look_around(consumer, awaited, work)
+                elif self.turn.has_served:
+                    if self.served.being_made:
+                        self.served.look()
+                    is_unused = not self.data.links and self._is_unused()
             if client.is_outdated and not self._is_stopping:
                 self.assignment.end_client()
                 return
@@ -343,6 +345,13 @@ class GroupWorker:
                 consumer.close()
             self.turn.pump()
             self.data.notify_links()
+
+    def _look_around(self, consumer: GroupConsumer, awaited: AwaitedPartitions, work: LongWork) -> bool:
+        """Beside what the turn looks at then. True: nobody receives here any more."""
+        self.served.look()
+        awaited.look(consumer)
+        work.look()
+        return self._is_unused()
 
     def _is_ending(self) -> bool:
         return self._is_stopping or self.served.is_failing

@@ -2,7 +2,7 @@
 
 A turn looks at what changed. Where nothing was asked, said or read since the channels were looked at last, and what
 they did then changed none of them, there is nothing to decide: it only asks Kafka's client for more, and sleeps. What
-time brings is looked at every `LOOK_MS`, and delays when they end.
+time alone brings is looked at every `LOOK_MS`, however busy the turns are, and delays when they end.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ log = logging.getLogger("jbm_kafka.sidecar.lane.poll_loop")
 """Where its lines have always been: people set levels by the names."""
 
 LOOK_MS = 200
-"""How often a group worker to which nothing happens looks at everything: a queue may be paused or its memory's share
-smaller, lines may be due, and receivers may be away for long."""
+"""How often a group worker looks at what no message brings: a queue may be paused or its memory's share smaller, lines
+may be due, and receivers may be away for long."""
 
 
 class Turn:
@@ -85,7 +85,11 @@ class Turn:
         """When somebody last asked for something, or there was something to do."""
         self.has_served = False
         """The last turn looked at the channels: something had changed, or it was time to."""
-        self._served_at_ms = self._retried_at_ms = 0
+        self.has_looked = False
+        """The last turn looked around, or was to: it was time to."""
+        self._looked_at_ms = -LOOK_MS
+        self._is_paused = False
+        """Nothing may be handed over, as of the last look around."""
         self._before: object = None
         """What the channels and receivers were like when the last look at them began."""
         self._ahead = 0
@@ -100,6 +104,7 @@ class Turn:
 
     def once(self, consumer: GroupConsumer) -> Wait:
         """Once around: fetch, settle, hand over, keep within memory, ask for a checkpoint. Returns how to go on."""
+        self.has_looked = self._data.clock.monotonic_ms() - self._looked_at_ms >= LOOK_MS
         signal = self._data.mailbox.signal
         is_new = signal.is_set()
         if is_new:
@@ -118,7 +123,6 @@ class Turn:
             self._active_at_ms = now_ms
         self.has_served = is_new or self._is_due(now_ms) or self._has_changed(self._data.credit())
         if self.has_served:
-            self._served_at_ms = now_ms
             self.serve(consumer)
             self._look()
         has_delivered = self.has_served and self.dispatch.has_delivered
@@ -135,17 +139,19 @@ class Turn:
     def serve(self, consumer: GroupConsumer) -> None:
         """What a turn does with what was read and settled."""
         self._before = self._state_of(self._data.credit())
-        self.pass_time()
+        now_ms = self._data.clock.monotonic_ms()
+        if now_ms - self._looked_at_ms >= LOOK_MS:
+            self._look_around(now_ms)
+        self.pass_time(now_ms)
         self.keep_within_memory(consumer)  # before `grant`: it may open a channel anew, and with it revoke leases
-        is_paused = self._is_paused()
-        if is_paused:
+        if self._is_paused:
             self.dispatch.take_back()
         else:
             self.dispatch.grant()
         self.notify_checkpointer()
         self.dispatch.deliver()
         if self._watchers:
-            self._notify_watchers(is_paused=is_paused)
+            self._notify_watchers()
 
     def _state_of(self, credit: int) -> tuple[int, dict[int, int]]:
         """Another one when a channel changed, came or went, or receivers ask for more."""
@@ -157,7 +163,7 @@ class Turn:
 
     def _is_due(self, now_ms: int) -> bool:
         """Time alone may have brought something, or there was more than one turn does."""
-        if now_ms - self._served_at_ms >= LOOK_MS or self._watchers:
+        if now_ms - self._looked_at_ms >= LOOK_MS or self._watchers:
             return True
         return self._data.clock.now_ms() >= self._next_at_ms or self.flow.is_pressed
 
@@ -171,18 +177,25 @@ class Turn:
 
     # -- its parts -----------------------------------------------------------------------------------------------------
 
-    def pass_time(self) -> None:
-        """Let delays end, take back what idle receivers leave unread, and have lazy ones acknowledge."""
+    def _look_around(self, now_ms: int) -> None:
+        """Look at what no message brings, but time, other processes or people: no oftener than every `LOOK_MS`."""
+        self._looked_at_ms, self.has_looked = now_ms, True
+        self._look_at_pause()
+        self.flow.look_at_share()
+        self.dispatch.take_back_from_idle(now_ms)
+        self.departures.retry(self._data.clock.now_ms())
+        self.departures.lines.log_counts(now_ms)
+
+    def pass_time(self, monotonic_ms: int) -> None:
+        """Let delays end, let leave what an operator sends away, and have lazy receivers acknowledge."""
         now_ms, set_back_ms = self._data.clock.now_ms(), self._data.clock.set_back_ms
         for channel in self._data.channels.values():
             channel.pass_time(now_ms, set_back_ms)
-        self._commands.go_on()
-        self.dispatch.pass_time()
-        monotonic_ms = self._data.clock.monotonic_ms()
-        if monotonic_ms - self._retried_at_ms >= LOOK_MS:
-            self._retried_at_ms = monotonic_ms
-            self.departures.retry(now_ms)
-            self.departures.lines.log_counts(monotonic_ms)
+        if self._commands.is_leaving:
+            self._commands.go_on()
+        for link in self._data.links.values():
+            if link.notices.on_turn is not None:
+                link.notices.on_turn(monotonic_ms)
 
     def keep_within_memory(self, consumer: GroupConsumer) -> None:
         """Pause, spill and load; open anew what the held store has lost."""
@@ -238,12 +251,12 @@ class Turn:
 
     # -- a pause of its queue ----------------------------------------------------------------------------------------
 
-    def _is_paused(self) -> bool:
-        """Nothing may be handed over now. Each consumer that waits is told once, and that it is over: to who waits a
-        paused queue looks empty. docs/logging.md lists the lines."""
+    def _look_at_pause(self) -> None:
+        """Note whether anything may be handed over. Each consumer that waits hears once of a pause, and of its end: to
+        one that waits a paused queue looks empty. docs/logging.md lists the lines."""
         destination = self._data.group.destination
-        is_paused = self._pausing.is_paused(destination.name)
-        if is_paused:
+        self._is_paused = self._pausing.is_paused(destination.name)
+        if self._is_paused:
             for link in self._data.links.values():
                 if link.demand.is_waiting and not link.notices.has_heard_of_pause:
                     link.notices.has_heard_of_pause = self._is_pause_told = True
@@ -254,7 +267,6 @@ class Turn:
                 link.notices.has_heard_of_pause = False
             # At the level of the pause: who logs warnings alone is to see that it is over.
             log.warning("%s: receiving is not paused any more, and goes on", destination)
-        return is_paused
 
     # -- receivers whose time is up ------------------------------------------------------------------------------------
 
@@ -262,17 +274,17 @@ class Turn:
         """Complete when each partition of ours was read up to its end, and the link has got what it asked for."""
         self._watchers.append((link, ends, done))
 
-    def _notify_watchers(self, *, is_paused: bool) -> None:
-        """At the end of a turn, after hand-over; `is_paused`: nothing will come, however far it is read."""
+    def _notify_watchers(self) -> None:
+        """After hand-over. Where the queue is paused nothing will come, however far it is read."""
         if not self._data.is_settled:
             return
         self._watchers = [row for row in self._watchers if not row[2].is_done]  # its receive has ended
         channels = self._data.channels.values()
-        if not is_paused and any(channel.mark.waits or channel.is_awaiting_store for channel in channels):
+        if not self._is_paused and any(channel.mark.waits or channel.is_awaiting_store for channel in channels):
             return
         left = []
         for link, ends, done in self._watchers:
-            if is_paused or (self._is_read(ends) and link.is_answered()):
+            if self._is_paused or (self._is_read(ends) and link.is_answered()):
                 done.complete()
             else:
                 left.append((link, ends, done))

@@ -42,6 +42,8 @@ class OwnerCommands:
         self._questions = questions
         self._leaving: dict[OwnedChannel, set[int]] = {}
         """Offsets that were released and have not begun to leave: not the first of their unit, or not in memory."""
+        self.is_leaving = False
+        """Something that was released, or that an operator takes out, may still have to leave: `go_on` lets it."""
         self._look_at_ms = 0
         """Monotonic: not before it the next look at them."""
         self._verbs: Mapping[str, Callable[[OwnedChannel, Mapping[str, Any]], Mapping[str, Any]]] = {
@@ -61,6 +63,7 @@ class OwnerCommands:
         verb = self._verbs.get(command.verb)
         try:
             if command.verb in TAKING_OUT:
+                self.is_leaving = True
                 self._taking_out.begin(channel, command, reply)
                 return
             if verb is None:
@@ -73,20 +76,15 @@ class OwnerCommands:
         # A channel that is lost before answers nothing: its next owner is asked again.
         channel.checkpoints.wait_durable(Completion(lambda error: reply(answer) if error is None else None))
 
-    @property
-    def is_leaving(self) -> bool:
-        """Something that was released, or that an operator takes out, is still to leave."""
-        return bool(self._leaving) or self._taking_out.is_busy
-
     def go_on(self) -> None:
         """Let leave what was released and has become the first of its unit, and what is taken out. In each turn."""
         self._taking_out.go_on()
         began_ms = self._data.clock.monotonic_ms()
-        if not self._leaving or began_ms < self._look_at_ms:
-            return
-        self._let_leave()
-        ended_ms = self._data.clock.monotonic_ms()
-        self._look_at_ms = ended_ms + int((ended_ms - began_ms) / LOOKS_SHARE)
+        if self._leaving and began_ms >= self._look_at_ms:
+            self._let_leave()
+            ended_ms = self._data.clock.monotonic_ms()
+            self._look_at_ms = ended_ms + int((ended_ms - began_ms) / LOOKS_SHARE)
+        self.is_leaving = bool(self._leaving) or self._taking_out.is_busy
 
     def _let_leave(self) -> None:
         for channel, offsets in list(self._leaving.items()):
@@ -107,6 +105,7 @@ class OwnerCommands:
         channel.state.apply(released)
         offsets = [message.offset for message in released.messages]
         if not again and offsets:
+            self.is_leaving = True
             self._leaving.setdefault(channel, set()).update(offsets)
         elif again:
             for offset in offsets:

@@ -230,17 +230,10 @@ class Dispatch:
             )
         return lease
 
-    def pass_time(self) -> None:
-        """Return the buffers of links that nobody has received from for a while, so that others get them.
-
-        And tell the time to those whose session acknowledges by it.
-        """
-        now_ms = self._data.clock.monotonic_ms()
+    def take_back_from_idle(self, now_ms: int) -> None:
+        """Return the buffers of links that nobody has received from for a while, so that others get them."""
         idle_ms = self._data.config.receiver_idle_ms
         for link in self._data.links.values():
-            on_turn = link.notices.on_turn
-            if on_turn is not None:
-                on_turn(now_ms)
             demand = link.demand
             if demand.is_waiting or not (demand.credit or link.buffer.ready):
                 continue

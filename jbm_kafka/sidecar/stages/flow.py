@@ -46,6 +46,7 @@ class Flow:
         self.share_bytes = share_bytes
         """What the group worker may take now: less when another group worker joins, more when one ends."""
         self._waiting_bytes_max = 0
+        """Its part of that, as of the last look."""
         self.consumer_bytes = max(consumer_bytes, CONSUMER_BYTES_MIN)
         """What the Kafka client may prefetch, besides."""
         self._overfull: set[OwnedChannel] = set()
@@ -57,12 +58,12 @@ class Flow:
         self._turns_to_look = 0
         self._look_beyond = 0
         """Look earlier when so much waits: a fruitless look must not let the group worker grow unseen."""
+        self.look_at_share()
 
     def keep_within_memory(self, data: GroupData, consumer: GroupConsumer) -> Sequence[OwnedChannel]:
         """Once a turn. Returns channels of which the held store lost what it had: they must be opened anew."""
         unreadable: list[OwnedChannel] = []
         channels: Channels = data.channels
-        self._look_at_share()
         waiting_bytes = 0
         for channel in list(channels.values()):
             waiting_bytes += channel.memory.waiting_bytes
@@ -106,7 +107,8 @@ class Flow:
         """More is to be spilled than there was time for, or it is tried again after so many turns."""
         return bool(self._refused or self._goes_on or self._turns_to_look > 0)
 
-    def _look_at_share(self) -> None:
+    def look_at_share(self) -> None:
+        """Take what it may take now as its limit."""
         waiting_bytes_max = self.share_bytes() * 7 // 16  # and as much for arrivals; an eighth is the client's
         if waiting_bytes_max < self._waiting_bytes_max:
             self._turns_to_look = 0
