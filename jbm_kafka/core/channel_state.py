@@ -123,10 +123,12 @@ class ChannelState:
                 durable.raise_offered(change)
             case c.Frozen():
                 durable.mark_frozen(change)
-                self.window.mark_frozen(change.buckets)
+                if change.buckets:
+                    self.window.mark_frozen(change.buckets)
             case c.FreezeDurable():
                 durable.mark_durable(change)
-                self.window.mark_durable(change.frozen.buckets)
+                if change.frozen.buckets:
+                    self.window.mark_durable(change.frozen.buckets)
             case c.FreezeFailed():
                 durable.mark_failed(change)
                 self.window.mark_failed(change.frozen.buckets)
@@ -177,7 +179,7 @@ class ChannelState:
     @property
     def is_dirty(self) -> bool:
         """A checkpoint has something to write."""
-        return self.durable.is_dirty or self.window.is_dirty
+        return self.durable.is_dirty or bool(self.window.dirty)
 
     # -- live changes ------------------------------------------------------------------------------------------
 

@@ -48,7 +48,7 @@ class Sifted:
 class DuplicateWindow:
     """Maps each digest to its first message, the oldest first. Owned by a `ChannelState`."""
 
-    __slots__ = ("_bucket_of", "_dirty", "_live", "_open", "_rows", "_unwritten", "_written")
+    __slots__ = ("_bucket_of", "_live", "_open", "_rows", "_unwritten", "_written", "dirty")
 
     def __init__(self) -> None:
         self._rows: dict[bytes, SeenId] = {}
@@ -59,7 +59,8 @@ class DuplicateWindow:
         """Buckets that no durable checkpoint has."""
         self._open = 0
         """The bucket that takes new rows."""
-        self._dirty: set[int] = set()
+        self.dirty: set[int] = set()
+        """Buckets that the next checkpoint writes."""
         self._written: set[int] = set()
         """Buckets that may be in the changelog."""
 
@@ -74,16 +75,6 @@ class DuplicateWindow:
         """All, in the order remembered."""
         return iter(self._rows.values())
 
-    @property
-    def is_dirty(self) -> bool:
-        """A checkpoint has something to write."""
-        return bool(self._dirty)
-
-    @property
-    def dirty_buckets(self) -> frozenset[int]:
-        """What it would write."""
-        return frozenset(self._dirty)
-
     def take(self, remembered: Sequence[SeenId], forgotten: Sequence[bytes]) -> None:
         """What a fetch does to it, as `decide_repeated` has it."""
         for digest in forgotten:
@@ -93,7 +84,7 @@ class DuplicateWindow:
                 self._open += 1
             self._remember(row, self._open)
             self._unwritten.setdefault(self._open, []).append(row)
-            self._dirty.add(self._open)
+            self.dirty.add(self._open)
 
     def entry(self, bucket: int) -> Entry | None:
         """What a checkpoint writes of a bucket; None: nothing, nobody has it."""
@@ -106,7 +97,7 @@ class DuplicateWindow:
 
     def mark_frozen(self, buckets: Collection[int]) -> None:
         """A checkpoint has taken these. What comes now goes to a bucket of its own: each is written once."""
-        self._dirty -= frozenset(buckets)
+        self.dirty -= frozenset(buckets)
         self._written |= frozenset(buckets)
         if self._open in buckets:
             self._open += 1
@@ -114,14 +105,14 @@ class DuplicateWindow:
     def mark_durable(self, buckets: Collection[int]) -> None:
         """That checkpoint is committed."""
         for bucket in buckets:
-            if bucket not in self._dirty:
+            if bucket not in self.dirty:
                 self._unwritten.pop(bucket, None)
                 if bucket not in self._live:
                     self._written.discard(bucket)
 
     def mark_failed(self, buckets: Collection[int]) -> None:
         """It was aborted."""
-        self._dirty |= frozenset(buckets)
+        self.dirty |= frozenset(buckets)
 
     def recover(self, entry: Duplicates) -> None:
         """A bucket from the changelog; the oldest come first."""
@@ -147,9 +138,9 @@ class DuplicateWindow:
             del self._live[bucket]
             self._unwritten.pop(bucket, None)
             if bucket in self._written:
-                self._dirty.add(bucket)
+                self.dirty.add(bucket)
             else:
-                self._dirty.discard(bucket)
+                self.dirty.discard(bucket)
 
 
 def decide_repeated(

@@ -71,7 +71,7 @@ def freeze(
         offered=offered_position,
         truncated=truncated,
     )
-    buckets = state.window.dirty_buckets
+    buckets = frozenset(state.window.dirty)
     seen_ids = [entry for bucket in sorted(buckets) if (entry := state.window.entry(bucket)) is not None]
     frozen = Frozen(checkpoint_id=checkpoint_id, blocks=frozenset(blocks), held=frozenset(held), buckets=buckets)
     return Freeze(

@@ -55,6 +55,12 @@ class Topics:
         self._registry = registry
         self._places = None if registry is None else registry.places
         self._namespace = namespace
+        self.events_topic = events_topic(namespace)
+        """Where checkpoints tell what they did."""
+        self.commands_topic = commands_topic(namespace)
+        """Where administrators ask, and owners answer."""
+        self.registry_topic = registry_topic(namespace)
+        """Where a checkpoint without channels leaves its marker."""
         self._known: dict[str, TopicInfo] = {}
         self._destinations: dict[str, Destination] = {}
         """Of what is known, by name."""
@@ -64,21 +70,6 @@ class Topics:
         self._paused: frozenset[str] = frozenset()
         """Names of the known where nothing may be sent now: asked for every message, so it is computed at each look."""
         self._temporary: TopicInfo | None = None
-
-    @property
-    def events_topic(self) -> str:
-        """Where checkpoints tell what they did."""
-        return events_topic(self._namespace)
-
-    @property
-    def commands_topic(self) -> str:
-        """Where administrators ask, and owners answer."""
-        return commands_topic(self._namespace)
-
-    @property
-    def registry_topic(self) -> str:
-        """Where a checkpoint without channels leaves its marker."""
-        return registry_topic(self._namespace)
 
     def known(self, name: str) -> TopicInfo | None:
         """What was found earlier, without asking the cluster."""

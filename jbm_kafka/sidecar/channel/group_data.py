@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from jbm_kafka.browsing.intake import what_it_has
 from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.reference import EVERYONE
 from jbm_kafka.ports import GroupConsumer
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
@@ -95,7 +96,7 @@ class GroupData:
 
     def wanted(self) -> int:
         """The bits of the receivers who would take more now; of all when nobody would."""
-        return self.selections.wanted_by(self.links.values())
+        return self.selections.wanted_by(self.links.values()) if self.selections.is_selecting else EVERYONE
 
     def links_of(self, session_id: str) -> Iterator[Link]:
         """A session's receivers."""

@@ -49,6 +49,8 @@ class OwnedChannel:
         self.topic = topic
         self.partition = partition
         self.settings = settings
+        self.attempts_max = attempts_before_departure(settings)
+        """Attempts after which a message leaves; UNLIMITED_ATTEMPTS when it stays for an operator."""
         self.state = state
         self.changelog = changelog
         self.mark = OfferedMark(state, offered_limits, offered_pace or OfferedPace())
@@ -84,10 +86,10 @@ class OwnedChannel:
         gates = self.state.gates
         return bool(gates.awaiting_load or gates.awaiting_look or self.state.shelf.is_awaited)
 
-    @property
-    def attempts_max(self) -> int:
-        """Attempts after which a message leaves; UNLIMITED_ATTEMPTS when it stays for an operator."""
-        return attempts_before_departure(self.settings)
+    def use(self, settings: ResolvedSettings) -> None:
+        """Go by these from now on, whatever was counted under others."""
+        self.settings = settings
+        self.attempts_max = attempts_before_departure(settings)
 
     @property
     def holds_nothing(self) -> bool:

@@ -26,12 +26,9 @@ class Selections:
     def __init__(self) -> None:
         self.present = EVERYONE
         """The bits of all that receivers have now; when the last receiver goes, those that were."""
-        self._bits: dict[Selector, int] = {}
-
-    @property
-    def is_selecting(self) -> bool:
+        self.is_selecting = False
         """Some receiver has a selector."""
-        return self.present != EVERYONE
+        self._bits: dict[Selector, int] = {}
 
     def bit_of(self, selector: Selector | None) -> int:
         """The bit in the channels of a receiver's selector; EVERYONE's where selectors do not count."""
@@ -50,7 +47,7 @@ class Selections:
         if present == self.present and not come:
             return
         asks = bool(come or present & ~self.present)
-        self.present = present
+        self.present, self.is_selecting = present, present != EVERYONE
         for state in states:
             changed = {each.offset: _asked(each, each.chosen_by, come) for each in state.in_memory()} if come else {}
             state.apply(Selected(present, changed, asks))

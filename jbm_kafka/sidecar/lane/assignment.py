@@ -163,7 +163,7 @@ class Assignment:
         clock = self._data.clock
         channel.state.apply(TimePassed(clock.now_ms(), clock.set_back_ms))
         if self._data.settings is not None:  # changed while the channel was being recovered, maybe
-            channel.settings = self._data.settings
+            channel.use(self._data.settings)
         channel.recovered()
         if self._data.selections.is_selecting:
             channel.state.apply(Selected(self._data.selections.present))

@@ -30,6 +30,8 @@ class Fetching:
         self._routes = routes
         self._repeated = repeated
         self._breaks = 0
+        self._is_recorded = not data.group.is_temporary
+        """Of a temporary destination nothing is committed."""
 
     def ahead(self) -> int:
         """How many messages are read and, as far as is known without looking at their units, may be handed over.
@@ -79,10 +81,12 @@ class Fetching:
                     continue
             self._routes.look(partition, references)
             end = references[-1].offset + 1
-            references = without_others(references, addressed, self._data.group.subscription)
+            if addressed:
+                references = without_others(references, addressed, self._data.group.subscription)
             if (has := self._data.has) is not None:
                 references = [each for each in references if has(each)]
-            self._data.selections.look(references)
+            if self._data.selections.is_selecting:
+                self._data.selections.look(references)
             channel.pass_time(now_ms, clock.set_back_ms)  # a clock set back since may have stamped these
             change = Fetched(begin=begin, end=end, references=references)
             channel.state.apply(self._repeated.sift(channel, change, identified, now_ms) if identified else change)
@@ -92,6 +96,5 @@ class Fetching:
         """Go on to where partitions had nothing more: aborted records and transactions' markers never come (LOG-2)."""
         for partition, end in consumer.ends_reached().items():
             channel = self._data.channels.get(partition)
-            if channel is None or channel.state.read_position >= end or self._data.group.is_temporary:
-                continue  # of a temporary destination nothing is committed
-            channel.state.apply(Fetched(begin=channel.state.read_position, end=end, references=()))
+            if self._is_recorded and channel is not None and channel.state.read_position < end:
+                channel.state.apply(Fetched(begin=channel.state.read_position, end=end, references=()))

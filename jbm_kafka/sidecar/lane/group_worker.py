@@ -407,7 +407,7 @@ class GroupWorker:
         """Go by these from now on, whatever was counted under others."""
         self.data.settings = settings
         for channel in self.data.channels.values():
-            channel.settings = settings
+            channel.use(settings)
 
     def _go_on(self) -> None:
         """What goes on while a rebalance waits: all but reading, for the partitions that stay."""

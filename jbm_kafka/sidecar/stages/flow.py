@@ -32,6 +32,8 @@ CONSUMER_BYTES_MIN = 1 << 20
 """A client with less fetches a large message alone, and is slow."""
 SHELVED_COUNT = 4_000
 """Messages shelved in a turn at most: less than a tenth of a second, for the group worker has others to serve."""
+ARRIVALS_WEIGHED_MIN = 64
+"""Fewer that may be handed over are not weighed: however large, they are soon gone."""
 LOOK_EVERY = 64
 """Turns until gates are looked at again though the last look found too little to spill; looking costs a walk."""
 
@@ -123,7 +125,8 @@ class Flow:
         for channel in channels.values():
             ahead = len(channel.state.arrivals) + channel.state.gates.free_for(wanted)
             is_full = channel in self._overfull or channel in self._refused
-            is_full = is_full or self._arrivals_too_large(channel, len(channels))
+            if len(channel.state.arrivals) >= ARRIVALS_WEIGHED_MIN:
+                is_full = is_full or self._arrivals_too_large(channel, len(channels))
             if not channel.memory.is_paused and (ahead > numbers.ARRIVALS_HIGH or is_full):
                 channel.memory.is_paused = True
                 consumer.pause([channel.partition])
@@ -133,8 +136,6 @@ class Flow:
 
     def _arrivals_too_large(self, channel: OwnedChannel, channels_count: int) -> bool:
         arrivals = channel.state.arrivals
-        if len(arrivals) < 64:
-            return False
         value = cast(KafkaRecord, arrivals[-1].record).value()
         size = (0 if value is None else len(value)) + numbers.RECORD_OVERHEAD_BYTES
         return len(arrivals) * size > self._waiting_bytes_max // channels_count
