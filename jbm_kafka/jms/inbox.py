@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.failure_text import failure_text
@@ -14,7 +14,6 @@ from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.core.subscription import Source, destination_of
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
-from jbm_kafka.jms.credit import Credit
 from jbm_kafka.jms.message import Message, not_of_kind
 from jbm_kafka.jms.messages_wire import message_of
 from jbm_kafka.jms.modes import AcknowledgeMode
@@ -28,11 +27,41 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 MessageListener = Callable[[Message], object]
 """Called with each message; what it returns is not looked at."""
+TARGET_MS: Final = 40
+"""How much work a receiver should have before it."""
 
 
 def has_next(link: Link) -> bool:
     """What it has unread is about to be taken, by its listener or a receive that asked: not to be taken away."""
     return bool(link.buffer) and (link.is_asking or link.demand.is_waiting)
+
+
+class Credit:
+    """How many messages one receiver is assigned at a time. Times are monotonic milliseconds.
+
+    Few for a slow application, so that others find work; many for a fast one, so that it never waits. It starts with
+    one and doubles while a batch is gone within a fraction of the target, up to the prefetch.
+    """
+
+    __slots__ = ("_asked_at_ms", "_prefetch", "size")
+
+    def __init__(self, prefetch: int) -> None:
+        assert prefetch >= 1, prefetch
+        self._prefetch = prefetch
+        self._asked_at_ms: int | None = None
+        self.size = 1
+        """Messages to ask for next."""
+
+    def next_size(self, now_ms: int) -> int:
+        """The size to ask for now that the last assignment is about to run out."""
+        if self._asked_at_ms is not None:
+            took_ms = now_ms - self._asked_at_ms
+            if took_ms < TARGET_MS:
+                self.size = min(self.size * 2, self._prefetch)
+            elif took_ms > 2 * TARGET_MS:
+                self.size = max(self.size // 2, 1)
+        self._asked_at_ms = now_ms
+        return self.size
 
 
 class Inbox:

@@ -9,9 +9,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from jbm_kafka.kafka.bounded_call import bounded
 from jbm_kafka.kafka.missing_leaders import partitions_without_leader
-from jbm_kafka.kafka.reports_heard import hear_all, hear_some
+from jbm_kafka.kafka.profiles import BATCH_BYTES
 from jbm_kafka.kafka.settings import LOG
-from jbm_kafka.kafka.small_batches import SmallBatches
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
 from jbm_kafka.kafka.translated_errors import (
     FENCED,
@@ -44,6 +43,14 @@ transactional producer is the transaction's timeout.
 """
 _RETURN_S = 1.0
 """For librdkafka to say that the time is up."""
+_STEP_S = 0.1
+"""A call that lets callbacks run lasts so long at most. To confluent-kafka a fatal error is an exception in a callback,
+which the next call raises once more. A flush of 0.2 s and more goes on after it and runs the next callbacks with the
+exception still set: that is a SystemError, and the report is lost. Shorter calls end at it."""
+_BATCH_FRAME_BYTES = 61
+_RECORD_FRAME_BYTES = 32
+_HEADER_FRAME_BYTES = 10
+_UTF8_BYTES_MAX = 4
 PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 """What an end that others brought about swept away: nothing was wrong with the record itself."""
 
@@ -81,6 +88,36 @@ class _Report:
             self.written[record.topic, record.partition] = offset + 1
 
 
+class _SmallBatches:
+    """Keeps the batches for a topic that takes only small ones within what it takes, by what was queued since a flush.
+
+    librdkafka fills batches to one size for all topics, and a broker refuses a batch that is larger than its topic's
+    `max.message.bytes`, though each record in it would fit. The producer's thread only.
+    """
+
+    def __init__(self) -> None:
+        self._queued_bytes: dict[tuple[str, int], int] = {}
+
+    def count(self, record: Outgoing) -> bool:
+        """A record about to be queued; True: flush first, for with what is queued for its partition it is too much."""
+        limit_bytes = record.batch_bytes_max
+        if not 0 < limit_bytes < BATCH_BYTES:
+            return False
+        place = (record.topic, record.partition)
+        size = _bytes_at_most(record)
+        queued_bytes = self._queued_bytes.get(place, 0)
+        is_too_much = queued_bytes > 0 and _BATCH_FRAME_BYTES + queued_bytes + size > limit_bytes
+        if is_too_much:
+            self._queued_bytes.clear()
+            queued_bytes = 0
+        self._queued_bytes[place] = queued_bytes + size
+        return is_too_much
+
+    def clear(self) -> None:
+        """Nothing is queued."""
+        self._queued_bytes.clear()
+
+
 class _Brokers:
     """Whether a client has lost all of them. Not of the class that has the client, which would then hold itself."""
 
@@ -106,7 +143,7 @@ class ConfluentTransactionalProducer:
         self._bootstrap = bootstrap
         self._id = str(settings["transactional.id"])
         self._timeout_s = settings["transaction.timeout.ms"] / 1000
-        self._small_batches = SmallBatches()
+        self._small_batches = _SmallBatches()
         self._in_transaction = False
         """It is open, and ours to end."""
         self._failed: dict[object, str] = {}
@@ -124,7 +161,7 @@ class ConfluentTransactionalProducer:
         self._steps(self._producer.init_transactions, timeout_s, "initialise", self._initialise_trouble)
 
     def begin(self) -> None:
-        hear_some(self._producer, 0)
+        _hear_some(self._producer, 0)
         if self._brokers.were_lost:
             # After an outage of a minute the first offsets of each that was there before had no answer for as long as
             # a transaction may take, 11 s, while a new one's had at once.
@@ -146,7 +183,7 @@ class ConfluentTransactionalProducer:
         report = _Report(self._failed, self._unanswered, self._written, record, token)
         is_retry = False
         if self._small_batches.count(record):
-            hear_all(self._producer, self._timeout_s)
+            _hear_all(self._producer, self._timeout_s)
         while True:
             try:
                 self._producer.produce(
@@ -162,7 +199,7 @@ class ConfluentTransactionalProducer:
                 if time.monotonic() > deadline:
                     text = f"transactional id {self._id}: the queue of records stayed full for {self._timeout_s:g} s"
                     raise TransactionAborted(text, failed=frozenset(self._failed)) from None
-                hear_some(self._producer, 0.01)
+                _hear_some(self._producer, 0.01)
             except KafkaException as raised:
                 error = cause(raised)
                 if not is_retry and is_metadata_stale(error, self._producer, record.topic, record.partition):
@@ -222,7 +259,7 @@ class ConfluentTransactionalProducer:
             raise OutcomeUnknown(text)
         # While the coordinator does not know of the first partition yet, it refuses to abort what it does not know,
         # and librdkafka takes that for fatal. A record that arrived is past that point; what cannot arrive is purged.
-        hear_all(self._producer, min(timeout_s, _SETTLE_S))
+        _hear_all(self._producer, min(timeout_s, _SETTLE_S))
         self._steps(self._producer.abort_transaction, timeout_s, "abort", self._unknown)
         self._in_transaction = False
 
@@ -239,7 +276,7 @@ class ConfluentTransactionalProducer:
     def _let_go(self) -> None:
         with suppress(KafkaException):  # a producer that failed for good says so once more
             self._producer.purge()
-        hear_some(self._producer, 0)
+        _hear_some(self._producer, 0)
 
     def _without_member(self, group: str) -> object:
         """The metadata with which a process that is not a member writes a group's offsets."""
@@ -278,7 +315,7 @@ class ConfluentTransactionalProducer:
                 error = cause(raised)
                 if error.retriable() and time.monotonic() < deadline:
                     # librdkafka says "retry" at once when it cannot reach anyone: give it a moment.
-                    hear_some(self._producer, 0.005)
+                    _hear_some(self._producer, 0.005)
                     continue
                 raise sort(error, step) from None
             return
@@ -286,7 +323,7 @@ class ConfluentTransactionalProducer:
     def _hear_reports(self) -> None:
         """librdkafka may say that the transaction failed before it reports the record that failed it."""
         if not self._failed:
-            hear_all(self._producer, _SETTLE_S)
+            _hear_all(self._producer, _SETTLE_S)
 
     def _text(self, error: KafkaError, step: str) -> str:
         return f"transactional id {self._id} at {self._bootstrap}: {step}: {one_line(error)}"
@@ -337,3 +374,24 @@ class ConfluentTransactionalProducer:
             return self._trouble(self._why_it_failed(error), f"produce to {place}")
         self._failed[token] = f"{place}: {one_line(error)}"
         return self._trouble(error, f"produce to {place}")
+
+
+def _bytes_at_most(record: Outgoing) -> int:
+    size = _RECORD_FRAME_BYTES + len(record.key or b"") + len(record.value or b"")
+    for name, content in record.headers:
+        size += _HEADER_FRAME_BYTES + _UTF8_BYTES_MAX * len(name) + len(content or b"")
+    return size
+
+
+def _hear_some(producer: Producer, timeout_s: float) -> None:
+    """What there is to be heard; if nothing is, wait for it so long."""
+    with suppress(KafkaException):
+        producer.poll(min(timeout_s, _STEP_S))
+
+
+def _hear_all(producer: Producer, timeout_s: float) -> None:
+    """Until nothing is left to be reported; at most so long."""
+    deadline = time.monotonic() + timeout_s
+    while len(producer) and (remaining_s := deadline - time.monotonic()) > 0:
+        with suppress(KafkaException):
+            producer.flush(min(remaining_s, _STEP_S))

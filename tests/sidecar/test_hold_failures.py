@@ -2,8 +2,8 @@
 
 import pytest
 
-from jbm_kafka.sidecar.channel import hold_failures
-from jbm_kafka.sidecar.channel.hold_failures import HoldFailures
+from jbm_kafka.sidecar.channel import owned_channel
+from jbm_kafka.sidecar.channel.owned_channel import HoldFailures
 
 
 def test_the_error_of_an_earlier_hold_is_not_told_of_one_that_says_none() -> None:
@@ -18,7 +18,7 @@ def test_the_error_of_an_earlier_hold_is_not_told_of_one_that_says_none() -> Non
 
 
 def test_of_more_errors_than_are_kept_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hold_failures, "FAILURES_MAX", 2)
+    monkeypatch.setattr(owned_channel, "FAILURES_MAX", 2)
     failures = HoldFailures()
     for offset, text in ((7, "a"), (8, "b"), (7, "c"), (9, "d")):
         failures.note(offset, text)

@@ -5,7 +5,8 @@ Touched by its group worker's thread only, except the plain attributes that neve
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
+from typing import NamedTuple
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import Acknowledged, OfferedRaised, TimePassed
@@ -15,19 +16,146 @@ from jbm_kafka.core.entries import ChannelEvents, MessageEvent
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offered_target import USUAL, OfferedLimits, OfferedPace
 from jbm_kafka.core.offset_ranges import ranges_of
-from jbm_kafka.core.reference import SessionId
+from jbm_kafka.core.reference import Reference, SessionId
 from jbm_kafka.core.settlement import decide_kept
+from jbm_kafka.core.unit_of_order import Gate
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
+from jbm_kafka.ports.link import Link
+from jbm_kafka.sidecar.channel import tuning as numbers
 from jbm_kafka.sidecar.channel.channel_changelog import ChannelChangelog
 from jbm_kafka.sidecar.channel.channel_checkpoints import ChannelCheckpoints
-from jbm_kafka.sidecar.channel.channel_memory import ChannelMemory
-from jbm_kafka.sidecar.channel.delivery_times import HandOvers
-from jbm_kafka.sidecar.channel.hold_failures import HoldFailures
 from jbm_kafka.sidecar.channel.offered_mark import OfferedMark
 
 EVERY_OFFSET = 1 << 62
 """No message lies beyond it."""
+ROWS_LEAST = 64
+FAILURES_MAX = 10_000
+"""So many of a channel at most, of 200 characters each; of more the latest."""
+
+
+class ChannelMemory:
+    """What a channel takes, estimated from the latest bodies read, and whether its partition is paused for that."""
+
+    __slots__ = ("_state", "is_paused", "mean_body_bytes")
+
+    def __init__(self, state: ChannelState) -> None:
+        self._state = state
+        self.is_paused = False
+        self.mean_body_bytes = 0
+        """Rough size of a body here, from the latest fetch."""
+
+    @property
+    def message_bytes(self) -> int:
+        """What one message costs."""
+        return numbers.RECORD_OVERHEAD_BYTES + self.mean_body_bytes
+
+    @property
+    def alone_bytes(self) -> int:
+        """What a message costs that waits alone at a gate."""
+        return numbers.GATE_BYTES + numbers.LINE_BYTES + self.message_bytes
+
+    def gates_bytes(self, gates: Sequence[Gate]) -> int:
+        """What leaves memory with these gates."""
+        alone = sum([len(gate.waiting) for gate in gates])
+        return len(gates) * numbers.GATE_BYTES + alone * (numbers.LINE_BYTES + self.message_bytes)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What cannot be handed over, and what is remembered of it."""
+        gates, redeliveries = self._state.gates, self._state.redeliveries
+        in_line = min(len(gates.by_key), gates.waiting_count)
+        return (
+            len(gates.by_key) * numbers.GATE_BYTES
+            + redeliveries.values_count * numbers.REDELIVERY_BYTES
+            + redeliveries.rows_count * numbers.REDELIVERY_ROW_BYTES
+            + redeliveries.blocks_count * numbers.REDELIVERY_BLOCK_BYTES
+            + in_line * numbers.LINE_BYTES
+            + gates.waiting_count * self.message_bytes
+        )
+
+
+class HandOver(NamedTuple):
+    """One batch."""
+
+    at_ms: int
+    """As the channel's clock goes."""
+    link_id: str
+    session_id: SessionId
+    offsets: Collection[int]
+
+
+class HandOvers:
+    """Since when receivers of a channel have what they have in hand, and which receiver of a session got it.
+
+    For people who ask why a message does not move (decision 39). A row for each batch that was handed over, and none
+    for a message: so it costs what a batch costs.
+    """
+
+    __slots__ = ("_look_at", "_rows")
+
+    def __init__(self) -> None:
+        self._rows: list[HandOver] = []
+        self._look_at = ROWS_LEAST
+
+    def note(
+        self,
+        link: Link,
+        at_ms: int,
+        references: Sequence[Reference],
+        in_hand: Mapping[SessionId, Container[int]],
+        *,
+        is_ascending: bool,
+    ) -> None:
+        """These were given to the link at that time. `in_hand`: what each session has now, so that old rows go."""
+        first, last = references[0].offset, references[-1].offset
+        is_run = is_ascending and last - first + 1 == len(references)
+        offsets: Collection[int] = range(first, last + 1) if is_run else frozenset([r.offset for r in references])
+        self._rows.append(HandOver(at_ms, link.terms.link_id, link.terms.session_id, offsets))
+        if len(self._rows) >= self._look_at:
+            self._rows = [row for row in self._rows if _is_held(row, in_hand.get(row.session_id, ()))]
+            self._look_at = max(ROWS_LEAST, 2 * len(self._rows))
+
+    def last_of(self, offset: int) -> HandOver | None:
+        """How a message that is in hand came there."""
+        for row in reversed(self._rows):
+            if offset in row.offsets:
+                return row
+        return None
+
+
+def _is_held(row: HandOver, hand: Container[int]) -> bool:
+    return any(offset in hand for offset in row.offsets)
+
+
+class HoldFailures:
+    """Why the last attempt of what is on hold failed, for the operator who decides what becomes of it.
+
+    It is in memory alone: text of an application does not belong into every changelog record (decision 23). So it is
+    gone with the process that counted the attempt, and when the partition moves.
+    """
+
+    __slots__ = ("_by_offset",)
+
+    def __init__(self) -> None:
+        self._by_offset: dict[int, str] = {}
+
+    def note(self, offset: int, failure: str | None) -> None:
+        """The message has gone on hold; None: nobody said why."""
+        self.take(offset)
+        if failure is None:
+            return
+        if len(self._by_offset) >= FAILURES_MAX:
+            del self._by_offset[next(iter(self._by_offset))]
+        self._by_offset[offset] = failure
+
+    def last_of(self, offset: int) -> str | None:
+        """None: it is not known."""
+        return self._by_offset.get(offset)
+
+    def take(self, offset: int) -> str | None:
+        """As `last_of`; it is forgotten, for the message is on hold no more."""
+        return self._by_offset.pop(offset, None)
 
 
 class OwnedChannel:
