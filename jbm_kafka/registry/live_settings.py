@@ -13,6 +13,7 @@ from jbm_kafka.codec.settings_record import decode_settings, patterns_in
 from jbm_kafka.core.address_pattern import checked_pattern
 from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository, Overridden, ResolvedSettings
 from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, NewerRecordError
+from jbm_kafka.core.temporary_name import settings_name
 from jbm_kafka.registry.registry_log import RegistryLog
 
 lines = logging.getLogger("jbm_kafka.settings")
@@ -35,7 +36,7 @@ class LiveSettings:
 
     def resolve(self, name: str) -> ResolvedSettings:
         """What holds for the destination of this name now."""
-        return self._repository.resolve(name)
+        return self._repository.resolve(settings_name(name))
 
     def takes_copies(self, name: str) -> bool:
         """The name is some destination's dead-letter or expiry address."""

@@ -6,10 +6,8 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.temporary_name import settings_name
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.patience import Patience
@@ -59,6 +57,8 @@ class Destinations:
         )
         self._registry = registry.log
         self._settings = LiveSettings(registry.log, config.address_settings)
+        self.settings_of = self._settings.resolve
+        """The address settings in force for the destination of a name."""
         self.targets = AddressTopics(
             topics=self.topics,
             ensure=self.ensure,
@@ -79,10 +79,6 @@ class Destinations:
                 settings_of=self.settings_of,
             )
         )
-
-    def settings_of(self, name: str) -> ResolvedSettings:
-        """The address settings in force for a destination."""
-        return self._settings.resolve(settings_name(name))
 
     def ensure(self, destination: Destination, *, message_bytes_min: int = 0) -> TopicInfo:
         """The destination's topic, made when the configuration says so, with room for messages of that size.

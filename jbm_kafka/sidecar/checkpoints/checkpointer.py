@@ -188,7 +188,8 @@ class Checkpointer:
             why = f"Kafka did not take it in {ATTEMPTS_MAX} tries" + (f": {left.failure}" if left.failure else "")
             for transfer in left.transfers:
                 transfer.done.complete(TransactionRolledBackError(f"{transfer.about}: {why}"))
-        yield from self._put_back(dirty, left)
+        if left.fenced:
+            yield from self._put_back(dirty, left)
 
     def _put_back(self, dirty: Sequence[Participant], left: _Round) -> Steps:
         """What a fenced group worker could not take part in waits for its next turn."""
@@ -201,7 +202,8 @@ class Checkpointer:
 
     def _try(self, group_workers: Collection[Participant], left: _Round) -> Generator[Wait, None, bool]:
         """One attempt; False: try again with what is left."""
-        self._roll_back_expired(left.transfers)
+        if left.transfers:
+            self._roll_back_expired(left.transfers)
         transfers = [t for t in left.transfers if not t.participants & left.fenced and not t.done.is_done]
         checkpoint_id = self._writer.next_id()
         frozen = yield from _freeze_all(group_workers, transfers, checkpoint_id)
