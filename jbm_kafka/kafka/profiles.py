@@ -103,7 +103,7 @@ def tail_settings(memory_bytes: int) -> dict[str, Any]:
         "isolation.level": "read_committed",
         # The default would jump over a gap in silence.
         "auto.offset.reset": "error",
-        # An answer comes with the first record; so many questions a second are asked while there is none, and a
+        # An answer comes with the first record; so many questions a second are asked while no record comes, and a
         # position past a transaction's marker is known that late.
         "fetch.wait.max.ms": 100,
     }

@@ -278,7 +278,7 @@ class ConfluentSender:
             is_leaderless = (record.topic, record.partition) in self._without_leader
             failure: KafkaClientError = LeaderMissing(text, record) if is_leaderless else Unreachable(text)
         elif error.code() == KafkaError._DESTROY:
-            # So librdkafka fails what it held for a partition when it hears that there is none.
+            # So librdkafka fails what it held for a partition when it hears that the partition has no leader.
             failure = UnknownTopic(f"{place}: the topic or partition was deleted")
         else:
             failure = _failure(error, record, self._bootstrap)

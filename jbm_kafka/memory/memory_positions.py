@@ -52,7 +52,7 @@ class MemoryPositions:
             self.ends.pop(partition, None)
 
     def take(self, count_max: int) -> tuple[list[KafkaRecord], list[BaseException]]:
-        """The next records; or, where there are none, why partitions stand still from now on. One of both is empty."""
+        """The next records, or why partitions stand still from now on. One of both is empty."""
         records: list[KafkaRecord] = []
         errors: list[BaseException] = []
         ready = sorted(p for p in self._next if p not in self._paused and p not in self._stopped)

@@ -8,7 +8,7 @@ from jbm_kafka.ports.kafka import AccessRefused, KafkaClientError, NobodyAnswers
 
 
 def as_jms_error(error: KafkaClientError, about: str, **values: object) -> JMSError:
-    """The kind that tells who must act: Kafka refused us, nobody answers, or another. `about`: what was being done."""
+    """The error's class by cause: Kafka refused, nobody answers, or another. `about`: what was being done."""
     if isinstance(error, NobodyAnswers):
         return ConnectionFailedError(f"{about}: {error}", **{"bootstrap": error.bootstrap, **values})
     kind = JMSSecurityError if isinstance(error, AccessRefused) else JMSError

@@ -9,7 +9,7 @@ from jbm_kafka.ports.wake_up import WakeUp
 
 
 class Completion:
-    """Completed or failed once; waited for by one thread, or told to a callback."""
+    """Completed or failed once; one thread waits for it, or a callback gets it."""
 
     __slots__ = ("_answered", "_callback", "_error", "is_done")
 

@@ -41,12 +41,12 @@ class PartitionLease:
         self.is_revoked = False
         """The channel is no longer ours: nothing more can be said about its messages."""
         self.taken: frozenset[int] = frozenset()
-        """Offsets that were taken from the session's hand, of which it was told then."""
+        """Offsets that were taken from the session, which was notified."""
 
     def acknowledge(self, offset: int) -> Sequence[int]:
         """Say that the application is done with one; any session thread. Returns what of all said came too late.
 
-        Looked at again after it was said: in between the worker may have looked for the last time, and told nobody.
+        Looked at again after it was said: in between the worker may have looked for the last time, and notified nobody.
         """
         self.acked.append(offset)
         return self._take_late() if self.is_revoked else ()
@@ -61,7 +61,7 @@ class PartitionLease:
         return taken
 
     def _take_late(self) -> list[int]:
-        """Each to one caller only, the group worker or a session: none is told twice and none to nobody."""
+        """Each to exactly one caller, the group worker or a session."""
         late: list[int] = []
         while self.acked:
             try:

@@ -73,7 +73,7 @@ class GroupMember:
     member_id: str
     client_id: str
     host: str
-    """Its address as the brokers see it; "" where there are none."""
+    """Its address as the brokers see it; "" without brokers."""
     partitions: frozenset[int]
     """Those of the topic that was asked about."""
 
@@ -480,7 +480,7 @@ class GroupConsumers(Protocol):
         """A member that may get all of the topic's partitions; each of them gets its share of every fetch.
 
         `rebalance_timeout_ms`: longer than `on_revoked` ever takes; a member that lives but answers later is put out.
-        `client_id`: that of JMS, for who looks at the group's members.
+        `client_id`: that of JMS, shown in lists of the group's members.
         """
 
     def log_reader(self) -> LogReader:

@@ -134,7 +134,7 @@ def _ignore(error: Exception) -> None:
 
 
 def _nobody() -> None:
-    """Who is told that a link has left, where nobody asked."""
+    """The default of `on_left`: nobody waits for it."""
 
 
 class Notices:
@@ -170,7 +170,7 @@ class Notices:
             self._filled.notify_all()
 
     def take_failure(self) -> Exception | None:
-        """Why nothing comes; told once."""
+        """Why nothing comes; given once."""
         failure = self.failure
         if failure is not None:  # else it is left alone: the group worker may fail just now
             self.failure = None
@@ -182,8 +182,8 @@ class Notices:
 
     def left(self) -> None:
         """The link has left its group worker for good."""
-        told, self.on_left = self.on_left, _nobody
-        told()
+        notify, self.on_left = self.on_left, _nobody
+        notify()
 
 
 class Link:
@@ -200,7 +200,7 @@ class Link:
         self.terms = terms
         self.lock = lock
         self.filled = filled
-        """Who waits for what the lock guards; both are shared by the links of one session."""
+        """The threads that wait for what the lock guards; both are shared by the links of one session."""
         self.buffer: LinkBuffer = LinkBuffer() if buffer is None else buffer
         self.demand = Demand()
         self.settlement = LinkSettlement()
@@ -384,7 +384,7 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """The consumer is not closed, nor its connection stopped: partitions are for those who receive."""
+        """The consumer is not closed, nor its connection stopped: partitions are for receivers."""
         return not (self.is_closed or self.is_stopped)
 
     def is_active(self, now_ms: int, idle_ms: int) -> bool:
@@ -403,7 +403,7 @@ class Link:
             return self._put(deliveries, is_ranked)
 
     def announce(self, deliveries: list[Delivery]) -> bool:
-        """These come when `arrive` is told, unless they are taken out of the list before; False as of `put`."""
+        """These come with the next `arrive`, unless they are taken out of the list before; False as of `put`."""
         with self.lock:
             if self.settlement.barrier.is_unread_going_back(self._group_worker):
                 return False
@@ -430,7 +430,7 @@ class Link:
         with self.lock:
             removed = self.buffer.remove(partition, offsets)
             if removed:
-                self.filled.notify_all()  # who waits for them asks again
+                self.filled.notify_all()  # whatever waits for them asks again
             return removed
 
     def unread(self, partition: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Who serves a receiver link: what the session's side may ask of it."""
+"""The owner of a receiver link: what the session's side may ask of it."""
 
 from __future__ import annotations
 

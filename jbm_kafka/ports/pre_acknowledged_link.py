@@ -51,7 +51,7 @@ class PreAcknowledgedLink(Link):
             buffer = self.acknowledged
             buffer.is_kept_back = False
             if buffer.kept:
-                self.demand.credit = 0  # it looked empty to who asked: with that it would get more than its prefetch
+                self.demand.credit = 0  # it looked empty to the caller: with that it would get more than its prefetch
             self._show_kept()
             self.filled.notify_all()
 

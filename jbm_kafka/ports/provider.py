@@ -129,10 +129,10 @@ class Provider(Protocol):
         """
 
     def known_topic(self, name: str, /) -> TopicInfo | None:
-        """What `ensure` told last of a destination of this name; None when it must be asked again."""
+        """The last answer of `ensure` for this name; None when it must be asked again."""
 
     def check_sendable(self, destination: Destination) -> None:
-        """Return when messages may be sent to a destination that `ensure` has told.
+        """Return when messages may be sent to a destination that `ensure` returned.
 
         Raises:
             IllegalStateError: somebody has paused producing.
@@ -146,7 +146,7 @@ class Provider(Protocol):
         """
 
     def hold_client_id(self, client_id: str, connection_id: str, lost: Callable[[InvalidClientIDError], None]) -> None:
-        """Have the client id for this connection alone, until `close` (CONN-2), or until `lost` is told.
+        """Have the client id for this connection alone, until `close` (CONN-2), or until `lost` is called.
 
         Raises:
             InvalidClientIDError: another connection has it.
@@ -167,7 +167,7 @@ class Provider(Protocol):
         """End a durable subscription.
 
         Raises:
-            InvalidDestinationError: there is none of this name.
+            InvalidDestinationError: no destination has this name.
             IllegalStateError: it is in use.
         """
 
@@ -215,7 +215,7 @@ class Provider(Protocol):
     def send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> None:
         """Send outside of transactions. `is_waited_for`: by a way of its own, beside all sends that are not.
 
-        Sends of one way keep their order in a partition, and there is none between the two ways.
+        Sends of one way keep their order in a partition; the two ways have no order between them.
 
         Raises:
             KafkaClientError: nothing was sent; `send_error` says it to the caller.

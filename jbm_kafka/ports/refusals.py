@@ -1,4 +1,4 @@
-"""What sessions are told whose messages' partition is gone: what they said is not kept, the messages come again."""
+"""The errors of sessions whose partition is gone: their acknowledgements are lost, and the messages come again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jbm_kafka.ports.deliveries import LeasedChannel, PartitionLease
 
 
 def refusal(channel: LeasedChannel, offsets: Sequence[int]) -> IllegalStateError:
-    """What a session is told whose acknowledgement came too late."""
+    """The error of a session whose acknowledgement came too late."""
     return IllegalStateError(
         f"{channel.topic}[{channel.partition}]: acknowledgement of offset {_some(offsets)} refused: the messages were "
         f"taken from this session (its partition moved to another process, its topic was deleted, or it was away too "
@@ -49,7 +49,7 @@ _STILL = "What this session still says of them is refused"
 def taken_from_session(
     channel: LeasedChannel, offsets: Sequence[int], message_ids: Sequence[str], why: str
 ) -> JMSError:
-    """What a session that lives is told at once: what it holds is delivered to others."""
+    """The error that a live session gets at once: what it holds is delivered to others."""
     return JMSError(
         f"{channel.topic}[{channel.partition}]: offset {_some(offsets)} taken from this session before it settled "
         f"them: {why}. {'' if why == GONE else _AGAIN}{_STILL}; {some_ids(message_ids)}",
@@ -61,7 +61,7 @@ def taken_from_session(
 
 
 def taken(channel: LeasedChannel, why: str) -> TransactionRolledBackError:
-    """What is told who waited for a record that will never be made."""
+    """The error of a caller that waited for a record that will never be made."""
     again = "" if why == GONE else "; the messages are delivered again"
     return TransactionRolledBackError(
         f"{channel.topic}[{channel.partition}]: not recorded: {why}{again}",
@@ -80,7 +80,7 @@ def in_doubt(channel: LeasedChannel) -> TransactionInDoubtError:
 
 
 def some_ids(message_ids: Sequence[str]) -> str:
-    """Of which messages it is told, for people; the errors' attributes have all."""
+    """Which messages it is about, for people; the errors' attributes have all."""
     return f"message id {_some(message_ids)}"
 
 

@@ -36,7 +36,7 @@ class UnitOfWork:
 
 
 def expired_before_commit(expires_at_ms: int) -> TransactionRolledBackError:
-    """What is said to who commits a send that has expired (STATE-2)."""
+    """The error of a commit with a send that has expired (STATE-2)."""
     return TransactionRolledBackError(
         f"rolled back: a message sent in it expired at {expires_at_ms} (ms since 1970), before it was committed; "
         f"everything received comes again, sends were dropped. Commit sooner, or give a longer time_to_live_ms",

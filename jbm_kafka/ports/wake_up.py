@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 LOOK_AGAIN_S = 1.0
-"""How long whoever waits for something to be so sleeps at most: an interrupted thread may not have told what it did."""
+"""The longest sleep of a waiting thread: an interrupted thread may not have notified it."""
 
 
 class WakeUp:
@@ -59,9 +59,9 @@ class Sleepers:
     def __init__(self, lock: threading.RLock | threading.Lock) -> None:
         self.lock = lock
         self.changes = 0
-        """How many were told; who looked after reading it sleeps only while it is the same."""
+        """How many notifications there were; a thread that looked after reading it sleeps only while it is the same."""
         self._asleep: dict[threading.Lock, None] = {}
-        """One of each thread that sleeps, taken; who sleeps puts it in and takes it out."""
+        """One of each thread that sleeps, taken; the sleeper puts it in and takes it out."""
 
     def notify_all(self) -> None:
         """Something changed: whoever sleeps looks again. The caller holds the lock."""
@@ -103,6 +103,6 @@ class Sleepers:
 
 
 def is_held_here(lock: threading.RLock | threading.Lock) -> bool:
-    """The caller's thread holds it. Of an RLock: nothing tells who holds a Lock."""
+    """The caller's thread holds it. An RLock only: a Lock does not know its holder."""
     is_owned: bool = lock._is_owned()  # type: ignore[union-attr]
     return is_owned

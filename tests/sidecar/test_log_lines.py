@@ -395,7 +395,7 @@ def test_a_topic_that_is_deleted_while_its_channels_open_was_told_with_a_traceba
     process.held.clear()
     process.run(lambda: link.notices.failure is not None)
     [row] = [row for row in caplog.records if "orders" in row.getMessage() and row.levelno >= logging.WARNING]
-    assert row.getMessage() == "queue:orders: its Kafka topic was deleted; its receivers here are told"
+    assert row.getMessage() == "queue:orders: its Kafka topic was deleted; its receivers here get the error"
     assert row.exc_info is None
     assert "its Kafka topic 'orders' was deleted" in str(link.notices.failure)
 

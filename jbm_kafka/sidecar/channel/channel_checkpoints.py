@@ -23,7 +23,7 @@ class _Notes:
         self.events: list[MessageEvent] = []
         """What else happened to messages."""
         self.unawaited: list[tuple[PartitionLease, Sequence[int]]] = []
-        """Acknowledgements that no call waits for: their sessions are told when they will never be recorded."""
+        """Acknowledgements that no call waits for: their sessions get an error when they will never be recorded."""
 
     @property
     def must_be_told(self) -> bool:
@@ -52,7 +52,7 @@ class _Notes:
 
 
 class ChannelCheckpoints:
-    """At most one is under way; who waits for it, and who for the next."""
+    """At most one is under way; those that wait for it, and those that wait for the next."""
 
     __slots__ = ("_frozen_notes", "_has_forgotten", "_notes", "attempted", "freeze", "tentative")
 
@@ -93,7 +93,7 @@ class ChannelCheckpoints:
         self._notes.acknowledged.extend(offsets)
 
     def note_unawaited(self, lease: PartitionLease, offsets: Sequence[int]) -> None:
-        """No call waits for the record of these acknowledgements: `take_unrecorded` names them while there is none."""
+        """No call waits for the record of these acknowledgements: `take_unrecorded` names them until then."""
         self._notes.unawaited.append((lease, offsets))
 
     def take_unrecorded(self) -> Sequence[tuple[PartitionLease, Sequence[int]]]:
@@ -123,7 +123,7 @@ class ChannelCheckpoints:
             self.attempted.difference_update(offsets)
             self._has_forgotten = True
 
-    def told(
+    def events_of(
         self, committed: Sequence[int], leaving: Sequence[MessageEvent]
     ) -> tuple[Sequence[int], Sequence[MessageEvent]]:
         """What the taken freeze tells with what its transfers do: offsets that were acknowledged, and events."""

@@ -51,8 +51,8 @@ class Opener(Protocol):
         `delivered_below`: they were open here, and receivers may have had offsets below it, if it turns out that the
         topic was made anew; None: they come from elsewhere.
 
-        `closed` is told, with the cause, of a partition that cannot be opened: its changelog is damaged, or only a
-        newer version can read it. `failed` is told of a bug, and why nothing of the group may be opened; and once, with
+        `closed` is called, with the cause, for a partition that cannot be opened: its changelog is damaged, or only a
+        newer version can read it. `failed` gets a bug, or why nothing of the group may be opened; and once, with
         a TopicGone, that the topic is not there: it is opened when it is made again.
         """
 
@@ -127,12 +127,12 @@ class ChannelOpener:
                         failed(error)
                     yield Wait(RETRY_S, self._closing)
                 except InvalidDestinationError as error:  # it was made anew as what cannot be one
-                    log.warning("%s; its receivers here are told", error)
+                    log.warning("%s; its receivers here get the error", error)
                     failed(error)
                     return
                 except (
                     Exception
-                ) as error:  # told to those who wait for the group worker; a thread pool would swallow it
+                ) as error:  # for those that wait for the group worker; a thread pool would swallow it
                     log.exception("group %s: recovery failed", group.group_id)
                     failed(error)
                     return

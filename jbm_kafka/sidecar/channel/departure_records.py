@@ -53,7 +53,7 @@ def copy_of(
 
 
 def hoped_bytes(key: bytes | None, value: bytes, headers: Headers) -> int:
-    """A quick guess, for who tries again without the body if it was wrong."""
+    """A quick guess; the caller tries again without the body if it was wrong."""
     return _bytes_beside_value(key, headers) + COMPRESSION_DOUBT * len(zlib.compress(value, 1))
 
 

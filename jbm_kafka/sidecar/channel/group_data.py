@@ -68,7 +68,7 @@ class GroupData:
         self.channels: dict[int, OwnedChannel] = {}
         """By partition: those that are open."""
         self.settings: ResolvedSettings | None = None
-        """What was told last of settings that changed while this runs; None: nothing yet."""
+        """The settings that were changed last while this runs; None: none were."""
         self.opening: dict[int, object] = {}
         """Partitions whose channels are being recovered, each with the token of its assignment."""
         self.links: dict[str, Link] = {}
@@ -95,7 +95,7 @@ class GroupData:
             self.selections.take(self.links.values(), [channel.state for channel in self.channels.values()])
 
     def wanted(self) -> int:
-        """The bits of the receivers who would take more now; of all when nobody would."""
+        """The bits of the receivers that would take more now; of all when no receiver would."""
         return self.selections.wanted_by(self.links.values()) if self.selections.is_selecting else EVERYONE
 
     def links_of(self, session_id: str) -> Iterator[Link]:

@@ -1,4 +1,4 @@
-"""One channel while this sidecar owns its partition: the state, its checkpoints, and who waits for them.
+"""One channel while this sidecar owns its partition: the state, its checkpoints, and those that wait for them.
 
 Touched by its group worker's thread only, except the plain attributes that never change.
 """
@@ -173,7 +173,7 @@ class OwnedChannel:
         offered_limits: OfferedLimits = USUAL,
         offered_pace: OfferedPace | None = None,
     ) -> None:
-        """`offered_pace`: of the channels beside it; None: there are none."""
+        """`offered_pace`: of the channels beside it; None: it is the only one."""
         self.topic = topic
         self.partition = partition
         self.settings = settings
@@ -276,7 +276,7 @@ class OwnedChannel:
         self, checkpoint_id: str, at_ms: int, *, committed: Sequence[int], leaving: Sequence[MessageEvent]
     ) -> ChannelEvents | None:
         """What the taken freeze did, for jbm.events, with what its transfers do; None when nothing to any message."""
-        acknowledged, messages = self.checkpoints.told(committed, leaving)
+        acknowledged, messages = self.checkpoints.events_of(committed, leaving)
         if not acknowledged and not messages:
             return None
         return ChannelEvents(

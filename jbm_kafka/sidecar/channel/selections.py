@@ -35,7 +35,7 @@ class Selections:
         return EVERYONE if selector is None else self._bits.get(selector, EVERYONE)
 
     def take(self, links: Collection[Link], states: Iterable[ChannelState]) -> None:
-        """These are the receivers from now on: each selector gets its bit, and the channels learn who chooses what."""
+        """These are the receivers from now on: each selector gets its bit, and the channels learn what they choose."""
         if not links:
             return
         had = {link.terms.selector for link in links}
@@ -53,13 +53,13 @@ class Selections:
             state.apply(Selected(present, changed, asks))
 
     def look(self, references: Iterable[Reference]) -> None:
-        """Note on messages that a channel is about to take who chooses them."""
+        """Note on messages that a channel is about to take which selectors choose them."""
         if self.is_selecting:
             for reference in references:
                 reference.chosen_by = _asked(reference, EVERYONE, self._bits)
 
     def wanted_by(self, links: Iterable[Link]) -> int:
-        """The bits of those who would take more now; of all when nobody would."""
+        """The bits of those that would take more now; of all when none would."""
         if not self.is_selecting:
             return EVERYONE
         wanted = 0
@@ -77,7 +77,7 @@ class Selections:
 
 
 def _asked(reference: Reference, chosen_by: int, bits: dict[Selector, int]) -> int:
-    """Who chooses it, where these selectors were not asked before; the others as they were."""
+    """The bits of the selectors that choose it; only these are asked, the others stay as they were."""
     read = partial(record_value, cast(KafkaRecord, reference.record))
     for selector, bit in bits.items():
         chosen_by = chosen_by | bit if selector.matches(read) else chosen_by & ~bit

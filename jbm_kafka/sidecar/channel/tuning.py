@@ -21,7 +21,7 @@ ENOUGH_AHEAD = 1_000
 partition that never gets to ARRIVALS_HIGH is never paused; and a message of 100 bytes is about 1 KiB of objects, which
 should still be in the processor's cache when the application gets it."""
 FETCH_PAUSE_MS = 100
-"""How long it goes without fetching then: not longer, for the group's rebalances are told inside a fetch."""
+"""How long it goes without fetching then: not longer, for the group's rebalances arrive inside a fetch."""
 FETCH_COUNT_MIN = 250
 """Records asked of the client at once at least. No more while it has enough, so that only a slow receiver's partitions
 ever fill up and pause; but some, for only behind the records of a full partition the client gives those of others."""

@@ -65,7 +65,7 @@ class ClientTopic:
         self._topic_id = topic_id
 
     def note_delivered(self, partition: int, below: int) -> None:
-        """Receivers may have had what lies below; for who opens the partition with the next client."""
+        """Receivers may have had what lies below; for opening the partition with the next client."""
         self._delivered_below[partition] = below
 
     def replaced(self) -> None:
@@ -109,7 +109,7 @@ class Assignment:
         self._going: frozenset[int] | None = frozenset()
         """Partitions that a rebalance takes away now; None: all go, for the worker leaves its group."""
         self._undecided: list[OwnedChannel] = []
-        """Dropped while a checkpoint of theirs was under way: who waits for it is told when its end is known."""
+        """Dropped while a checkpoint of theirs was under way: those that wait for it hear when its end is known."""
 
     @property
     def closed(self) -> Mapping[int, JMSError]:
@@ -276,7 +276,7 @@ class Assignment:
             self._open([partition], delivered_below=below)
             return
         # No new generation fences what its checkpoint still writes: that must be there when the changelog is read, or
-        # a new topic's messages count as settled by what is told of the old one's.
+        # a new topic's messages count as settled by what is known of the old one's.
         token = self._data.opening[partition] = object()
         channel.checkpoints.wait_frozen(Completion(lambda _: self._open_anew(partition, token, below)))
 

@@ -69,7 +69,7 @@ class AwaitedPartitions:
             self._client.is_outdated = True
         if self._is_told:
             return
-        # In an outage the silence is told, and once it is over the group has its time: what is told is what stays.
+        # An outage has a line of its own, and after it the group has its time: this line is for what stays.
         calm_ms = now_ms - self._calm_since_ms
         if (calm_ms >= LONG_MS if self._has_had else waited_ms >= PATIENCE_MS) and not consumer.assignment():
             self._is_told = True

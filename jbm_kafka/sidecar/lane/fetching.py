@@ -23,7 +23,7 @@ class Fetching:
     def __init__(
         self, data: GroupData, *, note_break: Callable[[], None], routes: UnitRoutes, repeated: RepeatedMessages
     ) -> None:
-        """`note_break` is told that a connection was lost."""
+        """`note_break` is called when a connection was lost."""
         self._data = data
         self._fetched_at_ms = 0
         self._note_break = note_break

@@ -89,7 +89,7 @@ class ServedLinks:
         self.being_made: set[str] = set()
         """Links whose consumers wait for their first assignment."""
         self.is_failing = False
-        """Its worker leaves as one that stops, and is one that runs until its links were told why."""
+        """Its worker leaves as one that stops, and counts as running until its links know why."""
         self.failure: Exception | None = None
         """Why nothing is served any more; any thread may look."""
         self.lacks_topic = False
@@ -139,7 +139,7 @@ class GroupWorker:
     """The channels of one group that this process owns, and the links that drink from them."""
 
     def __init__(self, *, group: ChannelGroup, parts: GroupWorkerParts, client_id: str = "") -> None:
-        """`client_id`: that of the connection that receives first, for who looks at the group's members."""
+        """`client_id`: that of the connection that receives first, shown in lists of the group's members."""
         data = self.data = GroupData(group, clock=parts.clock, config=parts.config)
         departures = Departures(data, submit=self._submit, target_of=parts.targets.topic_of)
         self.settle = Settle(data, departures, chance=parts.chance)
@@ -255,7 +255,7 @@ class GroupWorker:
         self.post(lambda: self._give_up(error))
 
     def abandon(self) -> None:
-        """It waits for Kafka no longer while it leaves: what is not recorded never will be, and is told so."""
+        """It waits for Kafka no longer while it leaves: what is not recorded never will be."""
         self.data.is_abandoned = True
 
     def join(self, timeout_s: float) -> bool:
@@ -279,7 +279,7 @@ class GroupWorker:
 
     @property
     def has_joined(self) -> bool:
-        """The group has told the process which partitions are its own, if any."""
+        """The group has assigned this process its partitions, if any."""
         return self.data.consumer is not None and self.data.consumer.joined()
 
     @property
@@ -365,13 +365,13 @@ class GroupWorker:
             return Wait(MISSING_REST_S, self.data.mailbox.signal)
 
     def refuse_unmade(self) -> None:
-        """Two looks found its topic gone; its client may say no word to who waits for a first assignment."""
+        """Two looks found its topic gone; its client may never report it to waiting receivers."""
         error = self._gone_while_received()
         if self.data.links and not self.served.topic_gone(error):
             self._fail(error)
 
     def _waits_for_topic(self) -> bool:
-        """Its topic is gone: True when somebody receives here, who waits until it is made again.
+        """Its topic is gone: True when a receiver here waits until it is made again.
 
         The client goes on asking for it, and group_workers.py says so when it stays away.
         """
@@ -401,7 +401,7 @@ class GroupWorker:
             self.assignment.drop(channel, f"this process serves its queue or subscription no longer: {error}")
         self.turn.pump()
         self.served.fail(error)
-        self._is_stopping = True  # last: who finds that it does not run, and was told nothing, joins again
+        self._is_stopping = True  # last: a receiver that finds it ended, without an error, joins again
 
     def use_settings(self, settings: ResolvedSettings) -> None:
         """Go by these from now on, whatever was counted under others."""
@@ -427,7 +427,7 @@ class GroupWorker:
         if isinstance(error, TopicGone):
             if self._waits_for_topic():
                 return
-            log.warning("%s; its receivers here are told", error)
+            log.warning("%s; its receivers here get the error", error)
             error = self._gone_while_received()
         elif not isinstance(error, IllegalStateError):
             error = JMSError(f"{self.data.group}: {error}", destination=str(self.data.group))

@@ -1,4 +1,4 @@
-"""The group workers of one process, by consumer group: who knows a group's name reaches its worker here.
+"""The group workers of one process, by consumer group.
 
 They also hear here what the process's looks at its topics found, which goes to the log and to them. docs/logging.md
 lists the lines.
@@ -130,7 +130,7 @@ class MissingTopics:
             )
         self._suspected = missing
         for topic in sorted(present & self._told.keys()):
-            # At the level of the loss: who logs warnings alone is to see that it is over.
+            # At the level of the loss: a log of warnings alone shall show that it is over.
             log.warning("%s: its topic %s exists again", self._told.pop(topic), topic)
 
 

@@ -44,5 +44,5 @@ class WorkerPartitions:
 
 
 def own_partitions(group_worker: GroupWorker | None) -> WorkerPartitions | None:
-    """Those of a group worker that runs; None: there is none."""
+    """Those of a group worker that runs; None without one."""
     return WorkerPartitions(group_worker) if group_worker is not None and group_worker.is_alive else None

@@ -230,8 +230,8 @@ class Turn:
     # second are enough: what somebody asks for first after that is heard a little later.
 
     def is_beside(self) -> bool:
-        """Nobody waits for a message, and somebody may soon ask for something else: a commit, or to be told that his
-        acknowledgement is recorded. In the client the group worker would hear that `BUSY_POLL_S` late."""
+        """No receiver waits for a message, and one may soon ask for something else: a commit, or the end of its
+        acknowledgement's record. In the client the group worker would hear that `BUSY_POLL_S` late."""
         if self._holds_nothing and not self._is_owing:
             return False
         if [link for link in self._data.links.values() if link.demand.is_waiting and link.demand.credit > 0]:
@@ -265,7 +265,7 @@ class Turn:
             self._is_pause_told = False
             for link in self._data.links.values():
                 link.notices.has_heard_of_pause = False
-            # At the level of the pause: who logs warnings alone is to see that it is over.
+            # At the level of the pause: a log of warnings alone shall show that it is over.
             log.warning("%s: receiving is not paused any more, and goes on", destination)
 
     # -- receivers whose time is up ------------------------------------------------------------------------------------

@@ -31,11 +31,11 @@ class LongWork:
     def __init__(self, data: GroupData) -> None:
         self._data = data
         self._looked_at_ms = 0
-        self._told: dict[str, tuple[int, int]] = {}
-        """By link id: after how many calls of its application, and for how long it was told last."""
+        self._logged: dict[str, tuple[int, int]] = {}
+        """By link id: after how many calls of its application, and for how long, it was logged last."""
 
     def look(self) -> None:
-        """Tell of those who are in a message for longer than was told before."""
+        """Log those that are in a message for longer than was logged before."""
         now_ms = self._data.clock.monotonic_ms()
         if now_ms - self._looked_at_ms < LOOK_MS or self._data.group.is_temporary:
             return
@@ -59,19 +59,19 @@ class LongWork:
         return taken is not None and taken.ago_ms >= FIRST_MS
 
     def _long_ones(self) -> Iterator[tuple[Link, CurrentDelivery]]:
-        told, self._told = self._told, {}
+        logged, self._logged = self._logged, {}
         for link_id, link in self._data.links.items():
             receives = link.demand.receives
-            before_receives, before_ms = told.get(link_id, (receives, 0))
+            before_receives, before_ms = logged.get(link_id, (receives, 0))
             limit_ms = 2 * before_ms if before_ms and before_receives == receives else FIRST_MS
             taken = current_delivery_of(self._data, link)
             if taken is None:
                 continue
             if taken.ago_ms >= limit_ms:
-                self._told[link_id] = (receives, taken.ago_ms)
+                self._logged[link_id] = (receives, taken.ago_ms)
                 yield link, taken
-            elif link_id in told and before_receives == receives:
-                self._told[link_id] = told[link_id]
+            elif link_id in logged and before_receives == receives:
+                self._logged[link_id] = logged[link_id]
 
 
 def _level(taken: CurrentDelivery) -> int:

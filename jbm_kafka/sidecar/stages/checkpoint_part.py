@@ -122,7 +122,7 @@ class CheckpointPart:
             waiters = channel.settle_freeze(durable=durable)
             if durable:
                 for settling in part.settlings:
-                    # The freeze told the changelog and the events already; only the live state follows.
+                    # The changelog and the events have it by the freeze; only the live state follows.
                     channel.state.apply(
                         Acknowledged(settling.session, settling.offsets, durable=True, transition=settling.transition)
                     )

@@ -29,7 +29,7 @@ from jbm_kafka.sidecar.topics.address_topics import LookedUp
 log = logging.getLogger(__name__)
 
 Submit = Callable[[str, Sequence[Outgoing], Settling, Completion], None]
-"""Gives the checkpointer a transfer of the group: whose it is, the copies, what it settles, who is told its end."""
+"""Gives the checkpointer a transfer of the group: its name, the copies, what it settles, what its end completes."""
 
 
 class Departures:

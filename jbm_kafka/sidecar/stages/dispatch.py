@@ -52,7 +52,7 @@ class Dispatch:
         """Priorities decide in this turn which channel comes first."""
 
     def grant(self) -> None:
-        """Decide who of the links that want some gets what may be handed over now; `deliver` must follow."""
+        """Decide which of the links that want some gets what may be handed over now; `deliver` must follow."""
         self.has_unmet_credit = False
         self._at_mark.clear()
         self.looked_at = 0

@@ -21,7 +21,7 @@ class UnitRoutes:
     """Of one channel group. Owner thread only."""
 
     def __init__(self, places_of: Callable[[], UnitPlaces | None], note: Callable[[int, Reference, int], None]) -> None:
-        """`places_of` tells where units are, None: not known now; `note` is told of each message that is misplaced, its
+        """`places_of` tells where units are, None: not known now; `note` gets each message that is misplaced, its
         partition and that of its unit."""
         self._places_of = places_of
         self._note = note
@@ -52,5 +52,5 @@ class UnitRoutes:
                 known.add(unit)
         if misplaced:
             for reference in looked_at:
-                if (told := misplaced.get(reference.unit)) is not None:
-                    self._note(partition, reference, told)
+                if (home := misplaced.get(reference.unit)) is not None:
+                    self._note(partition, reference, home)

@@ -1,4 +1,4 @@
-"""Messages that were sent before, by their duplicate id: settled as they are read, and told (SEND-8)."""
+"""Messages that were sent before, by their duplicate id: settled as they are read, and logged (SEND-8)."""
 
 from __future__ import annotations
 

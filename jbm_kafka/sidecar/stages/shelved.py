@@ -38,7 +38,7 @@ NAMES_COUNT = 256
 
 
 class ShelvedMessages:
-    """The held store as shelves see it. A row that the store kept though it refused it is told by its offset."""
+    """The held store as shelves see it. A row that the store kept though it refused it is known by its offset."""
 
     def __init__(self, store: HeldStore) -> None:
         self._store = store

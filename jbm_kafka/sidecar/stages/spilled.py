@@ -58,7 +58,7 @@ class SpilledMessages:
                 batch, begin = [], end
 
     def load(self, channel: OwnedChannel, *, room: int, selections: Selections, wanted_by: int) -> None:
-        """Fetch back what gates need next, as far as there is room for so many messages, and see who chooses it.
+        """Fetch back what gates need next, as far as there is room for so many messages, and ask the selectors.
 
         Without room a few, lest all wait for ever that room gives; not even those while others may be handed over.
 
