@@ -135,6 +135,15 @@ def test_an_aborted_checkpoint_forgets_no_id() -> None:
     assert [row.offset for entry in written for row in entry.rows or ()] == [0, 1]
 
 
+def test_an_aborted_checkpoint_is_written_again_also_when_nothing_was_read_meanwhile() -> None:
+    """Of LOG-5."""
+    channel = Channel()
+    read(channel, (0, None, b"a"))
+    channel.state.apply(channel.freeze(offered_position=1 << 40).failed)
+    written = [entry for entry in channel.checkpoint(offered_position=1 << 40) if isinstance(entry, Duplicates)]
+    assert [(entry.bucket, [row.offset for row in entry.rows or ()]) for entry in written] == [(0, [0])]
+
+
 def test_an_id_that_is_forgotten_while_it_is_being_written_is_deleted_next() -> None:
     """Of LOG-8."""
     channel = Channel()

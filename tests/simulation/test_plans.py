@@ -38,9 +38,9 @@ SEEDS = {
 SEEDS_IN_SHORT = 5
 LONG_SEEDS = 60
 RARE = {
-    "a_release_is_of_everything": 27,
+    "a_release_is_of_everything": 35,
     "a_client_id_that_was_let_go_stays": 13,
-    "a_later_portion_passes_what_stayed": 63,
+    "a_later_portion_passes_what_stayed": 16,
     "who_comes_back_without_partitions_does_not_look": 18,
     "who_comes_back_sees_only_who_is_recorded": 179,
     "what_is_acknowledged_on_arrival_is_handed_over": 38,
