@@ -144,6 +144,7 @@ class Turn:
             self._look_around(now_ms)
         self.pass_time(now_ms)
         self.keep_within_memory(consumer)  # before `grant`: it may open a channel anew, and with it revoke leases
+        self._look_at_pause()  # each time: in memory a pause holds when its call returns
         if self._is_paused:
             self.dispatch.take_back()
         else:
@@ -180,7 +181,6 @@ class Turn:
     def _look_around(self, now_ms: int) -> None:
         """Look at what no message brings, but time, other processes or people: no oftener than every `LOOK_MS`."""
         self._looked_at_ms, self.has_looked = now_ms, True
-        self._look_at_pause()
         self.flow.look_at_share()
         self.dispatch.take_back_from_idle(now_ms)
         self.departures.retry(self._data.clock.now_ms())
