@@ -25,7 +25,8 @@ pytestmark = pytest.mark.thorough
 LETTERS, UNITS, PARTITIONS = 3_000, 40, 4
 MakeQueue = Callable[..., str]
 BATCH = (
-    "from jbm_kafka.admin.dead_letters import retry; retry.BATCH = {batch}; from jbm_kafka.cli.main import main; main({arguments!r})"
+    "from jbm_kafka.admin.dead_letters import retry; retry.BATCH = {batch}; "
+    "from jbm_kafka.cli.main import main; main({arguments!r})"
 )
 
 
