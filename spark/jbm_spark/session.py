@@ -33,6 +33,8 @@ from jbm_spark.causes import cause_line
 from jbm_spark.errors import SessionError
 from jbm_spark.session_arguments import check_master, check_memory, checked_log_path, checked_settings
 
+LOCAL_MASTER = "local[2,3]"
+"""Two tasks at once on this machine, each tried three times."""
 LOG_PATH = "spark.jbm.logPath"
 """Setting of a session made here: the file with what the JVM had to say."""
 
@@ -44,7 +46,7 @@ _HARMLESS = "WARNING: Using incubator modules"
 def build_session(
     app_name: str,
     *,
-    master: str = "local[2,3]",
+    master: str = LOCAL_MASTER,
     driver_memory: str = "1g",
     starts_fast: bool = False,
     log_path: str | os.PathLike[str] | None = None,
@@ -190,7 +192,7 @@ def log_hint(log: str | None) -> str:
 
 
 @contextmanager
-def job_session(app_name: str, *, is_quiet: bool) -> Iterator[SparkSession]:
+def job_session(app_name: str, *, is_quiet: bool, master: str | None = None) -> Iterator[SparkSession]:
     """A session for one job of seconds, stopped at the end. What Spark raises inside becomes one line with the cause.
 
     A line on standard error says that it starts, for on a busy machine nothing else is seen for minutes; not where it
@@ -201,7 +203,7 @@ def job_session(app_name: str, *, is_quiet: bool) -> Iterator[SparkSession]:
     """
     if not is_quiet:
         print("jbm-spark: Spark starts; this takes seconds, on a busy machine minutes", file=sys.stderr, flush=True)
-    spark = build_session(app_name, starts_fast=True)
+    spark = build_session(app_name, master=master or LOCAL_MASTER, starts_fast=True)
     log = spark.conf.get(LOG_PATH)
     try:
         yield spark
