@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from jbm_kafka.jms.received import KafkaView
     from jbm_kafka.jms.routing import UnitOfOrder
     from jbm_kafka.jms.send_reports import CompletionListener
+    from jbm_kafka.jms.sender import Sender
     from jbm_kafka.jms.session import Session
     from jbm_kafka.jms.stream_message import StreamMessage
 
@@ -94,6 +95,7 @@ __all__ = [
     "ObjectMessage",
     "Queue",
     "QueueBrowser",
+    "Sender",
     "Session",
     "StreamMessage",
     "TemporaryQueue",
@@ -131,6 +133,7 @@ _HOME = {
     "ObjectMessage": "jms.object_message",
     "Queue": "core.destination",
     "QueueBrowser": "jms.browser",
+    "Sender": "jms.sender",
     "Session": "jms.session",
     "StreamMessage": "jms.stream_message",
     "TemporaryQueue": "core.destination",

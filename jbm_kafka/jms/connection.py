@@ -17,6 +17,7 @@ from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.jms.exception_listener import ExceptionListener
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.jms.sender import Sender
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.session_ends import close_sessions
 from jbm_kafka.ports.provider import Provider
@@ -46,7 +47,7 @@ class Connection:
     It is made stopped: it sends, and delivers nothing. As a context manager it starts at the beginning and closes at
     the end.
 
-    Work: create_session, one for each thread.
+    Work: create_session, one for each thread; create_sender, one for all that only send.
     Deliver or not: start, stop, is_started.
     What it is: client_id, metadata.
     Hear of trouble: exception_listener.
@@ -121,6 +122,11 @@ class Connection:
         with self._lock:
             self._sessions = [*self._open_sessions(), session]
         return session
+
+    def create_sender(self) -> Sender:
+        """A sender that any thread may use at once; it sends by this connection."""
+        self._check_open()
+        return Sender(self._core, self.create_session, None)
 
     def start(self) -> None:
         """Deliver from now on; receivers made before join their queues' groups. Again: nothing happens.
@@ -241,6 +247,11 @@ class Connection:
         self._core.check_process()
         if self.is_closed:
             raise self._core.closed()
+
+
+def sender_of(connection: Connection) -> Sender:
+    """A sender that has the connection for itself, and closes it."""
+    return Sender(connection._core, connection.create_session, connection.close)
 
 
 def provider_of(connection: Connection) -> Provider:

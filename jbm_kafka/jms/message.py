@@ -9,8 +9,10 @@ import builtins
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
-from jbm_kafka.codec.bodies import Body, BodyShape
+from jbm_kafka.codec.bodies import Body, BodyShape, ObjectBody
 from jbm_kafka.codec.identity import GROUP_ID
+from jbm_kafka.codec.json_text import json_value
+from jbm_kafka.codec.object_codecs import JSON
 from jbm_kafka.codec.property_header import Property
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
@@ -41,7 +43,7 @@ class Message(MessageCore, TypedProperties):
 
     Times are milliseconds; 0 means not set. Of a message not yet sent, what a send sets is empty.
 
-    Body: body, get_body, is_body_assignable_to, clear_body.
+    Body: body, json, get_body, is_body_assignable_to, clear_body.
     Properties: properties, a mapping; property_exists, clear_properties; get_int_property, set_int_property, and so for
         each type of JMS, which convert as JMS says.
     Settle: acknowledge; nack, to have it again.
@@ -161,6 +163,19 @@ class Message(MessageCore, TypedProperties):
         check_kind(kind)
         body: object = self.body
         return body is None or isinstance(body, kind)
+
+    def json(self) -> Any:
+        """The value of a body that is JSON: a text, bytes, or an object in JSON.
+
+        Raises:
+            MessageFormatError: it is none.
+        """
+        if self._shape is BodyShape.OBJECT and cast(ObjectBody, self._body).codec == JSON:
+            return self.body
+        body = self.body if self._shape in (BodyShape.TEXT, BodyShape.BYTES) else None
+        if body is None:
+            raise MessageFormatError(f"json() is for text, bytes and objects in JSON; {self!r} is none; read its body")
+        return json_value(body.encode() if isinstance(body, str) else body)
 
     def clear_body(self) -> None:
         """Empties the body and makes it writable; headers and properties stay."""

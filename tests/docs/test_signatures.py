@@ -16,6 +16,7 @@ from jbm_kafka import (
     Message,
     MessageConsumer,
     MessageProducer,
+    Sender,
     Session,
     register_object_codec,
 )
@@ -51,6 +52,7 @@ USED_MOST: dict[type, tuple[str, ...]] = {
         "set_group_ack_threshold",
     ),
     MessageProducer: ("send", "flush"),
+    Sender: ("send",),
     ContextProducer: ("send",),
     MessageConsumer: ("receive", "receive_nowait", "receive_body", "set_listener"),
     Message: ("acknowledge", "nack", "get_body", "is_body_assignable_to"),

@@ -54,6 +54,8 @@ ON_BOTH = {
         "test_units",
     ),
     "test_bookstore",
+    "test_senders",
+    "test_json_and_headers",
     "test_browser_selectors",
     "test_browsers_of_processes",
     "test_selectors",
