@@ -88,11 +88,12 @@ def decide_return(
 ) -> Return:
     """Take messages back from a session, and with each the later ones of its unit that the session holds (UNIT-3).
 
-    A counted one waits its delay, or leaves when its attempts are used up or it is rejected; on the way out its unit stays held. Only
-    the first of its unit leaves at once: a later one waits its turn and leaves when it is offered. An offset named
-    twice is given back once, as named first. What to `keep` (acknowledged in an open transaction) stays in hand, and
-    nothing of its unit leaves before it is settled. What goes back with an earlier one and is not `unread` was seen by
-    the application: it comes again marked (REDELIVER-1); None: nothing of it was seen.
+    A counted one waits its delay, or leaves when its attempts are used up or it is rejected; on the way out its
+    unit stays held. Only the first of its unit leaves at once: a later one waits its turn and leaves when it is
+    offered. An offset named twice is given back once, as named first. What to `keep` (acknowledged in an open
+    transaction) stays in hand, and nothing of its unit leaves before it is settled. What goes back with an earlier
+    one and is not `unread` was seen by the application: it comes again marked (REDELIVER-1); None: nothing of it
+    was seen.
     """
     hand = state.in_hand.get(session, {})
     known: dict[int, Modified] = {}

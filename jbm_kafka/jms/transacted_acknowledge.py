@@ -37,7 +37,9 @@ class TransactedAcknowledge(ExplicitAcknowledge):
     def acknowledge_item(self, item: Unacknowledged) -> None:
         self._check_open("acknowledge")
 
-    def nack_item(self, item: Unacknowledged, delay_ms: int | None) -> None:
+    def nack_item(self, item: Unacknowledged, delay_ms: int | None, *, rejected: str | None = None) -> None:
+        if rejected is not None:
+            self.reject(Message(), rejected)
         self.nack(Message(), delay_ms)
 
     def recover(self) -> None:

@@ -55,7 +55,7 @@ USED_MOST: dict[type, tuple[str, ...]] = {
     Sender: ("send",),
     ContextProducer: ("send",),
     MessageConsumer: ("receive", "receive_nowait", "receive_body", "set_listener"),
-    Message: ("acknowledge", "nack", "get_body", "is_body_assignable_to"),
+    Message: ("acknowledge", "nack", "reject", "get_body", "is_body_assignable_to"),
 }
 FUNCTIONS = {"api.md": (register_object_codec,), "api-admin.md": ()}
 """Of no class, behind the others."""

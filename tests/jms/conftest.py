@@ -55,6 +55,7 @@ ON_BOTH = {
     ),
     "test_bookstore",
     "test_senders",
+    "test_rejecting",
     "test_json_and_headers",
     "test_browser_selectors",
     "test_browsers_of_processes",
