@@ -85,6 +85,10 @@ class AcknowledgeStrategy:
         """`session.rollback()`."""
         raise self._not_transacted("rollback")
 
+    def roll_back(self, delay_ms: int | None, rejected: str | None) -> None:
+        """As `rollback`, and what comes of the messages is said."""
+        raise self._not_transacted("rollback")
+
     def abandon(self) -> None:
         """The application leaves by an exception: what it holds was not processed."""
 
@@ -345,8 +349,8 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
         with self._session.lock:
             return self._held.take_all()
 
-    def _give_back_all(self, delay_ms: int | None) -> None:
-        give_back_present(self._take_all(), delay_ms)
+    def _give_back_all(self, delay_ms: int | None, rejected: str | None = None) -> None:
+        give_back_present(self._take_all(), delay_ms, rejected)
         self._settled()
 
     def _check_item(self, item: Unacknowledged, call: str) -> None:

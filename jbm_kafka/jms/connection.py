@@ -7,8 +7,9 @@ import threading
 import weakref
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms.arguments import check_listener, check_mode
@@ -55,7 +56,10 @@ class Connection:
     """
 
     __reduce__ = refuse_pickle
-    __slots__ = ("__weakref__", "_core", "_has_closed", "_is_partly_started", "_lock", "_sessions", "_starting")
+    __slots__ = (
+        *("__weakref__", "_answers", "_core", "_has_closed"),
+        *("_is_partly_started", "_lock", "_sessions", "_starting"),
+    )
 
     def __init__(self, provider: Provider, defaults: ConnectionDefaults) -> None:
         self._core = ConnectionCore(provider, defaults)
@@ -72,6 +76,9 @@ class Connection:
         self._lock = threading.RLock()  # a signal handler that closes may have interrupted its holder
         self._starting = 0
         """The thread in `start`."""
+        self._answers: Sender | None = None
+        """Sends what handlers return."""
+        self._core.answer = self._answer
         _connections.add(self)
 
     @property
@@ -224,6 +231,11 @@ class Connection:
             for session in self._open_sessions():
                 session._strategy.abandon()
         self.close()
+
+    def _answer(self, to: Destination, body: Any, correlation_id: str | None) -> None:
+        with self._lock:
+            sender = self._answers = self._answers or self.create_sender()
+        sender.send(to, body, correlation_id=correlation_id)
 
     def _forked(self) -> None:
         """In the child every session is closed, and in a call for ever: each call is refused, and says why."""

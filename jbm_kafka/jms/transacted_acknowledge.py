@@ -106,8 +106,11 @@ class TransactedAcknowledge(ExplicitAcknowledge):
         ) from None
 
     def rollback(self) -> None:
+        self.roll_back(None, None)
+
+    def roll_back(self, delay_ms: int | None, rejected: str | None) -> None:
         self._session.outbox.take_all()
-        self._give_back_all(delay_ms=None)
+        self._give_back_all(delay_ms, rejected)
 
     def abandon(self) -> None:
         self.rollback()

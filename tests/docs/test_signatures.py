@@ -18,6 +18,7 @@ from jbm_kafka import (
     MessageProducer,
     Sender,
     Session,
+    Worker,
     register_object_codec,
 )
 from jbm_kafka.admin import Admin
@@ -54,7 +55,8 @@ USED_MOST: dict[type, tuple[str, ...]] = {
     MessageProducer: ("send", "flush"),
     Sender: ("send",),
     ContextProducer: ("send",),
-    MessageConsumer: ("receive", "receive_nowait", "receive_body", "set_listener"),
+    MessageConsumer: ("receive", "receive_nowait", "receive_body", "set_listener", "run"),
+    Worker: ("handler", "around", "start", "stop", "run"),
     Message: ("acknowledge", "nack", "reject", "get_body", "is_body_assignable_to"),
 }
 FUNCTIONS = {"api.md": (register_object_codec,), "api-admin.md": ()}

@@ -22,7 +22,7 @@ def letter_of(session: Session, queue: Queue) -> Message:
 def test_a_rejected_message_is_a_dead_letter_now(
     connection: Connection, session: Session, orders: Queue, mode: AcknowledgeMode
 ) -> None:
-    """REDELIVER-3, REDELIVER-4: once, with the reason, and its unit goes on."""
+    """REDELIVER-3, of REDELIVER-4: once, with the reason, and its unit goes on."""
     send(session, orders, "bad", "good", unit="joe")
     with connection.create_session(mode) as worker:
         consumer = worker.create_consumer(orders)
