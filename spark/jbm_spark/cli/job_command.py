@@ -11,6 +11,7 @@ from jbm_kafka.cli.main import run
 
 # A new job is one line here.
 JOBS = {
+    "audit": LazyCommand("jbm_spark.jobs.audit.audit_command:audit", "Look for messages lost, doubled, out of order."),
     "dead-letters": LazyCommand(
         "jbm_spark.jobs.dead_letters:dead_letters", "Why messages died, and what a queue's topic holds."
     ),
