@@ -192,8 +192,10 @@ def log_hint(log: str | None) -> str:
 
 
 @contextmanager
-def job_session(app_name: str, *, is_quiet: bool, master: str | None = None) -> Iterator[SparkSession]:
-    """A session for one job of seconds, stopped at the end. What Spark raises inside becomes one line with the cause.
+def job_session(
+    app_name: str, *, is_quiet: bool, master: str | None = None, starts_fast: bool = True
+) -> Iterator[SparkSession]:
+    """A session for one job, stopped at the end. What Spark raises inside becomes one line with the cause.
 
     A line on standard error says that it starts, for on a busy machine nothing else is seen for minutes; not where it
     `is_quiet`, for a program that reads what the job prints.
@@ -203,7 +205,7 @@ def job_session(app_name: str, *, is_quiet: bool, master: str | None = None) -> 
     """
     if not is_quiet:
         print("jbm-spark: Spark starts; this takes seconds, on a busy machine minutes", file=sys.stderr, flush=True)
-    spark = build_session(app_name, master=master or LOCAL_MASTER, starts_fast=True)
+    spark = build_session(app_name, master=master or LOCAL_MASTER, starts_fast=starts_fast)
     log = spark.conf.get(LOG_PATH)
     try:
         yield spark
