@@ -38,7 +38,7 @@ from jbm_spark.options import (
     starting_options,
     stream_starting_options,
 )
-from jbm_spark.session import log_hint, log_path
+from jbm_spark.session import NO_CONNECTOR, log_hint, log_path
 from jbm_spark.sink import sink_for
 from jbm_spark.streaming_query import QueryPlan, awaited
 from jbm_spark.topic_check import can_look, check_topics, end_offsets
@@ -246,14 +246,13 @@ def _named(destination: str | Destination) -> Destination:
 
 def _loaded(reader: DataFrameReader | DataStreamReader, options: Mapping[str, str]) -> DataFrame:
     try:
-        return message_columns(reader.format("kafka").options(**options).load())
+        records = reader.format("kafka").options(**options).load()
+        _ = records.schema  # Spark Connect looks for the connector only when it is asked for something
     except AnalysisException as error:
         if "find data source: kafka" not in str(error):
             raise
-        raise SessionError(
-            "this session has no Kafka connector: use build_session(), or SparkSession.builder.config("
-            "map=needed_settings()), both of jbm_spark.session, before the process has another session"
-        ) from None
+        raise SessionError(NO_CONNECTOR) from None
+    return message_columns(records)
 
 
 def _look(
