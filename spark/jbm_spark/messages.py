@@ -23,7 +23,7 @@ from py4j.protocol import Py4JError
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.jms.factory import checked_namespace
-from jbm_spark.call_checks import check_frame, check_query, check_session, checked_timeout_s
+from jbm_spark.call_checks import check_frame, check_query, check_session, checked_timeout_s, refuse_connect
 from jbm_spark.causes import cause_line
 from jbm_spark.columns import message_columns
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError, QueryError, SessionError
@@ -198,9 +198,11 @@ def write_stream(
         CheckpointError: another query has the checkpoint (on a local disk), or its folder cannot be written.
         OptionRefusedError: the stream reads the queue that it is written to; or as `write_messages`.
         QueryError: the batch that was interrupted fails again.
+        SessionError: the session is Spark Connect's.
         The rest as `write_messages`, before the query is started. Later failures are the query's: `wait_until_done`.
     """
     check_frame(frame, is_stream=True)
+    refuse_connect(frame, "write_stream()")
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
                     options=options, order_by=order_by, rejects=rejects)  # fmt: skip
     wanted = _checked_trigger(frame, trigger)

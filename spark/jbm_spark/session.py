@@ -112,7 +112,7 @@ def has_session() -> bool:
 
 def _running(given: Mapping[str, str]) -> SparkSession:
     """The session of this process; what can be set while it runs is set."""
-    spark = SparkSession.builder.getOrCreate()
+    spark = _session_there()
     for name, value in (dict(given) | _FIXED).items():
         found = spark.conf.get(name, None)
         if found == value:
@@ -124,6 +124,13 @@ def _running(given: Mapping[str, str]) -> SparkSession:
             )
         spark.conf.set(name, value)
     return spark
+
+
+def _session_there() -> SparkSession:
+    if is_remote():  # where a builder makes another one, and wants its address again
+        with suppress(PySparkRuntimeError):
+            return SparkSession.active()
+    return SparkSession.builder.getOrCreate()
 
 
 def _submitted(app_name: str, given: Mapping[str, str]) -> SparkSession:

@@ -17,7 +17,6 @@ from tests.support.waiting import wait_until
 SPARK_HOME = Path(pyspark.__file__).parent
 STARTS_S = 180.0
 BARE_PYTHON: str = sys._base_executable  # type: ignore[attr-defined]  # the interpreter of our virtual environment
-_MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +44,65 @@ def spark_submit(*arguments: str, worker: str = sys.executable) -> "subprocess.C
 def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
     """Started; its logs and the workers' files are in the folder."""
     with ExitStack() as stack:
-        master = folder / "master.log"
-        stack.enter_context(
-            _running(master, "master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        )
-        address = wait_until(lambda: _MASTER.search(master.read_text()), about="the master", timeout_s=STARTS_S)[1]
+        at = ["--host", "127.0.0.1", "--webui-port", "0"]
+        master = stack.enter_context(_running(folder / "master.log", "deploy.master.Master", *at, "--port", "0"))
+        address = master.told(r"Starting Spark master at (spark://\S+)")
         for number in (1, 2):
-            stack.enter_context(
-                _running(folder / f"worker{number}.log", "worker.Worker", address, "--host", "127.0.0.1",
-                         "--cores", "1", "--memory", "600m", "--webui-port", "0",
-                         "--work-dir", str(folder / f"worker{number}"))
-            )  # fmt: skip
-        wait_until(lambda: master.read_text().count("Registering worker") == 2, about="two workers", timeout_s=STARTS_S)
-        yield SparkCluster(address, master)
+            place = folder / f"worker{number}"
+            own = ["--cores", "1", "--memory", "600m", "--work-dir", str(place)]
+            log = place.with_suffix(".log")
+            worker = stack.enter_context(_running(log, "deploy.worker.Worker", address, *at, *own))
+            worker.told("Successfully registered with (master)")
+        yield SparkCluster(address, master.log)
 
 
 @contextmanager
-def _running(log: Path, name: str, *arguments: str) -> Iterator[None]:
+def connect_server(folder: Path, *options: str) -> Iterator[str]:
+    """The address of a server of Spark Connect; its Python has nothing of ours."""
+    settings = {
+        "spark.connect.grpc.binding.port": "0",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.pyspark.python": BARE_PYTHON,
+    }
+    given = [f"--conf={name}={value}" for name, value in settings.items()]
+    program = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    submit = ["deploy.SparkSubmit", "--master", "local[2,3]", *given, *options, *program]
+    with _running(folder / "connect.log", *submit) as server:
+        yield f"sc://127.0.0.1:{server.told(r'Spark Connect server started at: .*:([0-9]+)')}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def told(self, pattern: str) -> str:
+        """What the group of the pattern is, once the log has it."""
+
+        def found() -> "re.Match[str] | None":
+            text = self.log.read_text()
+            assert self.process.poll() is None, f"it ended:\n{text}"
+            return re.search(pattern, text)
+
+        return wait_until(found, about=f"{pattern} in {self.log}", timeout_s=STARTS_S)[1]
+
+
+@contextmanager
+def _running(log: Path, name: str, *arguments: str) -> Iterator[_Running]:
     """A process of Spark's, with nothing of ours in its environment."""
     java = shutil.which("java")
     assert java is not None
-    home = str(Path(java).resolve().parents[1])
-    environment = {"PATH": "/usr/bin:/bin", "JAVA_HOME": home, "SPARK_HOME": str(SPARK_HOME),
-                   "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}  # fmt: skip
-    command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "JAVA_HOME": str(Path(java).resolve().parents[1]),
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "600m",  # of a driver, such as the server of Connect is, Spark wants 450 MB
+    }
+    command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.{name}", *arguments]
     with log.open("wb") as sink, subprocess.Popen(command, env=environment, stdout=sink, stderr=sink) as process:
         try:
-            yield
+            yield _Running(process, log)
         finally:
             process.terminate()

@@ -98,6 +98,7 @@ def test_the_settings_of_spark_defaults_are_read_as_spark_reads_them(
     assert defaults_of_files() == {}
 
 
+@pytest.mark.thorough
 def test_the_packages_hold_all_that_a_worker_imports(tmp_path: Path) -> None:
     """Python without our packages imports what a task of ours does, from the two files alone."""
     ours, others = submit.write_packages(tmp_path / "new" / "folder")
