@@ -37,7 +37,7 @@ def spark_submit(*arguments: str, worker: str = sys.executable) -> "subprocess.C
     """To its end; the driver has our Python."""
     command = [str(SPARK_HOME / "bin" / "spark-submit"), *arguments]
     environment = {**os.environ, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYSPARK_PYTHON": worker}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=500)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=1000)
 
 
 @contextmanager

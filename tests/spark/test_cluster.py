@@ -12,7 +12,7 @@ from tests.spark.cluster import BARE_PYTHON, SparkCluster, spark_cluster
 from tests.spark.conftest import Topics
 from tests.spark.records import Record
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1200)]
 
 COPYING = """
 import sys
