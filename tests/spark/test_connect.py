@@ -43,7 +43,7 @@ def test_a_client_of_spark_connect_reads_and_writes_a_queue(topics: Topics, tmp_
         (
             "write_stream() does not work over Spark Connect, for it runs our code in the driver: run the program",
             "queue:nowhere: there is no Kafka topic 'nowhere'",
-            f"write to queue:{queue}: priority is 10: it is an int from 0 to 9",
+            f"write to queue:{queue}: priority is '10': it is an int from 0 to 9",
             "this session was stopped: make another",
         ),
         lines[3:],
