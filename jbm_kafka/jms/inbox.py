@@ -161,6 +161,8 @@ class Inbox:
     def present(self, delivery: Delivery) -> Message:
         """Hand a message to the application."""
         reference, count = delivery.reference, delivery.count
+        if delivery.lease.records_deliveries:
+            self._note_given(delivery)
         # Arguments by position: by keyword the call costs a tenth of a microsecond more, for every message.
         return message_of(
             reference.record,  # type: ignore[arg-type]
@@ -188,6 +190,7 @@ class Inbox:
                 None,
             ).body
             if isinstance(body, kind):
+                self._note_given(delivery)
                 self._strategy.handed_over(self.link, delivery)
                 return body
             fault = MessageFormatError(not_of_kind(body, kind))
@@ -197,9 +200,17 @@ class Inbox:
             self.link.put_back(delivery)
             remedy = "the message was not received: the next receive gets it"
         else:
+            self._note_given(delivery)
             self._strategy.handed_over(self.link, delivery)
             remedy = "the message was received: acknowledge it or give it back with the session"
         raise MessageFormatError(f"{fault}; {remedy}", **fault.values) from fault.__cause__
+
+    def _note_given(self, delivery: Delivery) -> None:
+        """The application gets it: before the strategy hears of that, which may acknowledge it (LOG-10)."""
+        lease = delivery.lease
+        if lease.records_deliveries:
+            now_ms = self.session.connection.provider.clock.monotonic_ms()
+            lease.given.append((delivery.reference.offset, delivery.count.attempts + 1, now_ms))
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
