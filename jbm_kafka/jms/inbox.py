@@ -83,6 +83,7 @@ class Inbox:
         self.link: Link = _link_of(session, prefetch, selector)
         self.link.notices.on_trouble = session.connection.notify_exception
         self._strategy = strategy
+        self._monotonic_ms = session.connection.provider.clock.monotonic_ms
         self._credit = Credit(prefetch)
         self.has_logged_full = False
         """The log has its first wait for an application that holds the whole prefetch."""
@@ -161,8 +162,9 @@ class Inbox:
     def present(self, delivery: Delivery) -> Message:
         """Hand a message to the application."""
         reference, count = delivery.reference, delivery.count
-        if delivery.lease.records_deliveries:
-            self._note_given(delivery)
+        lease = delivery.lease
+        if lease.records_deliveries:  # before the strategy hears of it, which may acknowledge it (LOG-10)
+            lease.given.append((reference.offset, count.attempts + 1, self._monotonic_ms()))
         # Arguments by position: by keyword the call costs a tenth of a microsecond more, for every message.
         return message_of(
             reference.record,  # type: ignore[arg-type]
@@ -206,11 +208,10 @@ class Inbox:
         raise MessageFormatError(f"{fault}; {remedy}", **fault.values) from fault.__cause__
 
     def _note_given(self, delivery: Delivery) -> None:
-        """The application gets it: before the strategy hears of that, which may acknowledge it (LOG-10)."""
+        """As in `present`, which has it in its own lines for speed."""
         lease = delivery.lease
         if lease.records_deliveries:
-            now_ms = self.session.connection.provider.clock.monotonic_ms()
-            lease.given.append((delivery.reference.offset, delivery.count.attempts + 1, now_ms))
+            lease.given.append((delivery.reference.offset, delivery.count.attempts + 1, self._monotonic_ms()))
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
