@@ -28,6 +28,7 @@ PAGES = [
     "docs/spark.md",
     "docs/spark-audit.md",
     "docs/spark-events.md",
+    "docs/spark-cluster.md",
     "docs/subscriptions.md",
     "docs/testing.md",
     "docs/tutorial.md",

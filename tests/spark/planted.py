@@ -87,7 +87,8 @@ class Planted:
     def delete_events(self) -> None:
         """As Kafka does after seven days."""
         everything = TopicPartition(events_topic(self.namespace), 0, OFFSET_END)
-        for future in admin_client(self.bootstrap).delete_records([everything]).values():
+        admin = admin_client(self.bootstrap)  # named, because its futures fail as soon as nobody holds the client
+        for future in admin.delete_records([everything]).values():
             future.result(60)
 
     def ended(self, fate: MessageFate, offset: int, *, target: str | None = None, reason: str = "") -> MessageEvent:

@@ -12,6 +12,7 @@ from jbm_kafka.cli.main import run
 # A new job is one line here.
 JOBS = {
     "audit": LazyCommand("jbm_spark.jobs.audit.audit_command:audit", "Look for messages lost, doubled, out of order."),
+    "bench": LazyCommand("jbm_spark.jobs.bench:bench", "What reading and writing costs beside Spark alone."),
     "dead-letters": LazyCommand(
         "jbm_spark.jobs.dead_letters:dead_letters", "Why messages died, and what a queue's topic holds."
     ),
