@@ -71,6 +71,8 @@ ADMINISTRATION: dict[type, tuple[str, ...]] = {
         "delete_destination",
         "subscriptions",
         "unsubscribe",
+        "readers",
+        "end_reader",
         "counts",
         "browse",
         "explain",
