@@ -11,6 +11,7 @@ from jbm_kafka.cli.main import run
 
 # A new job is one line here.
 JOBS = {
+    "archive": LazyCommand("jbm_spark.jobs.archive:archive", "Keep messages as Parquet files."),
     "dead-letters": LazyCommand(
         "jbm_spark.jobs.dead_letters:dead_letters", "Why messages died, and what a queue's topic holds."
     ),
