@@ -27,6 +27,7 @@ PAGES = [
     "docs/sending-again.md",
     "docs/spark.md",
     "docs/spark-archive.md",
+    "docs/spark-events.md",
     "docs/subscriptions.md",
     "docs/testing.md",
     "docs/tutorial.md",
