@@ -20,12 +20,14 @@ from confluent_kafka import TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from jbm_kafka import AcknowledgeMode, ConnectionFactory
 from jbm_kafka.admin import Admin
-from jbm_spark.archiving import read_archive
+from jbm_spark.archiving import read_archive, read_archived_events
 from jbm_spark.archiving.archive_folder import locked_archive
 from jbm_spark.archiving.data_folder import BATCHES_MAX
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import ArchiveError
+from jbm_spark.events import events
 from jbm_spark.jobs.archive import Archived, run
 from jbm_spark.messages import messages
 from tests.spark.any_record import any_record
@@ -59,7 +61,7 @@ def test_an_archive_gives_back_every_record_to_the_byte(spark: SparkSession, top
     topics.write(topic, [any_record(chance) for _ in range(400)])
     topics.write(topic, [Record(value=b"aborted")], transactional_id="archive-aborts").abort_transaction()
     done = archive(spark, topics, topic, tmp_path / "a")
-    assert (done.messages, done.messages_in_all, done.batches) == (400, 400, 1)
+    assert (done.messages, done.messages_in_all) == (400, 400)
     archived, held = read_archive(spark, tmp_path / "a"), messages(spark, topic, bootstrap=topics.bootstrap)
     assert archived.dtypes == held.dtypes
     assert comparable(archived) == comparable(held)
@@ -150,6 +152,24 @@ def test_an_archive_is_registered_as_a_reader_of_what_it_has_not_read(
         assert reader.counts(int(time.time() * 1000) + 6 * 86_400_000)
         assert not reader.counts(int(time.time() * 1000) + 8 * 86_400_000)
         admin.end_reader(reader.name)
+
+
+def test_what_became_of_the_messages_is_archived_too(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    """SPARK-10: of this queue and no other, once, with the columns of `events`."""
+    mine, other = topics.create(), topics.create()
+    for queue in (mine, other):
+        topics.write(queue, [Record(value=b"%d" % number) for number in range(3)])
+        with ConnectionFactory(topics.bootstrap).create_context(AcknowledgeMode.AUTO) as jms:
+            consumer = jms.create_consumer(jms.create_queue(queue))
+            for _ in range(3):
+                assert consumer.receive(timeout=PATIENCE_S) is not None
+    assert archive(spark, topics, mine, tmp_path).events > 0
+    assert archive(spark, topics, mine, tmp_path).events == 0
+    archived, held = read_archived_events(spark, tmp_path), events(spark, bootstrap=topics.bootstrap)
+    assert archived.dtypes == held.dtypes
+    assert comparable(archived) == comparable(held.where(F.col("topic") == mine))
+    settled = archived.where("fate = 'acknowledged'").select(F.expr("last_offset - offset + 1").alias("n"))
+    assert sum(row["n"] for row in settled.collect()) == 3
 
 
 @pytest.mark.parametrize(

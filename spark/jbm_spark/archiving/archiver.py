@@ -35,7 +35,9 @@ class TopicArchiver:
     schema: str
     """Of the rows, in the words of Spark's DDL."""
     rows_of: Callable[[Span], DataFrame] = field(repr=False)
-    """What is archived of these offsets, with the columns `partition`, `offset` and `timestamp`."""
+    """What is archived of these offsets, with the column `timestamp`."""
+    key: tuple[str, ...] = ("partition", "offset")
+    """The columns that tell a row from all others, the record's partition and offset first."""
     accept_loss: bool = False
 
     def state(self) -> TopicState:
@@ -58,8 +60,8 @@ class TopicArchiver:
         offsets = sum(end - span.begin[partition] for partition, end in span.end.items())
         try:
             rows = self.rows_of(span).observe(written, F.count(F.lit(1)).alias("rows"))
-            write_rows(rows, staged, files=-(-offsets // ROWS_A_FILE))
-            read_back = count_back(read_rows(self.spark, staged, self.schema), span)
+            write_rows(rows, staged, key=self.key, files=-(-offsets // ROWS_A_FILE))
+            read_back = count_back(read_rows(self.spark, staged, self.schema), span, key=self.key)
         except (PySparkException, Py4JError) as error:
             # Where the log was cut meanwhile this names the range; Spark says it in fifty lines.
             next_span(self.state(), self.folder.position(), offsets_max=1, accept_loss=False)
@@ -88,7 +90,7 @@ class TopicArchiver:
             return False
         staged = self.folder.staged()
         rows = read_rows(self.spark, segment.path, self.schema)
-        write_rows(rows, staged, files=segment.data_bytes // (64 * 1024 * 1024))
+        write_rows(rows, staged, key=self.key, files=segment.data_bytes // (64 * 1024 * 1024))
         _check_compacted(read_rows(self.spark, staged, self.schema), segment)
         self.folder.replace(segment)
         return True

@@ -22,6 +22,7 @@ from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import Named, as_named
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.registry.own_topics import events_topic
 from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs.job import in_session, job_options
 from jbm_spark.topic_check import TIMEOUT_S, check_topics, cluster_id, one_line_errors
@@ -50,6 +51,8 @@ class Archived:
     """Of those batches, read back from their files."""
     messages_in_all: int
     """In the archive, by its manifests."""
+    events: int
+    """Of this run: what became of messages, one row a fate."""
     compactions: int
 
     @property
@@ -86,11 +89,13 @@ def run(
         InvalidDestinationError: there is no such queue or topic.
         SparkJobError: Spark failed, or the brokers do not answer.
     """
-    from jbm_spark.archiving.archive_folder import MESSAGES, archive_path, locked_archive
+    from jbm_spark.archiving.archive_event_rows import EVENT_KEY, EVENTS_SCHEMA, archived_event_rows
+    from jbm_spark.archiving.archive_folder import EVENTS, MESSAGES, archive_path, locked_archive
     from jbm_spark.archiving.archive_rows import MESSAGES_SCHEMA, archived_rows
     from jbm_spark.archiving.archiver import TopicArchiver
     from jbm_spark.archiving.data_folder import DataFolder
     from jbm_spark.call_checks import check_session
+    from jbm_spark.events import events
     from jbm_spark.messages import messages
     from jbm_spark.reader_registration import ReaderRegistration
 
@@ -104,6 +109,11 @@ def run(
                          starting=span.begin, ending=span.end)  # fmt: skip
         return archived_rows(frame, span.topic_id)
 
+    def events_of(span: "Span") -> "DataFrame":
+        frame = events(spark, bootstrap=bootstrap, namespace=namespace, kafka=kafka,
+                       starting=span.begin, ending=span.end)  # fmt: skip
+        return archived_event_rows(frame, source.kafka_topic(namespace), span.topic_id)
+
     client = ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S)
     ended = stop or threading.Event()
     with (
@@ -113,9 +123,11 @@ def run(
         ReaderRegistration(bootstrap=bootstrap, namespace=namespace, kafka=kafka) as registration,
     ):
         archiver = TopicArchiver(spark, admin, source.kafka_topic(namespace), DataFolder(path, MESSAGES),
-                                 MESSAGES_SCHEMA, rows_of, accept_loss)  # fmt: skip
+                                 MESSAGES_SCHEMA, rows_of, accept_loss=accept_loss)  # fmt: skip
+        of_events = TopicArchiver(spark, admin, events_topic(namespace), DataFolder(path, EVENTS), EVENTS_SCHEMA,
+                                  events_of, EVENT_KEY, accept_loss)  # fmt: skip
         name = f"archive-{identity.archive_id[:12]}"
-        batches = rows = compactions = 0
+        batches = rows = fates = compactions = 0
         while True:
             until, at = archiver.state(), archiver.folder.position()
             is_same = at is not None and at.topic_id == until.topic_id
@@ -125,11 +137,15 @@ def run(
                 registration.renew(name, until.topic, manifest.spans[-1].end, topic_id=until.topic_id)
                 if tell is not None:
                     tell(f"{source}: {manifest.rows} messages archived")
-            compactions += archiver.compact()
+            # Events second: of each archived message there is then what had become of it by now.
+            if admin.describe([of_events.topic]):
+                for manifest in _batches(of_events, of_events.state(), ended):
+                    batches, fates = batches + 1, fates + manifest.rows
+            compactions += archiver.compact() + of_events.compact()
             if every_s is None or ended.wait(every_s):
                 break
         in_all = sum(manifest.rows for manifest in archiver.folder.manifests())
-    return Archived(str(source), str(path), batches, rows, in_all, compactions)
+    return Archived(str(source), os.fspath(folder), batches, rows, in_all, fates, compactions)
 
 
 def _batches(archiver: "TopicArchiver", until: "TopicState", stop: threading.Event) -> "Iterator[Manifest]":
