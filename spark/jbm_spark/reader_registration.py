@@ -90,17 +90,19 @@ def register_query(
     bootstrap: str,
     namespace: str = "",
     kafka: Mapping[str, object] | None = None,
+    renewed_after_s: float = RENEWED_AFTER_S,
 ) -> StreamingQueryListener:
     """Register a query that was just started as a reader of these Kafka topics: all that they have is kept for it, and
     from its first batch on what is behind its committed offsets.
 
-    Its name in the registry is the query's own, or its id, with the topic. The listener that is returned follows it.
+    Its name in the registry is the query's own, or its id, with the topic. The listener that is returned follows it,
+    and writes to the registry once in `renewed_after_s` seconds at most.
 
     Raises:
         KafkaClientError: it cannot be recorded.
     """
     registration = ReaderRegistration(bootstrap=bootstrap, namespace=namespace, kafka=kafka)
-    listener = _QueryReader(query, registration)
+    listener = _QueryReader(query, registration, renewed_after_s)
     for topic in topics:
         registration.renew_first(f"{query.name or query.id}/{topic}", topic)
     spark.streams.addListener(listener)
@@ -110,30 +112,40 @@ def register_query(
 class _QueryReader(StreamingQueryListener):
     """Follows one query."""
 
-    def __init__(self, query: StreamingQuery, registration: ReaderRegistration) -> None:
+    def __init__(self, query: StreamingQuery, registration: ReaderRegistration, renewed_after_s: float) -> None:
         self._id = str(query.id)
         self._name = query.name or str(query.id)
         self._registration = registration
-        self._renewed_s = -RENEWED_AFTER_S
+        self._renewed_after_s = renewed_after_s
+        self._renewed_s = -renewed_after_s
+        self._latest: dict[str, Mapping[int, int]] = {}
+        """By topic the positions behind the latest batch."""
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  (Spark's name)
         """Nothing is known of its offsets yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """A batch is committed."""
-        if str(event.progress.id) != self._id or time.monotonic() < self._renewed_s + RENEWED_AFTER_S:
+        if str(event.progress.id) == self._id:
+            for source in event.progress.sources:
+                self._latest.update(topic_positions(source.endOffset))
+            self._renew()
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """It waits for messages; its lease must not end meanwhile."""
+        if str(event.id) == self._id:
+            self._renew()
+
+    def _renew(self) -> None:
+        if time.monotonic() < self._renewed_s + self._renewed_after_s:
             return
         try:
-            for source in event.progress.sources:
-                for topic, positions in topic_positions(source.endOffset).items():
-                    self._registration.renew(f"{self._name}/{topic}", topic, positions)
+            for topic, positions in self._latest.items():
+                self._registration.renew(f"{self._name}/{topic}", topic, positions)
         except (KafkaClientError, KeyError) as error:
             log.warning("query %s is not registered as a reader after this batch: %s", self._name, error)
         else:
             self._renewed_s = time.monotonic()
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """It waits for messages."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """What it has not read is kept until the lease ends, for the query may be started again."""
