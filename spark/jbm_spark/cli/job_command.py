@@ -16,6 +16,7 @@ JOBS = {
         "jbm_spark.jobs.dead_letters:dead_letters", "Why messages died, and what a queue's topic holds."
     ),
     "load": LazyCommand("jbm_spark.jobs.load_file:load", "Send the rows of a file to a queue."),
+    "replay": LazyCommand("jbm_spark.jobs.replay:replay", "Send archived messages, or those of a log, once more."),
 }
 
 cli = LazyGroup(table=JOBS, help="Spark jobs over jbm-kafka's topics; none acknowledges anything.")

@@ -69,18 +69,6 @@ class Replayed:
         return f"{self.sent} {noun} of {self.source} {done} to {self.target} (job {self.job}){before}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """The rows to choose from, with `topic_id` beside the columns of `messages`."""
-
-    name: str
-    destination: str
-    """Whose messages they are, without its kind."""
-    rows: "DataFrame"
-    topic_ids: tuple[str, ...]
-    """Of the topics of that name, the oldest first."""
-
-
 def run(
     spark: "SparkSession",
     source: str | os.PathLike[str] | Destination,
@@ -120,24 +108,26 @@ def run(
     from pyspark.sql import functions as F  # noqa: N812
 
     from jbm_spark.call_checks import check_session
+    from jbm_spark.jobs.replay_source import log_of_now, replay_source
     from jbm_spark.messages import write_messages
 
     check_session(spark)
     target = to if isinstance(to, Destination) else Queue(to)
     check_topics([target], about=f"replay to {target}", bootstrap=bootstrap, namespace=namespace, kafka=kafka)
-    found = _source_of(spark, source, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
+    given = source if isinstance(source, Destination) or is_folder(source) else Queue(str(source))
+    found = replay_source(spark, given, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     if found.destination == target.name and not force:
         raise OptionRefusedError(
             f"{target} is where these messages came from, and its receivers would get them again: name another "
             "destination, or give --force (force=True)"
         )
-    wanted = (found.name, str(target), since_ms, until_ms, where, shift_times)
+    wanted = (found.identity, str(target), since_ms, until_ms, where, shift_times)
     named = job or hashlib.sha256(repr(wanted).encode()).hexdigest()[:12]
     prefix = f"replay:{named}:"
     place = F.concat_ws(":", "topic_id", "kafka.partition", "kafka.offset")
     rows = _chosen(found.rows, since_ms, until_ms, where).where(~F.coalesce(_begins(prefix), F.lit(False)))
     rows = rows.withColumn("duplicate_id", F.concat(F.lit(prefix), place))
-    log, _ = _log_of(spark, target, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
+    log, _ = log_of_now(spark, target, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     there = log.where(_begins(prefix))
     left = rows.join(there.select("duplicate_id").distinct(), "duplicate_id", "left_anti")
     partitions, window = _target_of(target, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
@@ -165,52 +155,12 @@ def run(
     return Replayed(found.name, str(target), matching, matching - sent, sent, named, dry_run)
 
 
-def _source_of(
-    spark: "SparkSession",
-    source: str | os.PathLike[str] | Destination,
-    *,
-    bootstrap: str,
-    namespace: str,
-    kafka: Mapping[str, object] | None,
-) -> _Source:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    from jbm_spark.archiving.archive_folder import MESSAGES, archive_path, read_identity
-    from jbm_spark.archiving.archive_reading import archived_messages
-    from jbm_spark.archiving.archive_rows import message_rows
-    from jbm_spark.archiving.data_folder import DataFolder
-
-    if not isinstance(source, Destination) and is_folder(source):
-        path = archive_path(source)
-        spans = [span for manifest in DataFolder(path, MESSAGES).manifests() for span in manifest.spans]
-        topic_ids = tuple(dict.fromkeys(span.topic_id for span in spans))
-        rows = message_rows(archived_messages(spark, path), "topic_id")
-        return _Source(str(path), read_identity(path).destination.partition(":")[2], rows, topic_ids)
-    named = source if isinstance(source, Destination) else Queue(str(source))
-    rows, topic_id = _log_of(spark, named, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
-    return _Source(str(named), named.name, rows.withColumn("topic_id", F.lit(topic_id)), (topic_id,))
-
-
-def _log_of(
-    spark: "SparkSession", named: Destination, *, bootstrap: str, namespace: str, kafka: Mapping[str, object] | None
-) -> tuple["DataFrame", str]:
-    """The messages that its log has at this moment, whenever they are read; and the topic's id."""
-    from jbm_spark.archiving.next_span import topic_state
-    from jbm_spark.messages import messages
-
-    client = ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S)
-    with one_line_errors(f"replay {named}"), closing(client.admin()) as admin:
-        now = topic_state(admin, named.kafka_topic(namespace))
-    end = {partition: max(offset, now.begin[partition]) for partition, offset in now.end.items()}
-    frame = messages(spark, named, bootstrap=bootstrap, namespace=namespace, kafka=kafka,
-                     starting=now.begin, ending=end)  # fmt: skip
-    return frame, now.topic_id
-
-
 def is_folder(source: str | os.PathLike[str]) -> bool:
-    """Whether an archive is meant, and no queue: a path, or a folder that is there."""
+    """Whether an archive is meant, and no queue: a path, or a folder that is one."""
+    from jbm_spark.archiving.archive_folder import IDENTITY_FILE
+
     text = os.fspath(source)
-    return not isinstance(source, str) or os.sep in text or (Path(text) / "_archive.json").exists()
+    return not isinstance(source, str) or os.sep in text or (Path(text) / IDENTITY_FILE).exists()
 
 
 def _chosen(rows: "DataFrame", since_ms: int | None, until_ms: int | None, where: str | None) -> "DataFrame":
