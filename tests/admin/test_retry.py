@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue
 from jbm_kafka.admin.dead_letters.letters import DeadLetter, LetterFilter, letter_of
-from jbm_kafka.admin.dead_letters.retry import Retry, carry_out
+from jbm_kafka.admin.dead_letters.retry import LetterRetry, carry_out
 from jbm_kafka.admin.dead_letters.retry_plan import RetryPlanner, passed_over
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports import KafkaRecord, Outgoing
@@ -45,7 +45,9 @@ class Shop:
         for partition, end in kafka.admin().end_positions("DLQ", [0, 1], stable=True).items():
             yield from kafka.log_reader().read("DLQ", {partition: (0, end)}, timeout_s=1)
 
-    def retry(self, wanted: LetterFilter | None = None, *, meanwhile: Callable[[], object] = lambda: None) -> Retry:
+    def retry(
+        self, wanted: LetterFilter | None = None, *, meanwhile: Callable[[], object] = lambda: None
+    ) -> LetterRetry:
         kafka = MemoryKafka(self.cluster)
         connection = self.factory.create_connection()
         planner = RetryPlanner(
