@@ -112,6 +112,8 @@ def run(
     from jbm_spark.messages import write_messages
 
     check_session(spark)
+    if job is not None and (not job or not job.isprintable()):
+        raise OptionRefusedError(f"job is {job!r}: it is a name, printable and not empty")
     target = to if isinstance(to, Destination) else Queue(to)
     check_topics([target], about=f"replay to {target}", bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     given = source if isinstance(source, Destination) or is_folder(source) else Queue(str(source))
