@@ -28,6 +28,7 @@ PAGES = [
     "docs/spark.md",
     "docs/spark-archive.md",
     "docs/spark-events.md",
+    "docs/spark-cluster.md",
     "docs/subscriptions.md",
     "docs/testing.md",
     "docs/tutorial.md",

@@ -12,6 +12,7 @@ from jbm_kafka.cli.main import run
 # A new job is one line here.
 JOBS = {
     "archive": LazyCommand("jbm_spark.jobs.archive:archive", "Keep messages as Parquet files."),
+    "bench": LazyCommand("jbm_spark.jobs.bench:bench", "What reading and writing costs beside Spark alone."),
     "dead-letters": LazyCommand(
         "jbm_spark.jobs.dead_letters:dead_letters", "Why messages died, and what a queue's topic holds."
     ),

@@ -12,7 +12,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,14 +22,11 @@ import click
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Whole
 from jbm_kafka.cli.connect import as_destination
-from jbm_kafka.core.destination import Destination, Queue, with_namespace
+from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.wrong_values import shown
-from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.registry.live_settings import LiveSettings
-from jbm_kafka.registry.registry import Registry
 from jbm_spark.errors import OptionRefusedError
 from jbm_spark.jobs.job import in_session, job_options
-from jbm_spark.topic_check import TIMEOUT_S, check_topics, one_line_errors
+from jbm_spark.topic_check import check_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -110,6 +106,8 @@ def run(
     from jbm_spark.call_checks import check_session
     from jbm_spark.jobs.replay_source import log_of_now, replay_source
     from jbm_spark.messages import write_messages
+    from jbm_spark.target import target as target_now
+    from jbm_spark.written_slices import slice_rows
 
     check_session(spark)
     if job is not None and (not job or not job.isprintable()):
@@ -132,8 +130,9 @@ def run(
     log, _ = log_of_now(spark, target, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     there = log.where(_begins(prefix))
     left = rows.join(there.select("duplicate_id").distinct(), "duplicate_id", "left_anti")
-    partitions, window = _target_of(target, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
-    portion = ROWS_MAX if window is None else max(1, window // 2)
+    queue = target_now(target, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
+    partitions, window = queue.info.partitions, queue.duplicate_window
+    portion = ROWS_MAX if window is None else slice_rows(window)
     if rate is not None:
         portion = max(1, min(portion, rate * 5 // partitions))
     cut = _cut(_with_times(left, shift_times), found.topic_ids, partitions, portion).persist()
@@ -219,22 +218,6 @@ def _cut(rows: "DataFrame", topic_ids: tuple[str, ...], partitions: int, portion
     placed = rows.withColumns({"replay_order": order, "replay_to": partition_of(routed_by, partitions)})
     number = F.row_number().over(Window.partitionBy("replay_to").orderBy("replay_order"))
     return placed.withColumn("portion", F.floor((number - 1) / portion)).drop("replay_to")
-
-
-def _target_of(
-    target: Destination, *, bootstrap: str, namespace: str, kafka: Mapping[str, object] | None
-) -> tuple[int, int | None]:
-    """Its partitions, and how many duplicate ids each of them remembers; None: all."""
-    client = ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S)
-    with one_line_errors(f"replay to {target}"), closing(client.admin()) as admin:
-        topic = target.kafka_topic(namespace)
-        registry = Registry(client, admin, with_namespace("jbm.registry", namespace))
-        try:
-            settings = LiveSettings(registry.log, {})
-            settings.load()
-            return admin.describe([topic])[topic].partitions, settings.resolve(target.name).duplicate_window_count
-        finally:
-            registry.close()
 
 
 def _as_instant(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
