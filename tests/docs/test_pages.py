@@ -26,6 +26,8 @@ PAGES = [
     "docs/settings.md",
     "docs/sending-again.md",
     "docs/spark.md",
+    "docs/spark-dead-letters.md",
+    "docs/spark-load.md",
     "docs/subscriptions.md",
     "docs/testing.md",
     "docs/tutorial.md",

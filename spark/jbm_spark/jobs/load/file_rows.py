@@ -1,92 +1,113 @@
-"""Finds the line of a file for a fault that Spark names without one. No Spark needed.
-
-Spark reads a file in pieces and knows no lines; after a failure the file is read once more, here.
-"""
+"""The rows of a block of a file, each with its line: what it says, or why it cannot be read. No Spark needed."""
 
 import csv
+import io
 import json
-import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-_VALUE = re.compile(r"\b(?P<column>[a-z_]+) is '(?P<value>[^']*)'")
-"""As a row that is no message is refused."""
-_NO_NUMBER = re.compile(r"^column (?P<column>[a-z_]+) is \w+: it must be an int")
-"""As a column is refused in which Spark found something else than numbers."""
-_MALFORMED = re.compile(r"malformed", re.IGNORECASE)
+from jbm_spark.jobs.load.file_blocks import allow_long_fields
 
-Rows = Iterator[tuple[int, dict[str, object]]]
+SHOWN_MAX = 1_000_000
+"""Characters of a row that cannot be sent, as the rejects show it."""
 
 
-def files_of(path: Path) -> list[Path]:
-    """The files that Spark reads of a file or a folder, in order."""
-    if not path.is_dir():
-        return [path]
-    return sorted(each for each in path.iterdir() if each.name[0] not in "._" and each.is_file())
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """One row as it stands in its file."""
+
+    line: int
+    """Where it begins, from 1."""
+    text: str
+    values: Mapping[str, object] | None
+    fault: str | None = None
+    """Why it cannot be read; it has no values then."""
 
 
-def json_fault(path: Path) -> str | None:
-    """The first line that is not an object; None where that is not to be seen."""
-    for file in files_of(path):
+def rows_of_block(file_format: str, content: bytes, names: Sequence[str], line: int) -> Iterator[FileRow]:
+    """The rows in their order; `line` is the number of the first line."""
+    if file_format == "csv":
+        return _csv_rows(content, names, line)
+    return _line_rows(content, line, _text_values if file_format == "text" else _json_values)
+
+
+def _csv_rows(content: bytes, names: Sequence[str], line: int) -> Iterator[FileRow]:
+    allow_long_fields()
+    text = io.StringIO(content.decode("utf-8", "surrogateescape"), newline="\n")
+    taken: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for each in text:
+            taken.append(each)
+            yield each
+
+    reader = csv.reader(lines(), strict=True)
+    while True:
+        fields, fault = list[str](), None
         try:
-            with file.open(encoding="utf-8") as lines:
-                number = next((at for at, line in enumerate(lines, start=1) if not _is_object(line)), None)
-        except (OSError, UnicodeDecodeError):  # perhaps it is compressed
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            unclosed = str(error) == "unexpected end of data"
+            fault = "a quote is opened and never closed" if unclosed else f"it is no CSV: {error}"
+        row, first = "".join(taken), line
+        line += len(taken)
+        taken.clear()
+        if fault is None and not fields:
+            continue  # an empty line
+        if not _is_utf8(row):
+            fault = "it is not UTF-8"
+        elif fault is None and len(fields) != len(names):
+            fault = f"it has {len(fields)} fields, and the first line names {len(names)}"
+        values = None if fault is not None else {
+            name: value for name, value in zip(names, fields, strict=True) if value or name == "body_text"
+        }  # fmt: skip
+        yield FileRow(first, _shown(row), values, fault)
+
+
+def _line_rows(content: bytes, line: int, values_of: Callable[[str], Mapping[str, object] | None]) -> Iterator[FileRow]:
+    for number, raw in enumerate(io.BytesIO(content), start=line):
+        text = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
+        if not _is_utf8(text):
+            yield FileRow(number, _shown(text), None, "it is not UTF-8")
             continue
-        if number is not None:
-            return f'{file}, line {number}: it is not a JSON object: write one a line, as in {{"body_text": "hello"}}'
-    return None
-
-
-def place_of(path: Path, file_format: str, fault: str) -> str:
-    """`file, line n` of the first row that the fault names; the path alone where the row is not found."""
-    rows = {"csv": _csv_rows, "json": _json_rows}.get(file_format)
-    is_meant = _row_meant(fault)
-    if rows is None or is_meant is None:
-        return str(path)
-    for file in files_of(path):
         try:
-            number = next((at for at, row in rows(file) if is_meant(row)), None)
-        except (OSError, UnicodeDecodeError, csv.Error, ValueError):
+            values = values_of(text)
+        except ValueError as error:
+            yield FileRow(number, _shown(text), None, str(error))
             continue
-        if number is not None:
-            return f"{file}, line {number}"
-    return str(path)
+        if values is not None:
+            yield FileRow(number, _shown(text), values)
 
 
-def _row_meant(fault: str) -> Callable[[dict[str, object]], bool] | None:
-    if (found := _VALUE.search(fault)) is not None:
-        column, value = found["column"], found["value"]
-        return lambda row: row.get(column) is not None and str(row[column]).strip() == value
-    if (found := _NO_NUMBER.search(fault)) is not None:
-        column = found["column"]
-        return lambda row: bool(row.get(column)) and not _is_int(row[column])
-    if _MALFORMED.search(fault) is not None:
-        # DictReader puts what is too much under None, and None where something is missing.
-        return lambda row: None in row or None in row.values()
-    return None
+def _text_values(text: str) -> Mapping[str, object]:
+    return {"body_text": text}
 
 
-def _csv_rows(file: Path) -> Rows:
-    with file.open(encoding="utf-8", newline="") as lines:
-        reader = csv.DictReader(lines)
-        for row in reader:
-            yield reader.line_num, {**row}
-
-
-def _json_rows(file: Path) -> Rows:
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip() and isinstance(row := json.loads(line), dict):
-                yield number, row
-
-
-def _is_int(value: object) -> bool:
-    return re.fullmatch(r"[+-]?\d+", str(value).strip()) is not None
-
-
-def _is_object(line: str) -> bool:
+def _json_values(text: str) -> Mapping[str, object] | None:
+    if not text.strip():
+        return None
     try:
-        return not line.strip() or isinstance(json.loads(line), dict)
-    except ValueError:
+        found = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict):
+        return found
+    raise ValueError('it is not a JSON object: write one a line, as in {"body_text": "hello"}')
+
+
+def _no_number(text: str) -> object:
+    raise ValueError(f"{text} is no number of JSON's")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
         return False
+    return True
+
+
+def _shown(text: str) -> str:
+    return text[:SHOWN_MAX].encode("utf-8", "surrogateescape").decode("utf-8", "replace").rstrip("\r\n")
