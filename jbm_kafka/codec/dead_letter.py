@@ -19,6 +19,7 @@ ORIG_DESTINATION = "_JBM_ORIG_DESTINATION"
 ORIG_SUBSCRIPTION = "_JBM_ORIG_SUBSCRIPTION"
 ORIG_SUBSCRIPTION_KIND = "_JBM_ORIG_SUBSCRIPTION_KIND"
 ORIG_MESSAGE_ID = "_JBM_ORIG_MESSAGE_ID"
+ORIG_TOPIC_ID = "_JBM_ORIG_TOPIC_ID"
 ORIG_PARTITION = "_JBM_ORIG_PARTITION"
 ORIG_OFFSET = "_JBM_ORIG_OFFSET"
 DELIVERY_COUNT = "_JBM_DELIVERY_COUNT"
@@ -32,6 +33,7 @@ HOP_PROPERTIES = frozenset(
         ORIG_SUBSCRIPTION,
         ORIG_SUBSCRIPTION_KIND,
         ORIG_MESSAGE_ID,
+        ORIG_TOPIC_ID,
         ORIG_PARTITION,
         ORIG_OFFSET,
         DELIVERY_COUNT,
@@ -61,14 +63,16 @@ def dead_letter_headers(
     last_error: str | None = None,
     timestamp_ms: int = 0,
     subscription: Subscription | None = None,
+    topic_id: str = "",
 ) -> list[Header]:
     """The headers of a dead letter.
 
     `message_id` is the message's id as its receivers saw it; a record whose own header does not say so gets it as a
     header. `last_error`: why the last attempt failed. `subscription`: whose copy of a topic's message it was.
+    `topic_id`: that of the topic it was in, as in the channel's `Position`; "": it was in none of its own.
     `timestamp_ms`, when given, keeps the message's JMSTimestamp although the copy's record has a later one.
     """
-    hop = _hop(destination, message_id, partition, offset, delivery_count, subscription)
+    hop = _hop(destination, message_id, partition, offset, delivery_count, subscription, topic_id)
     hop[DEAD_LETTER_REASON] = Property("string", reason)
     if last_error is not None:
         hop[LAST_ERROR] = Property("string", last_error)
@@ -86,9 +90,10 @@ def expired_headers(
     actual_expiry_ms: int,
     timestamp_ms: int = 0,
     subscription: Subscription | None = None,
+    topic_id: str = "",
 ) -> list[Header]:
     """The headers of an expired message's copy; `actual_expiry_ms` is when it was found to be expired."""
-    hop = _hop(destination, message_id, partition, offset, delivery_count, subscription)
+    hop = _hop(destination, message_id, partition, offset, delivery_count, subscription, topic_id)
     hop[ACTUAL_EXPIRY] = Property("long", actual_expiry_ms)
     return _copied(original, message_id, timestamp_ms, hop)
 
@@ -170,6 +175,7 @@ def _hop(
     offset: int,
     delivery_count: int,
     subscription: Subscription | None,
+    topic_id: str,
 ) -> dict[str, Property]:
     of = {}
     if subscription is not None:
@@ -179,6 +185,7 @@ def _hop(
         ORIG_DESTINATION: Property("string", str(destination)),
         **of,
         ORIG_MESSAGE_ID: Property("string", message_id),
+        **({ORIG_TOPIC_ID: Property("string", topic_id)} if topic_id else {}),
         ORIG_PARTITION: Property("int", partition),
         ORIG_OFFSET: Property("long", offset),
         DELIVERY_COUNT: Property("int", delivery_count),

@@ -143,6 +143,33 @@ class MessageEvent:
     """Where a copy went; None: nowhere."""
     reason: str
     """Why, for people; may be empty."""
+    at_ms: int | None = None
+    """When it was decided; None: not recorded."""
+    due_at_ms: int | None = None
+    """Of one that was returned, as in `Held`; None: of another."""
+    delay_ms: int | None = None
+    """The delay that made `due_at_ms`."""
+    max_delivery_attempts: int | None = None
+    """The setting when it was decided; None: not recorded."""
+    on_dead_letter: str | None = None
+    """The setting when it was decided; None: not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRun:
+    """Messages of consecutive offsets that one session's application was given one after the other, within 10 ms."""
+
+    first: int
+    """An offset."""
+    count: int
+    """So many offsets from there on, each of which was given."""
+    attempt: int
+    """Which one it was of each: 1, and the counted ones before."""
+    session: str
+    mode: str
+    """How the session acknowledges, as in `AUTO`."""
+    at_ms: int
+    """When the first was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +185,7 @@ class ChannelEvents:
     """Wall-clock time of the checkpoint."""
     acknowledged: tuple[OffsetRange, ...]
     messages: tuple[MessageEvent, ...]
+    topic_id: str | None = None
+    """As in `Position`; None: not recorded."""
+    deliveries: tuple[DeliveryRun, ...] = ()
+    """What applications were given, where `record_deliveries` is set."""

@@ -43,8 +43,8 @@ class Return:
     changes: Sequence[c.Change]
     leaving: Sequence[Departure]
     """Now in DEPARTING's hand."""
-    returned: Sequence[tuple[Reference, int]]
-    """Waiting again, with their attempts."""
+    returned: Sequence[tuple[Reference, c.ReturnedMessage]]
+    """Waiting again, with what is remembered of them."""
     unknown: Sequence[int]
     """Offsets the session does not hold; nothing happens to them."""
 
@@ -126,7 +126,7 @@ def decide_return(
     return Return(
         changes=changes,
         leaving=leaving,
-        returned=[(hand[message.offset], message.attempts) for message in back],
+        returned=[(hand[message.offset], message) for message in back],
         unknown=[row.offset for row in given_back if row.offset not in hand],
     )
 

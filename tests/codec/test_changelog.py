@@ -5,6 +5,7 @@ regenerated: a change that cannot read them is a change of format.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from jbm_kafka.core.entries import (
     UNIT_BYTES_MAX,
     Attempted,
     ChannelEvents,
+    DeliveryRun,
     Duplicates,
     Entry,
     Held,
@@ -50,7 +52,21 @@ entries: st.SearchStrategy[Entry] = st.one_of(
     st.builds(Duplicates, longs, st.none() | st.lists(st.builds(SeenId, st.binary(), longs, longs)).map(tuple)),
 )
 message_events = st.builds(
-    MessageEvent, st.sampled_from(MessageFate), longs, units, ints, st.none() | st.text(), st.text()
+    MessageEvent,
+    st.sampled_from(MessageFate),
+    longs,
+    units,
+    ints,
+    st.none() | st.text(),
+    st.text(),
+    st.none() | longs,
+    st.none() | longs,
+    st.none() | longs,
+    st.none() | ints,
+    st.none() | st.text(),
+)
+delivery_runs = st.builds(
+    DeliveryRun, longs, ints, ints, st.sampled_from(["a", "b"]), st.sampled_from(["AUTO", "PRE"]), longs
 )
 channel_events = st.builds(
     ChannelEvents,
@@ -61,6 +77,8 @@ channel_events = st.builds(
     longs,
     st.lists(st.builds(OffsetRange, longs, longs), max_size=3).map(tuple),
     st.lists(message_events, max_size=3).map(tuple),
+    st.none() | st.text(),
+    st.lists(delivery_runs, max_size=3).map(tuple),
 )
 
 
@@ -105,10 +123,13 @@ def test_however_many_events_each_record_stays_small_and_none_is_missing() -> No
         MessageEvent(MessageFate.EXPIRED, 10**9 + number, b"u" * 64, 1, "queue:ExpiryQueue", "expired")
         for number in range(15_000)
     )
-    portions = list(in_portions(ChannelEvents(GROUP, "orders", 0, "c-1", 1, ranges, messages)))
+    runs = tuple(DeliveryRun(2 * each, 1, 1, f"s-{each}", "INDIVIDUAL", 10**12 + each) for each in range(15_000))
+    portions = list(in_portions(ChannelEvents(GROUP, "orders", 0, "c-1", 1, ranges, messages, "id-1", runs)))
     assert max(len(encode_events(portion)[1]) for portion in portions) < 300_000
     assert tuple(each for portion in portions for each in portion.acknowledged) == ranges
     assert tuple(each for portion in portions for each in portion.messages) == messages
+    assert tuple(each for portion in portions for each in portion.deliveries) == runs
+    assert {portion.topic_id for portion in portions} == {"id-1"}
 
 
 def test_a_message_with_a_huge_unit_makes_no_record_that_a_topic_refuses() -> None:
@@ -139,9 +160,17 @@ def test_bytes_of_every_release_read_as_the_same_entry(case: dict[str, Any]) -> 
 
 def test_events_of_every_release_read_as_the_same_events() -> None:
     acknowledged = (OffsetRange(0, 9), OffsetRange(12, 12))
-    message = MessageEvent(MessageFate.DEAD_LETTERED, 10, b"joe", 3, "queue:DLQ", "max-delivery-attempts")
-    expected = ChannelEvents(GROUP, "orders.eu", 2, "c-7", 1_700_000_000_000, acknowledged, (message,))
-    assert [decode_events(bytes.fromhex(value)) for value in GOLDEN["events"]] == [expected]
+    letter = MessageEvent(MessageFate.DEAD_LETTERED, 10, b"joe", 3, "queue:DLQ", "max-delivery-attempts")
+    first = ChannelEvents(GROUP, "orders.eu", 2, "c-7", 1_700_000_000_000, acknowledged, (letter,))
+    back = MessageEvent(
+        MessageFate.RETURNED, 14, b"joe", 1, None, "returned", 1_700_000_000_190, 1_700_000_005_190, 5_000, 10, "hold"
+    )
+    runs = (
+        DeliveryRun(0, 10, 1, "c-1.1", "AUTO", 1_700_000_000_100),
+        DeliveryRun(14, 1, 1, "c-1.2", "CLIENT", 1_700_000_000_130),
+    )
+    second = replace(first, messages=(letter, back), topic_id="AAAAAAAAAAAAAAAAAAAAAQ", deliveries=runs)
+    assert [decode_events(bytes.fromhex(value)) for value in GOLDEN["events"]] == [first, second]
 
 
 def test_keys_are_text_that_any_tool_can_show() -> None:
@@ -217,6 +246,14 @@ def test_events_of_an_unknown_fate_are_refused() -> None:
     _, value = encode_events(ChannelEvents("g", "t", 0, "c", 0, (), (message,)))
     with pytest.raises(CorruptRecordError, match="fate 'loved' is not known"):
         decode_events(value.replace(b"moved", b"loved"))
+
+
+def test_a_run_of_no_session_is_refused() -> None:
+    run = DeliveryRun(1, 1, 1, "a", "AUTO", 5)
+    _, value = encode_events(ChannelEvents("g", "t", 0, "c", 0, (), (), None, (run,)))
+    assert value.endswith(b"\x02\x02\x02\x02\x00\x00\x00")
+    with pytest.raises(CorruptRecordError, match="session 1 of 1"):
+        decode_events(value[:-3] + b"\x02\x00\x00")
 
 
 def schema_files() -> list[Path]:

@@ -71,6 +71,14 @@ def test_a_further_hop_replaces_what_the_one_before_told() -> None:
     assert dead_letter([*KEPT, *earlier]) == [*KEPT, ("jms.string._JBM_MINE", b"kept"), *HOP]
 
 
+def test_a_letter_tells_the_id_of_the_topic_it_was_in_and_of_no_earlier_one() -> None:
+    """Of REDELIVER-4: a queue that is made anew has the same name, partitions and offsets."""
+    told = ("jms.string._JBM_ORIG_TOPIC_ID", b"AAAAAAAAAAAAAAAAAAAAAQ")
+    letter = dead_letter(ORIGINAL, topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    assert sorted(letter) == sorted([*KEPT, *HOP, told])
+    assert dead_letter(letter) == [*KEPT, *HOP], "a temporary destination has no topic of its own"
+
+
 def test_a_foreign_record_gets_the_message_id_it_lacked() -> None:
     """Of REDELIVER-4 with docs/topics.md, Keys."""
     assert dead_letter(None) == [("JMSMessageID", b"ID:p:1"), *HOP]

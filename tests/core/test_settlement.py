@@ -26,7 +26,7 @@ def test_a_message_given_back_comes_again_counted_and_says_so() -> None:
     """REDELIVER-1, UNIT-5."""
     channel = unit(1)
     assert delivery_count_of(channel.state, 0) == FIRST_DELIVERY
-    assert [(r.offset, attempts) for r, attempts in channel.give_back("a", 0).returned] == [(0, 1)]
+    assert [(r.offset, back.attempts) for r, back in channel.give_back("a", 0).returned] == [(0, 1)]
     assert channel.got("b") == [0]
     assert delivery_count_of(channel.state, 0) == DeliveryCount(attempts=1, delivery_count=2, redelivered=True)
 
@@ -83,7 +83,7 @@ def test_later_messages_of_the_unit_go_back_with_it_uncounted() -> None:
     channel.fetch(message(4, b"v"), message(5))
     channel.got("a")
     decision = channel.give_back("a", 1)
-    assert [(r.offset, attempts) for r, attempts in decision.returned] == [(1, 1), (2, 0), (3, 0)]
+    assert [(r.offset, back.attempts) for r, back in decision.returned] == [(1, 1), (2, 0), (3, 0)]
     assert sorted(channel.state.in_hand["a"]) == [0, 4, 5]
     assert channel.got("b") == []
     channel.acknowledge("a", 0)
@@ -146,7 +146,7 @@ def test_an_exhausted_message_does_not_leave_while_a_transaction_has_a_later_one
     """REDELIVER-3, UNIT-1: it waits, and leaves when the later one is settled."""
     channel = unit(2, ONE_ATTEMPT)
     decision = channel.give_back("a", 0, keep=[1])
-    assert (decision.leaving, [(r.offset, attempts) for r, attempts in decision.returned]) == ([], [(0, 1)])
+    assert (decision.leaving, [(r.offset, back.attempts) for r, back in decision.returned]) == ([], [(0, 1)])
     assert channel.ask("b").leaving == []
     channel.acknowledge("a", 1)
     assert [(r.offset, reason) for r, reason in channel.ask("b").leaving] == [(0, OUT_OF_ATTEMPTS)]
@@ -230,7 +230,7 @@ def test_what_a_session_holds_is_known_in_whatever_order_it_is_named() -> None:
 
 def test_a_message_named_twice_goes_back_once() -> None:
     channel = unit(1)
-    assert [attempts for _, attempts in channel.give_back("a", 0, 0).returned] == [1]
+    assert [back.attempts for _, back in channel.give_back("a", 0, 0).returned] == [1]
     assert channel.got("a") == [0]
 
 

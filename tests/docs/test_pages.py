@@ -28,6 +28,8 @@ PAGES = [
     "docs/spark.md",
     "docs/spark-dead-letters.md",
     "docs/spark-load.md",
+    "docs/spark-queries.md",
+    "docs/spark-events.md",
     "docs/subscriptions.md",
     "docs/testing.md",
     "docs/tutorial.md",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from jbm_kafka.codec.changelog import decode_entry
 from jbm_kafka.codec.events import decode_events
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.delivery_count import FIRST_DELIVERY, DeliveryCount
-from jbm_kafka.core.entries import ChannelEvents, MessageFate
+from jbm_kafka.core.entries import ChannelEvents, MessageFate, Position
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
@@ -194,12 +195,54 @@ def test_what_is_given_up_leaves_an_event_with_its_end(
     one.run(lambda: bool(events(one.cluster)))
     assert group.committed[QUEUE.kafka_topic(""), 0].position == 1
     one.run_for(1_000)
-    [told] = [message for event in events(one.cluster) for message in event.messages]
+    [(topic_id, told)] = [(event.topic_id, message) for event in events(one.cluster) for message in event.messages]
     assert (told.fate, told.offset, told.attempts, told.target) == expected
     assert told.reason == "max-delivery-attempts"
+    assert (told.max_delivery_attempts, told.on_dead_letter, told.due_at_ms) == (1, "continue", None)
     if address is not None:
         letters = one.cluster.log("letters", 0)
-        assert len(letters.read(letters.begin, 9, committed_only=True)[0]) == 1
+        [letter] = letters.read(letters.begin, 9, committed_only=True)[0]
+        assert dict(letter.headers() or [])["jms.string._JBM_ORIG_TOPIC_ID"] == (topic_id or "").encode()
+
+
+def test_what_comes_back_leaves_an_event_that_tells_until_when_it_waits_and_by_which_limits(start: Start) -> None:
+    """LOG-10: so whoever reads the events knows what came too early or too often, whatever the settings are by then."""
+    settings = AddressSettings(redelivery_delay_ms=DELAY_MS, max_delivery_attempts=3)
+    one = start("one", settings=settings)
+    link = one.attach("s")
+    one.send("fails", "nacked", "unread")
+    assert one.receive(link, 2) == [0, 1]
+    link.demand.credit = 1
+    one.run(lambda: bool(link.buffer))
+    before_ms = one.clock.now_ms()
+    rows = [Modified(0, counted=True), Modified(1, counted=True, delay_ms=5), Modified(2, counted=False)]
+    link.settlement.dispositions.append(Disposition(returned=[(link.settlement.leases[0], row) for row in rows]))
+    one.run(lambda: bool(events(one.cluster)))
+    [event] = events(one.cluster)
+    told = {message.offset: message for message in event.messages}
+    assert sorted(told) == [0, 1], "nobody had the third"
+    at_ms = told[0].at_ms
+    assert at_ms is not None
+    assert before_ms <= at_ms <= event.at_ms
+    for offset, delay_ms in ((0, DELAY_MS), (1, 5)):
+        message = told[offset]
+        assert (message.fate, message.attempts) == (MessageFate.RETURNED, 1)
+        assert (message.at_ms, message.due_at_ms, message.delay_ms) == (at_ms, at_ms + delay_ms, delay_ms)
+        assert (message.max_delivery_attempts, message.on_dead_letter) == (3, "continue")
+
+
+def test_events_name_the_topic_as_the_position_does(start: Start) -> None:
+    """LOG-10: a queue that was made anew under the same name has other messages at the same offsets."""
+    one = start("one")
+    link = one.attach("s")
+    one.send("a")
+    one.receive(link, 1)
+    link.settlement.leases[0].acknowledge(0)
+    one.run(lambda: bool(events(one.cluster)))
+    log = one.cluster.log(QUEUE.changelog_topic(), 0)
+    entries = [decode_entry(r.key(), r.value())[1] for r in log.read(log.begin, 1_000, committed_only=True)[0]]
+    [topic_id] = {entry.topic_id for entry in entries if isinstance(entry, Position)}
+    assert [event.topic_id for event in events(one.cluster)] == [topic_id]
 
 
 def test_however_much_one_checkpoint_tells_no_record_of_it_is_too_large_for_its_topic(start: Start) -> None:

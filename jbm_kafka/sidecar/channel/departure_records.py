@@ -33,14 +33,15 @@ def copy_of(
     now_ms: int,
     compressed: CompressedBytes | None,
     subscription: Subscription | None = None,
+    topic_id: str = "",
 ) -> tuple[Outgoing, bool]:
     """The copy, and whether it has its body: one too large for the target's topic goes without.
 
     `compressed`: the broker measures what is compressed, and so did the source when it took the original; None: it is
-    measured as it is.
+    measured as it is. `topic_id`: as the channel's position has it; "" of a temporary destination.
     """
     record = cast(KafkaRecord, leaving.reference.record)
-    headers = _headers(leaving, record, source, now_ms, subscription)
+    headers = _headers(leaving, record, source, now_ms, subscription, topic_id)
     key = record.key() or None
     partition = leaving.reference.offset % target.partitions if key is None else target.home(key)
     value = record.value()
@@ -76,7 +77,12 @@ def _bytes_beside_value(key: bytes | None, headers: Headers) -> int:
 
 
 def _headers(
-    leaving: Departure, record: KafkaRecord, source: Destination, now_ms: int, subscription: Subscription | None
+    leaving: Departure,
+    record: KafkaRecord,
+    source: Destination,
+    now_ms: int,
+    subscription: Subscription | None,
+    topic_id: str,
 ) -> Headers:
     partition, offset = cast(int, record.partition()), leaving.reference.offset
     message_id = message_id_of(record.headers(), cast(str, record.topic()), partition, offset)
@@ -94,6 +100,7 @@ def _headers(
             actual_expiry_ms=now_ms,
             timestamp_ms=timestamp_ms,
             subscription=subscription,
+            topic_id=topic_id,
         )
     return dead_letter_headers(
         record.headers(),
@@ -106,4 +113,5 @@ def _headers(
         last_error=leaving.last_error,
         timestamp_ms=timestamp_ms,
         subscription=subscription,
+        topic_id=topic_id,
     )

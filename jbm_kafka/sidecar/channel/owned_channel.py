@@ -287,6 +287,7 @@ class OwnedChannel:
             at_ms=at_ms,
             acknowledged=ranges_of(acknowledged),
             messages=tuple(messages),
+            topic_id=self.changelog.topic_id,
         )
 
     def settle_freeze(self, *, durable: bool) -> list[Completion]:

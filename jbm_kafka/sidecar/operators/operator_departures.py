@@ -310,6 +310,7 @@ class OperatorDepartures:
                     now_ms=self._data.clock.now_ms(),
                     compressed=compressed_bytes_max if target.keeps_compression else None,
                     subscription=group.subscription,
+                    topic_id=errand.channel.changelog.topic_id,
                 )
                 if reason == MOVED and not has_body:
                     too_large.append(offset)
@@ -330,8 +331,10 @@ class OperatorDepartures:
     ) -> None:
         channel = errand.channel
         offsets = [each.reference.offset for each in leaving]
+        now_ms = self._data.clock.now_ms()
         events: list[MessageEvent] = [
-            event_of(route.fate, each.reference, each.attempts, route.address, OPERATOR) for each in leaving
+            event_of(route.fate, each.reference, each.attempts, route.address, OPERATOR, channel, now_ms)
+            for each in leaving
         ]
         if copies:
             settling = Settling(channel, DEPARTING, offsets, events)

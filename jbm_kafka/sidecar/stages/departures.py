@@ -54,7 +54,8 @@ class Departures:
         """Send one message, or, without an address for it, note that it is gone."""
         leaving = as_told(leaving)
         address, fate = route_of(leaving.reason, channel.settings)
-        event = event_of(fate, leaving.reference, leaving.attempts, address, leaving.reason)
+        now_ms = self._data.clock.now_ms()
+        event = event_of(fate, leaving.reference, leaving.attempts, address, leaving.reason, channel, now_ms)
         offset = leaving.reference.offset
         if address is None:
             if offset in channel.state.in_hand.get(DEPARTING, {}):
@@ -88,6 +89,7 @@ class Departures:
             now_ms=self._data.clock.now_ms(),
             compressed=compressed,
             subscription=group.subscription,
+            topic_id=channel.changelog.topic_id,
         )
         if not has_body:
             log.warning(
@@ -143,9 +145,25 @@ class Departures:
                 self.send(channel, leaving, is_first_try=False)
 
 
-def event_of(fate: MessageFate, reference: Reference, attempts: int, address: str | None, reason: str) -> MessageEvent:
-    """What jbm.events tells of one message."""
+def event_of(
+    fate: MessageFate,
+    reference: Reference,
+    attempts: int,
+    address: str | None,
+    reason: str,
+    channel: OwnedChannel,
+    now_ms: int,
+) -> MessageEvent:
+    """What jbm.events tells of one message, of which that was decided now, under the channel's settings."""
     target = None if address is None else str(destination_at(address))
     return MessageEvent(
-        fate=fate, offset=reference.offset, unit=reference.unit, attempts=attempts, target=target, reason=reason
+        fate=fate,
+        offset=reference.offset,
+        unit=reference.unit,
+        attempts=attempts,
+        target=target,
+        reason=reason,
+        at_ms=now_ms,
+        max_delivery_attempts=channel.settings.max_delivery_attempts,
+        on_dead_letter=channel.settings.on_dead_letter,
     )

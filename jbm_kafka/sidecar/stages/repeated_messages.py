@@ -41,7 +41,7 @@ class RepeatedMessages:
             first = sifted.repeated.get(reference.offset)
             if first is not None:
                 reason = f"it has the duplicate id of offset {first}"
-                channel.checkpoints.note(event_of(MessageFate.DUPLICATE, reference, 0, None, reason))
+                channel.checkpoints.note(event_of(MessageFate.DUPLICATE, reference, 0, None, reason, channel, now_ms))
                 self._lines.repeated(
                     channel.topic, channel.partition, reference.offset, first, self._clock.monotonic_ms()
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import cast
 
 from jbm_kafka.codec.identity import message_id_of
@@ -97,12 +98,13 @@ class Settle:
     def give_back(self, channel: OwnedChannel, session: SessionId, rows: Sequence[Modified]) -> None:
         """Return messages; what is out of attempts goes on its way, stragglers leave the session's buffers."""
         links, tentative = list(self._data.links_of(session)), channel.checkpoints.tentative
+        now_ms = self._data.clock.now_ms()
         decision = decide_return(
             channel.state,
             session,
             [row for row in rows if row.offset not in tentative],
             settings=channel.settings,
-            now_ms=self._data.clock.now_ms(),
+            now_ms=now_ms,
             chance=self._chance(),
             keep=tentative,
             unread=self._unread(channel, session),
@@ -114,11 +116,13 @@ class Settle:
         channel.checkpoints.forget_attempts([leaving.reference.offset for leaving in decision.leaving])
         for link in links:
             link.remove(channel.partition, returned)
-        for reference, attempts in decision.returned:
-            if attempts:
-                channel.checkpoints.note(event_of(MessageFate.RETURNED, reference, attempts, None, "returned"))
-                if channel.settings.on_dead_letter == "hold":
-                    self._note_held(channel, reference, attempts, rows)
+        for reference, message in decision.returned:
+            if message.attempts or message.was_seen:  # an application had it, now or before
+                event = event_of(MessageFate.RETURNED, reference, message.attempts, None, "returned", channel, now_ms)
+                event = replace(event, due_at_ms=message.due_at_ms, delay_ms=message.delay_ms)
+                channel.checkpoints.note(event)
+            if message.attempts and channel.settings.on_dead_letter == "hold":
+                self._note_held(channel, reference, message.attempts, rows)
         for leaving in decision.leaving:
             self._departures.send(channel, leaving)
 
