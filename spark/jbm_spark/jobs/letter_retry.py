@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jbm_kafka.admin import Admin, DeadLetter
-from jbm_kafka.codec import dead_letter as names
 from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_spark.errors import SparkJobError
@@ -14,17 +13,6 @@ from jbm_spark.jobs.report import counted, printable, table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from jbm_spark.columns import PropertyType
-
-_ORIGIN: "dict[str, tuple[str, PropertyType]]" = {
-    "origin_destination": (names.ORIG_DESTINATION, "string"),
-    "origin_subscription": (names.ORIG_SUBSCRIPTION, "string"),
-    "origin_partition": (names.ORIG_PARTITION, "int"),
-    "origin_offset": (names.ORIG_OFFSET, "long"),
-    "delivery_count": (names.DELIVERY_COUNT, "int"),
-    "reason": (names.DEAD_LETTER_REASON, "string"),
-    "last_error": (names.LAST_ERROR, "string"),
-}
 _PLACE = "origin string, unit string, partition int, offset bigint"
 UNITS_MAX = 1_000
 """Units that are told by name; the most overtaken first."""
@@ -94,7 +82,7 @@ def run(
 
     Args:
         queue: only what came from there: a queue, or "topic:NAME".
-        where: a condition in SQL over the columns of `messages` and of docs/spark-dead-letters.md.
+        where: a condition in SQL over the columns of `jbm_spark.letters.letters`.
         limit: only so many that died first.
         rate: so many a second at most.
 
@@ -104,9 +92,9 @@ def run(
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    from jbm_spark.messages import messages
+    from jbm_spark.letters import letters
 
-    found = letter_rows(messages(spark, dead_letters, bootstrap=bootstrap, namespace=namespace, kafka=kafka))
+    found = letters(spark, dead_letters, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     if queue is not None:
         found = found.where(F.col("origin_destination") == str(destination_at(queue)))
     chosen = _chosen(found, where)
@@ -123,13 +111,6 @@ def run(
         dead_letters=dead_letters, is_dry_run=is_dry_run, sent=len(done.letters), kept=tuple(kept.values()),
         taken=len(done.taken), overtaken=overtaken, warnings=tuple(plan.warnings if places else ()),
     )  # fmt: skip
-
-
-def letter_rows(found: "DataFrame") -> "DataFrame":
-    """The rows of `messages` with what tells where each was before."""
-    from jbm_spark.columns import property_column
-
-    return found.withColumns({name: property_column(of, kind) for name, (of, kind) in _ORIGIN.items()})
 
 
 def _chosen(letters: "DataFrame", where: str | None) -> "DataFrame":
