@@ -60,12 +60,15 @@ if TYPE_CHECKING:
     from jbm_kafka.jms.message import Message, TextMessage
     from jbm_kafka.jms.modes import AcknowledgeMode
     from jbm_kafka.jms.object_message import ObjectMessage
+    from jbm_kafka.jms.outcomes import Reject, Retry
     from jbm_kafka.jms.producer import MessageProducer
     from jbm_kafka.jms.received import KafkaView
     from jbm_kafka.jms.routing import UnitOfOrder
     from jbm_kafka.jms.send_reports import CompletionListener
+    from jbm_kafka.jms.sender import Sender
     from jbm_kafka.jms.session import Session
     from jbm_kafka.jms.stream_message import StreamMessage
+    from jbm_kafka.worker.message_worker import Worker
 
     __version__: str
 
@@ -94,6 +97,9 @@ __all__ = [
     "ObjectMessage",
     "Queue",
     "QueueBrowser",
+    "Reject",
+    "Retry",
+    "Sender",
     "Session",
     "StreamMessage",
     "TemporaryQueue",
@@ -101,6 +107,7 @@ __all__ = [
     "TextMessage",
     "Topic",
     "UnitOfOrder",
+    "Worker",
     "__version__",
     "errors",
     "register_object_codec",
@@ -131,6 +138,9 @@ _HOME = {
     "ObjectMessage": "jms.object_message",
     "Queue": "core.destination",
     "QueueBrowser": "jms.browser",
+    "Reject": "jms.outcomes",
+    "Retry": "jms.outcomes",
+    "Sender": "jms.sender",
     "Session": "jms.session",
     "StreamMessage": "jms.stream_message",
     "TemporaryQueue": "core.destination",
@@ -139,6 +149,7 @@ _HOME = {
     "register_object_codec": "codec.object_codecs",
     "Topic": "core.destination",
     "UnitOfOrder": "jms.routing",
+    "Worker": "worker.message_worker",
 }
 """Where each name is made: imported when first asked for, since every part of the package comes through here, and
 neither the codec in a Spark job nor `jbm-kafka broker` wants RocksDB and a Kafka client loaded."""

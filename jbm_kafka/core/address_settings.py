@@ -163,6 +163,8 @@ class ResolvedSettings:
     partitions: int = 16
     truncate: Truncate = "never"
     routing: Routing = "hash"
+    keeps_given_up: bool = False
+    """Letters end here, or would come back: nothing that failed leaves it (REDELIVER-3)."""
 
 
 SHIPPED_SETTINGS: Mapping[str, AddressSettings] = {
@@ -231,7 +233,7 @@ class AddressSettingsRepository:
         # REDELIVER-3: on a dead-letter address a failure must not end in removal, nor in a copy to itself.
         is_last = address is None and name in self._dead_letter_names
         if is_last or self._comes_back(name, address):
-            values["max_delivery_attempts"] = -1
+            values |= {"max_delivery_attempts": -1, "keeps_given_up": True}
         return ResolvedSettings(**values)
 
     def _values(self, name: str) -> dict[str, Any]:

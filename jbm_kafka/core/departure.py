@@ -23,13 +23,15 @@ OUT_OF_ATTEMPTS: Final = "max-delivery-attempts"
 UNDECODABLE: Final = "undecodable"
 """The dead letter's reason in place of OUT_OF_ATTEMPTS, where the body cannot be read as what it is announced to be.
 It is no reason to depart: such a message is delivered as any other (MSG-2)."""
+REJECTED: Final = "rejected"
+"""The application gave it up, however many attempts it had. Also the dead letter's reason (REDELIVER-4)."""
 RELEASED: Final = "released"
 """It was on hold, and an operator let it go: it leaves as soon as it is the first of its unit (UNIT-16)."""
 OPERATOR: Final = "operator"
 """An operator sent it away. Also the reason of a dead letter that an operator made (REDELIVER-4)."""
 MOVED: Final = "moved"
 """An operator moved it to another queue, as it is."""
-GIVEN_UP: Final = frozenset({OUT_OF_ATTEMPTS, RELEASED})
+GIVEN_UP: Final = frozenset({OUT_OF_ATTEMPTS, REJECTED, RELEASED})
 """Why a message came back last that is to leave and not to be handed over any more."""
 
 DEPARTS_BY: Final[Mapping[MessageFate, Transition]] = {
@@ -84,6 +86,6 @@ def reason_to_depart(
     """
     if is_expired(expiration_ms, now_ms):
         return EXPIRED
-    if last_reason is None:
-        return None
+    if last_reason is None or last_reason == REJECTED:
+        return last_reason
     return OUT_OF_ATTEMPTS if last_reason in GIVEN_UP or is_exhausted(attempts, attempts_max) else None

@@ -15,6 +15,11 @@ def failure_text(error: BaseException | None) -> str | None:
     except Exception:  # somebody else's class
         detail = ""
     name = type(error).__qualname__
-    text = " ".join(f"{name}: {detail}".split()) if detail.strip() else name
+    return one_line_of(f"{name}: {detail}" if detail.strip() else name)
+
+
+def one_line_of(text: str) -> str:
+    """The text as a header has it: in one line, and not too long."""
+    text = " ".join(text.split())
     text = text if len(text) <= FAILURE_MAX else f"{text[: FAILURE_MAX - 1]}…"
     return text.encode("utf-8", "replace").decode()

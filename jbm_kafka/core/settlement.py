@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.departure import OUT_OF_ATTEMPTS, RELEASED, Departure, route_of
+from jbm_kafka.core.departure import OUT_OF_ATTEMPTS, REJECTED, RELEASED, Departure, route_of
 from jbm_kafka.core.redelivery import FOREVER_MS, is_exhausted, redelivery_delay_ms
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
 from jbm_kafka.core.states import MessageState, Move, transition
@@ -34,6 +34,8 @@ class Modified(NamedTuple):
     """The application had it, though that counts as no attempt of it. Ignored when counted."""
     last_error: str | None = None
     """Why the attempt failed, where that is known."""
+    is_rejected: bool = False
+    """The application gives it up: it leaves as one that is out of attempts does. Counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +88,12 @@ def decide_return(
 ) -> Return:
     """Take messages back from a session, and with each the later ones of its unit that the session holds (UNIT-3).
 
-    A counted one waits its delay, or leaves when its attempts are used up; on the way out its unit stays held. Only
-    the first of its unit leaves at once: a later one waits its turn and leaves when it is offered. An offset named
-    twice is given back once, as named first. What to `keep` (acknowledged in an open transaction) stays in hand, and
-    nothing of its unit leaves before it is settled. What goes back with an earlier one and is not `unread` was seen by
-    the application: it comes again marked (REDELIVER-1); None: nothing of it was seen.
+    A counted one waits its delay, or leaves when its attempts are used up or it is rejected; on the way out its
+    unit stays held. Only the first of its unit leaves at once: a later one waits its turn and leaves when it is
+    offered. An offset named twice is given back once, as named first. What to `keep` (acknowledged in an open
+    transaction) stays in hand, and nothing of its unit leaves before it is settled. What goes back with an earlier
+    one and is not `unread` was seen by the application: it comes again marked (REDELIVER-1); None: nothing of it
+    was seen.
     """
     hand = state.in_hand.get(session, {})
     known: dict[int, Modified] = {}
@@ -108,14 +111,14 @@ def decide_return(
         reference = hand[row.offset]
         message = _returned_message(state, row, settings, now_ms, chance)
         key = reference.gate_key
-        if message.reason != OUT_OF_ATTEMPTS or key in kept or first.get(key, row.offset) < row.offset:
+        if message.reason not in (OUT_OF_ATTEMPTS, REJECTED) or key in kept or first.get(key, row.offset) < row.offset:
             back.append(message)
-        elif route_of(OUT_OF_ATTEMPTS, settings).address is None:
+            continue
+        if route_of(message.reason, settings).address is None:
             gone.append(row.offset)
-            leaving.append(Departure(reference, message.attempts, OUT_OF_ATTEMPTS, row.last_error))
         else:
             out.append(message)
-            leaving.append(Departure(reference, message.attempts, OUT_OF_ATTEMPTS, row.last_error))
+        leaving.append(Departure(reference, message.attempts, message.reason, row.last_error))
     changes: list[c.Change] = []
     if back:
         changes.append(c.Returned(session=session, messages=back))
@@ -168,13 +171,15 @@ def _returned_message(
 ) -> c.ReturnedMessage:
     redelivery = state.redeliveries.get(row.offset)
     attempts = 0 if redelivery is None else redelivery.attempts
+    if row.is_rejected and settings.keeps_given_up:
+        return c.ReturnedMessage(row.offset, attempts, 0, 0, RETURNED, was_seen=True)
     if not row.counted:
         return c.ReturnedMessage(row.offset, attempts, 0, 0, RETURNED, was_seen=row.was_seen)
     attempts += 1
-    if is_exhausted(attempts, settings.max_delivery_attempts):
+    if row.is_rejected or is_exhausted(attempts, settings.max_delivery_attempts):
         if settings.on_dead_letter == "hold":
             return c.ReturnedMessage(row.offset, attempts, FOREVER_MS, FOREVER_MS, HELD_FOR_OPERATOR)
-        return c.ReturnedMessage(row.offset, attempts, 0, 0, OUT_OF_ATTEMPTS)
+        return c.ReturnedMessage(row.offset, attempts, 0, 0, REJECTED if row.is_rejected else OUT_OF_ATTEMPTS)
     delay_ms = redelivery_delay_ms(settings, attempts, chance) if row.delay_ms is None else row.delay_ms
     due_at_ms = now_ms + delay_ms if delay_ms else 0
     return c.ReturnedMessage(row.offset, attempts, due_at_ms, delay_ms, RETURNED)

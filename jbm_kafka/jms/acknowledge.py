@@ -85,6 +85,10 @@ class AcknowledgeStrategy:
         """`session.rollback()`."""
         raise self._not_transacted("rollback")
 
+    def roll_back(self, delay_ms: int | None, rejected: str | None) -> None:
+        """As `rollback`, and what comes of the messages is said."""
+        raise self._not_transacted("rollback")
+
     def abandon(self) -> None:
         """The application leaves by an exception: what it holds was not processed."""
 
@@ -111,6 +115,11 @@ class AcknowledgeStrategy:
         if self._session.is_transacted:
             raise IllegalStateError(f"{error}; here rollback() gives all of the transaction back")
         raise error
+
+    def reject(self, message: Message, reason: str) -> None:
+        """`message.reject()`: only CLIENT and INDIVIDUAL have one."""
+        self._check_open("reject")
+        raise not_of_mode("reject", self._session.mode, AcknowledgeMode.INDIVIDUAL, of="CLIENT and INDIVIDUAL")
 
     def let_go_closed(self) -> None:
         """Detach the links of closed consumers of which nothing is unacknowledged, nor on its way to a listener."""
@@ -286,6 +295,10 @@ class MessageSettler:
         """`message.nack()`."""
         self._strategy.nack_item(self._item, delay_ms)
 
+    def reject(self, message: Message, reason: str) -> None:
+        """`message.reject()`."""
+        self._strategy.nack_item(self._item, None, rejected=reason)
+
 
 class ExplicitAcknowledge(AcknowledgeStrategy):
     """Base of the modes in which the application says when. Any thread may call, so what it holds is guarded."""
@@ -315,8 +328,8 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
         """`message.acknowledge()`; of a message that is settled already: nothing."""
         raise NotImplementedError
 
-    def nack_item(self, item: Unacknowledged, delay_ms: int | None) -> None:
-        """`message.nack()`."""
+    def nack_item(self, item: Unacknowledged, delay_ms: int | None, *, rejected: str | None = None) -> None:
+        """`message.nack()`; `message.reject()`, with its reason."""
         raise NotImplementedError
 
     def recover(self) -> None:
@@ -336,8 +349,8 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
         with self._session.lock:
             return self._held.take_all()
 
-    def _give_back_all(self, delay_ms: int | None) -> None:
-        give_back_present(self._take_all(), delay_ms)
+    def _give_back_all(self, delay_ms: int | None, rejected: str | None = None) -> None:
+        give_back_present(self._take_all(), delay_ms, rejected)
         self._settled()
 
     def _check_item(self, item: Unacknowledged, call: str) -> None:
@@ -376,12 +389,12 @@ class IndividualAcknowledge(ExplicitAcknowledge):
         elif item.was_returned:
             raise self._too_late(item)
 
-    def nack_item(self, item: Unacknowledged, delay_ms: int | None) -> None:
-        self._check_item(item, "nack")
+    def nack_item(self, item: Unacknowledged, delay_ms: int | None, *, rejected: str | None = None) -> None:
+        self._check_item(item, "nack" if rejected is None else "reject")
         with self._session.lock:
             if not self._held.take(item):
                 raise self._settled_before(item)
-        give_back_present([item], delay_ms)
+        give_back_present([item], delay_ms, rejected)
         self._settled()
 
     def acknowledge_all(self) -> None:
@@ -406,8 +419,8 @@ class ClientAcknowledge(ExplicitAcknowledge):
         self._record(items)
         self._settled()
 
-    def nack_item(self, item: Unacknowledged, delay_ms: int | None) -> None:
-        self._check_item(item, "nack")
+    def nack_item(self, item: Unacknowledged, delay_ms: int | None, *, rejected: str | None = None) -> None:
+        self._check_item(item, "nack" if rejected is None else "reject")
         with self._session.lock:
             items = self._held.take_unit_from(item)
         if not items:
@@ -416,7 +429,7 @@ class ClientAcknowledge(ExplicitAcknowledge):
             each.was_returned = True
         # Only the one refused is an attempt; the later ones of its unit go back with it (UNIT-3), uncounted: the
         # channel finds them by itself.
-        give_back_present([item], delay_ms)
+        give_back_present([item], delay_ms, rejected)
         self._settled()
 
     def acknowledge_all(self) -> None:
@@ -430,6 +443,9 @@ def _named(item: Unacknowledged) -> str:
     return f"the message of Kafka topic {item.delivery.lease.channel.topic!r} at partition {partition}, offset {offset}"
 
 
-def give_back_present(items: Sequence[Unacknowledged], delay_ms: int | None = None) -> None:
+def give_back_present(
+    items: Sequence[Unacknowledged], delay_ms: int | None = None, rejected: str | None = None
+) -> None:
     """Return, counted, what is not lost."""
-    give_back([item for item in items if not item.delivery.lease.is_revoked], counted=True, delay_ms=delay_ms)
+    present = [item for item in items if not item.delivery.lease.is_revoked]
+    give_back(present, counted=True, delay_ms=delay_ms, rejected=rejected)

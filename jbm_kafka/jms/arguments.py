@@ -14,6 +14,8 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.never_run import check_runs
 
 PREFETCH_MAX = 1_000_000
+CONCURRENCY_MAX = 10_000
+"""Messages that a process handles at once."""
 
 
 def checked_timeout_s(timeout: object, without: str = "to wait for ever") -> float | None:

@@ -7,8 +7,9 @@ import threading
 import weakref
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms.arguments import check_listener, check_mode
@@ -17,6 +18,7 @@ from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.jms.exception_listener import ExceptionListener
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.jms.sender import Sender
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.session_ends import close_sessions
 from jbm_kafka.ports.provider import Provider
@@ -46,7 +48,7 @@ class Connection:
     It is made stopped: it sends, and delivers nothing. As a context manager it starts at the beginning and closes at
     the end.
 
-    Work: create_session, one for each thread.
+    Work: create_session, one for each thread; create_sender, one for all that only send.
     Deliver or not: start, stop, is_started.
     What it is: client_id, metadata.
     Hear of trouble: exception_listener.
@@ -54,7 +56,10 @@ class Connection:
     """
 
     __reduce__ = refuse_pickle
-    __slots__ = ("__weakref__", "_core", "_has_closed", "_is_partly_started", "_lock", "_sessions", "_starting")
+    __slots__ = (
+        *("__weakref__", "_answers", "_core", "_has_closed"),
+        *("_is_partly_started", "_lock", "_sessions", "_starting"),
+    )
 
     def __init__(self, provider: Provider, defaults: ConnectionDefaults) -> None:
         self._core = ConnectionCore(provider, defaults)
@@ -71,6 +76,9 @@ class Connection:
         self._lock = threading.RLock()  # a signal handler that closes may have interrupted its holder
         self._starting = 0
         """The thread in `start`."""
+        self._answers: Sender | None = None
+        """Sends what handlers return."""
+        self._core.answer = self._answer
         _connections.add(self)
 
     @property
@@ -121,6 +129,11 @@ class Connection:
         with self._lock:
             self._sessions = [*self._open_sessions(), session]
         return session
+
+    def create_sender(self) -> Sender:
+        """A sender that any thread may use at once; it sends by this connection."""
+        self._check_open()
+        return Sender(self._core, self.create_session, None)
 
     def start(self) -> None:
         """Deliver from now on; receivers made before join their queues' groups. Again: nothing happens.
@@ -219,6 +232,11 @@ class Connection:
                 session._strategy.abandon()
         self.close()
 
+    def _answer(self, to: Destination, body: Any, correlation_id: str | None) -> None:
+        with self._lock:
+            sender = self._answers = self._answers or self.create_sender()
+        sender.send(to, body, correlation_id=correlation_id)
+
     def _forked(self) -> None:
         """In the child every session is closed, and in a call for ever: each call is refused, and says why."""
         self._core.is_forked = True
@@ -241,6 +259,11 @@ class Connection:
         self._core.check_process()
         if self.is_closed:
             raise self._core.closed()
+
+
+def sender_of(connection: Connection) -> Sender:
+    """A sender that has the connection for itself, and closes it."""
+    return Sender(connection._core, connection.create_session, connection.close)
 
 
 def provider_of(connection: Connection) -> Provider:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError, SendTimeoutError
 from jbm_kafka.core.sentinels import UnitMarker
 from jbm_kafka.core.subscription import checked_client_id
@@ -33,6 +36,10 @@ class ConnectionDefaults:
     """What the application has of it: a connection, or a context."""
 
 
+def _answered_by_nobody(to: Destination, body: object, correlation_id: str | None) -> None:
+    raise NotImplementedError
+
+
 class ConnectionCore:
     """One connection as its sessions, consumers and producers know it. Any thread."""
 
@@ -48,6 +55,8 @@ class ConnectionCore:
         self.is_started = False
         self.is_forked = False
         """This process got the connection by a fork: it belongs to the parent."""
+        self.answer: Callable[[Destination, Any, str | None], None] = _answered_by_nobody
+        """Sends what a handler returned; any thread. Set by the connection, which has the sessions for it."""
         self._message_numbers = itertools.count(1)
         self._session_numbers = itertools.count(1)
         sends_at_exit.watch(self)

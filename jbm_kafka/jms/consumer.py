@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import TIMEOUT_MAX
 from types import TracebackType
 from typing import Final, Never, Self, SupportsFloat, TypeVar
@@ -11,12 +11,17 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind
+from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
-from jbm_kafka.jms.arguments import check_kind, check_listener, checked_timeout_s
+from jbm_kafka.jms.arguments import CONCURRENCY_MAX, check_kind, check_listener, checked_timeout_s
 from jbm_kafka.jms.closing import close_beside
+from jbm_kafka.jms.handler_threads import HandlerThreads
+from jbm_kafka.jms.handling import HandlerFailures, Handling
 from jbm_kafka.jms.inbox import Inbox, MessageListener
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.modes import AcknowledgeMode, not_of_mode
+from jbm_kafka.jms.one_by_one import OneByOne
 from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.waiting import Waiting
@@ -203,6 +208,9 @@ class MessageConsumer:
                 )
             if listening.is_needed and not listening.is_current:
                 raise self._session.busy()
+        self._check_not_closed()
+
+    def _check_not_closed(self) -> None:
         if self._session.is_closed:
             self._session.check_open()
         if self._link.is_closed:
@@ -232,10 +240,33 @@ class MessageConsumer:
             IllegalStateError: the consumer or its session is closed, or in use by another thread.
         """
         check_listener("listener", listener, "message")
-        if listener is not None and self._link.is_closed:
-            self._session.check_open()
-            raise IllegalStateError(f"the consumer of {self.destination} is closed; make a new one")
+        if listener is not None:
+            self._check_not_closed()
         self._listening.set_listener(self._inbox, listener)
+
+    def run(self, handler: Callable[[Message], object], *, concurrency: int = 1) -> None:
+        """Call `handler(message)` for each message, so many at once, until the consumer is closed; of a unit one at a
+        time (UNIT-18). It returns: acknowledged, and what it returns goes to the message's `reply_to`; it raises: the
+        message comes again, or as `Retry` and `Reject` say. Blocks; Ctrl-C ends it.
+
+        Raises:
+            IllegalStateError: the session is not INDIVIDUAL; or as `receive`.
+            InvalidTypeError: it cannot be called with one message, or a call would run nothing.
+            InvalidSettingError: `concurrency` is no number from 1 to 10,000.
+        """
+        check_listener("handler", handler, "message")
+        count = checked_int("concurrency", concurrency, 1, CONCURRENCY_MAX, "messages at once")
+        mode, connection = self._session.mode, self._session.connection
+        if mode is not AcknowledgeMode.INDIVIDUAL:
+            raise not_of_mode("run", mode, AcknowledgeMode.INDIVIDUAL, of="INDIVIDUAL")
+        self._check_not_closed()
+        failures = HandlerFailures(connection.provider.settings_of, connection.notify_exception)
+        handling, settlement = Handling(handler, (), failures), OneByOne(connection)
+        threads = HandlerThreads(self, lambda message: handling.run(message, settlement), count - 1, "run")
+        try:
+            threads.run()
+        finally:
+            failures.end()
 
     # -- life --------------------------------------------------------------------------------------------------------
 

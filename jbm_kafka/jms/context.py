@@ -79,8 +79,9 @@ class ContextProducer:
     def send(
         self,
         destination: Destination,
-        message: Message | str | bytes | Mapping[str, object],
+        message: Message | str | bytes | Mapping[str, object] | Unset = UNSET,
         *,
+        json: object = UNSET,
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
         time_to_live_ms: int | None = None,
@@ -91,6 +92,7 @@ class ContextProducer:
         correlation_id: str | None = None,
         reply_to: Destination | None = None,
         type: str | None = None,  # noqa: A002 - its name in JMS
+        headers: Mapping[str, bytes | None] | None = None,
         on_completion: CompletionListener | None = None,
     ) -> Message:
         """Send a message to a destination; options as of `MessageProducer.send`.
@@ -107,6 +109,7 @@ class ContextProducer:
         """
         return self._producer.send(
             message,
+            json=json,
             destination=as_destination(destination),
             delivery_mode=delivery_mode,
             priority=priority,
@@ -118,6 +121,7 @@ class ContextProducer:
             correlation_id=correlation_id,
             reply_to=reply_to,
             type=type,
+            headers=headers,
             on_completion=on_completion,
         )
 

@@ -18,12 +18,13 @@ from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.core.wrong_values import checked_int, shown, shown_name, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import PREFETCH_MAX, check_mode, checked_flag
-from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.connection import Connection, sender_of
 from jbm_kafka.jms.connection_core import ConnectionDefaults
 from jbm_kafka.jms.context import Context
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.one_process import check_pickled
 from jbm_kafka.jms.routing import UnitOfOrder
+from jbm_kafka.jms.sender import Sender
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.ports.provider import ProviderModule
 
@@ -33,7 +34,7 @@ _DAY_MS = 86_400_000
 
 
 class ConnectionFactory:
-    """Makes connections (create_connection) and contexts (create_context). Thread-safe.
+    """Makes connections (create_connection), contexts (create_context) and senders (create_sender). Thread-safe.
 
     It holds settings only; the first connection starts the sidecar. It can be pickled, for a child process.
 
@@ -159,6 +160,10 @@ class ConnectionFactory:
         """Connection and session in one, started at its first consumer (JMS 2.0)."""
         check_mode(acknowledge_mode)
         return Context(self._connect(replace(self._defaults, called="context")), acknowledge_mode)
+
+    def create_sender(self) -> Sender:
+        """A sender that any thread may use at once, with a connection of its own. Errors as of create_connection."""
+        return sender_of(self._connect(replace(self._defaults, called="sender")))
 
     def _connect(self, defaults: ConnectionDefaults) -> Connection:
         return Connection(self._provider.connect(self._installation), defaults)

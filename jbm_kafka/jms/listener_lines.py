@@ -29,7 +29,9 @@ class _Kind(NamedTuple):
 class ListenerLines:
     """Those of one session. Its listeners' thread only; times are monotonic milliseconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, called: str = "listener") -> None:
+        self._called = called
+        """What raised, for people."""
         self._bursts: LogRateLimit[_Kind] = LogRateLimit(interval_ms=INTERVAL_MS, each_max=EACH_MAX)
         self._traced: set[_Kind] = set()
         """The kinds whose traceback the log has, in the burst that goes on."""
@@ -49,9 +51,10 @@ class ListenerLines:
         is_first = kind not in self._traced
         self._traced.add(kind)
         log.warning(
-            "message %s of %s: its listener %s; %s",
+            "message %s of %s: its %s %s; %s",
             message_id,
             destination,
+            self._called,
             ended_by(error, again=not is_first),
             what_follows,
             exc_info=error if is_first else None,
@@ -71,8 +74,9 @@ class ListenerLines:
     def _tell(self, bursts: Sequence[Burst[_Kind]]) -> None:
         for kind, events, duration_ms in bursts:
             log.warning(
-                "%s: its listener raised %s %d more times within %.1f s",
+                "%s: its %s raised %s %d more times within %.1f s",
                 kind.destination,
+                self._called,
                 kind.error.__name__,
                 events,
                 duration_ms / 1000,

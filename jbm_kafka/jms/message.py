@@ -9,16 +9,19 @@ import builtins
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
-from jbm_kafka.codec.bodies import Body, BodyShape
+from jbm_kafka.codec.bodies import Body, BodyShape, ObjectBody
 from jbm_kafka.codec.identity import GROUP_ID
+from jbm_kafka.codec.json_text import json_value
+from jbm_kafka.codec.object_codecs import JSON
 from jbm_kafka.codec.property_header import Property
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
+from jbm_kafka.core.failure_text import one_line_of
 from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.states import MessageState
-from jbm_kafka.core.wrong_values import shown, with_article
+from jbm_kafka.core.wrong_values import shown, with_article, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import check_kind
 from jbm_kafka.jms.checked_headers import with_checked_headers
 from jbm_kafka.jms.message_core import MessageCore, look_up_headers
@@ -33,6 +36,7 @@ class Settler(Protocol):
 
     def acknowledge(self, message: "Message") -> None: ...
     def nack(self, message: "Message", delay_ms: int | None) -> None: ...
+    def reject(self, message: "Message", reason: str) -> None: ...
 
 
 @with_checked_headers
@@ -41,10 +45,10 @@ class Message(MessageCore, TypedProperties):
 
     Times are milliseconds; 0 means not set. Of a message not yet sent, what a send sets is empty.
 
-    Body: body, get_body, is_body_assignable_to, clear_body.
+    Body: body, json, get_body, is_body_assignable_to, clear_body.
     Properties: properties, a mapping; property_exists, clear_properties; get_int_property, set_int_property, and so for
         each type of JMS, which convert as JMS says.
-    Settle: acknowledge; nack, to have it again.
+    Settle: acknowledge; nack, to have it again; reject, to give it up.
     Headers:
     message_id: `ID:...`, unique; None of a message that was not sent.
     unit_of_order: what it is in order with; None: nothing. The send sets it.
@@ -162,6 +166,19 @@ class Message(MessageCore, TypedProperties):
         body: object = self.body
         return body is None or isinstance(body, kind)
 
+    def json(self) -> Any:
+        """The value of a body that is JSON: a text, bytes, or an object in JSON.
+
+        Raises:
+            MessageFormatError: it is none.
+        """
+        if self._shape is BodyShape.OBJECT and cast(ObjectBody, self._body).codec == JSON:
+            return self.body
+        body = self.body if self._shape in (BodyShape.TEXT, BodyShape.BYTES) else None
+        if body is None:
+            raise MessageFormatError(f"json() is for text, bytes and objects in JSON; {self!r} is none; read its body")
+        return json_value(body.encode() if isinstance(body, str) else body)
+
     def clear_body(self) -> None:
         """Empties the body and makes it writable; headers and properties stay."""
         self._body = None
@@ -190,6 +207,19 @@ class Message(MessageCore, TypedProperties):
             InvalidSettingError: the delay is not a duration.
         """
         self._settled_by().nack(self, None if delay_ms is None else checked_duration_ms("delay_ms", delay_ms))
+
+    def reject(self, reason: str) -> None:
+        """Gives the message up now, as one that is out of attempts: a dead letter that tells the reason (REDELIVER-3).
+
+        Raises:
+            IllegalStateError: the message was not received, its session is closed or has no reject.
+            InvalidSettingError: the reason is empty; an InvalidTypeError, where it is no text.
+        """
+        if not isinstance(reason, str):
+            raise wrong_type("reason", reason, "it is a text that tells why nobody can process the message")
+        if not (text := one_line_of(reason)):
+            raise wrong_value("reason", reason, "it is a text that tells why nobody can process the message")
+        self._settled_by().reject(self, text)
 
     def _settled_by(self) -> Settler:
         if self._settler is None:

@@ -19,6 +19,7 @@ from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.jms.routing import Routing, UnitOfOrder, checked_unit
 from jbm_kafka.jms.send_group import SendGroup
+from jbm_kafka.jms.send_headers import checked_mapping, json_message
 from jbm_kafka.jms.send_reports import CompletionListener
 from jbm_kafka.jms.sending import Sending
 from jbm_kafka.jms.session_core import SessionCore
@@ -122,8 +123,9 @@ class MessageProducer:
 
     def send(
         self,
-        message: Message | str | bytes | Mapping[str, object],
+        message: Message | str | bytes | Mapping[str, object] | Unset = UNSET,
         *,
+        json: object = UNSET,
         destination: Destination | None = None,
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
@@ -135,6 +137,7 @@ class MessageProducer:
         correlation_id: str | None = None,
         reply_to: Destination | None = None,
         type: str | None = None,  # noqa: A002 - its name in JMS
+        headers: Mapping[str, bytes | None] | None = None,
         on_completion: CompletionListener | None = None,
     ) -> Message:
         """Send a message; in a TRANSACTED session it is sent by the commit.
@@ -145,11 +148,13 @@ class MessageProducer:
 
         Args:
             message: a Message, str, bytes or dict; destination: a Queue or Topic, for a producer made without one.
+            json: in place of a message: any value of JSON, a dataclass or a Pydantic model; `message.json()` reads it.
             delivery_mode, priority, time_to_live_ms, delivery_delay_ms: None: as the producer's attribute says, and
                 those are PERSISTENT, 4 of 0 to 9, 0 ms (never expires) and 0 ms (at once) unless set.
             unit_of_order: what it stays in order with; not given: as the producer's attribute says; NO_UNIT: nothing.
             duplicate_id: of messages with one id the queue delivers the first; None: each.
             properties, correlation_id, reply_to, type: for the application's own use; the first: simple values by name.
+            headers: Kafka headers as they are, such as `traceparent`; `message.kafka.headers` has them.
             on_completion: called as (message, error) in the order of sending, and send returns at once; None: it waits.
 
         Raises:
@@ -161,6 +166,11 @@ class MessageProducer:
             IllegalStateError: closed, paused, in use by another thread or process, or `on_completion` in a transaction.
         """
         self._refuse_if_closed()
+        raw: Mapping[str, bytes | None] | None = headers
+        if json is not UNSET:
+            message, raw = json_message(message, json, headers)
+        elif headers is not None:
+            raw = checked_mapping(headers)
         was_own = (guard := self._session.guard).is_own
         try:
             self._session.begin_call()
@@ -173,7 +183,7 @@ class MessageProducer:
                 self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
                 self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms,
                 unit_of_order, self.unit_of_order, duplicate_id, properties, correlation_id, type, reply_to,
-                on_completion, self.spread, self.disable_message_id, self.disable_message_timestamp,
+                on_completion, raw, self.spread, self.disable_message_id, self.disable_message_timestamp,
             )  # fmt: skip
         except BaseException:
             guard.break_off(was_own=was_own)

@@ -137,7 +137,13 @@ class _Settled:
         return None
 
     def nack(self, message: Message, delay_ms: int | None) -> None:
-        raise IllegalStateError(
+        raise self._kept(message)
+
+    def reject(self, message: Message, reason: str) -> None:
+        raise self._kept(message)
+
+    def _kept(self, message: Message) -> IllegalStateError:
+        return IllegalStateError(
             "a reply to a request cannot be given back: it does not come again; send another request",
             message_id=message.message_id,
         )

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from jbm_kafka.codec.headers import OWN_HEADERS
+from jbm_kafka.codec.json_text import CONTENT_TYPE, JSON_TYPE, json_text
+from jbm_kafka.codec.property_header import HEADER_PREFIX
+from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.plain_text import plain_text
+from jbm_kafka.core.sentinels import UNSET
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.header_values import checked_delivery_mode, checked_priority, checked_reply_to, checked_text
@@ -80,6 +85,33 @@ def checked_properties(value: object) -> Mapping[str, object]:
     return value
 
 
+def with_raw_headers(headers: list[Header], given: Mapping[Any, Any]) -> list[Header]:
+    """The headers of a record, and what the application gives it beside them: in place of any of the same name.
+
+    Raises:
+        MessageFormatError: a name or a value that no such header can have.
+    """
+    own: list[Header] = []
+    for name, value in given.items():
+        if not isinstance(name, str) or not name:
+            raise MessageFormatError(f"headers: {shown(name)} is no name; a Kafka header's name is a str", value=name)
+        if name in OWN_HEADERS or name.startswith((HEADER_PREFIX, "JMS", "JBM", "_JBM")):
+            raise MessageFormatError(
+                f"headers: {shown(name)} is a name of jbm-kafka's own; a property goes into properties=, and a JMS "
+                f"header has an argument of its own",
+                header=name,
+                value=value,
+            )
+        if value is not None and not isinstance(value, bytes | bytearray | memoryview):
+            raise MessageFormatError(
+                f"headers[{shown(name)}] is {shown(value)}: it is bytes, as Kafka has it, or None",
+                header=name,
+                value=value,
+            )
+        own.append((plain_text(name), None if value is None else bytes(value)))
+    return [header for header in headers if header[0] not in given] + own
+
+
 def set_headers(
     message: MessageCore,
     *,
@@ -127,6 +159,30 @@ def stamp(
     message.unit_of_order = unit
 
 
+def json_message(message: object, value: object, headers: Any) -> tuple[Message, Mapping[Any, Any]]:
+    """The text message of a `json=`, with the headers of its send: they say that it is JSON.
+
+    Raises:
+        MessageFormatError: a message was given too, JSON cannot carry the value, or `headers` is no mapping.
+    """
+    if message is not UNSET:
+        raise MessageFormatError("send() was given a message and json=; give one of them", value=message)
+    return TextMessage(json_text(value)), {CONTENT_TYPE: JSON_TYPE, **checked_mapping(headers)}
+
+
+def checked_mapping(headers: Any) -> Mapping[Any, Any]:
+    """The raw headers of a send, if they are some.
+
+    Raises:
+        MessageFormatError: it is not a mapping. Names and values are checked when they are encoded.
+    """
+    if headers is None:
+        return {}
+    if not isinstance(headers, Mapping):
+        raise MessageFormatError(f"headers is {shown(headers)}: it is a dict of bytes by name, or None", value=headers)
+    return headers
+
+
 def as_message(message: object) -> Message:
     """A str is a text message, bytes are a bytes message, a dict is a map message.
 
@@ -144,6 +200,8 @@ def as_message(message: object) -> Message:
         return BytesMessage(bytes(message))
     if isinstance(message, Mapping):
         return MapMessage(message)
+    if message is UNSET:
+        raise MessageFormatError("send() was given no message: pass str, bytes, a dict, a Message, or json=")
     raise MessageFormatError(
         f"message is {shown(message)}: pass str, bytes, a dict or a Message; for other values an ObjectMessage",
         value=message,

@@ -38,3 +38,19 @@ class SendOrder:
         """One has been reported."""
         if trouble is None:
             self._confirmed += 1
+
+
+class OneWay(SendOrder):
+    """All sends of a `Sender`, whose sessions share it: always the same way, so that there is nothing to count."""
+
+    __slots__ = ()
+
+    def count(self, *, is_waited_for: bool) -> bool:
+        """True: the way of the sends that are waited for."""
+        return True
+
+    def take_back(self) -> None:
+        """Nothing was counted."""
+
+    def confirm(self, trouble: KafkaClientError | None) -> None:
+        """Nothing was counted."""

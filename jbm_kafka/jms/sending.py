@@ -23,6 +23,7 @@ from jbm_kafka.jms.send_headers import (
     checked_properties,
     set_headers,
     stamp,
+    with_raw_headers,
 )
 from jbm_kafka.jms.send_reports import CallbackReport, SendError, WaitedReport
 from jbm_kafka.jms.session_core import SessionCore
@@ -72,6 +73,7 @@ class Sending:
         type: object,  # noqa: A002 - its name in JMS
         reply_to: object,
         on_completion: Any,
+        headers: Any,
         spread: bool,
         disable_message_id: bool,
         disable_message_timestamp: bool,
@@ -104,12 +106,14 @@ class Sending:
             write_timestamp=has_timestamp and info.is_log_append_time,
             properties=given,
         )
+        if headers:
+            encoded.headers = with_raw_headers(encoded.headers, headers)
         if (place := self._temporary) is not None:
             encoded.headers.append((TEMPORARY_HEADER, target.name.encode()))
         partition = place.partition if place else self._routing.partition(info, unit, duplicate_id, spread=spread)
         # A tuple of values is soon none of the garbage collector's business; a list stays that until the report.
-        headers, timestamp_ms, most = tuple(encoded.headers), now_ms if has_timestamp else None, info.max_message_bytes
-        record = Outgoing(info.topic, partition, unit.key, encoded.value, headers, timestamp_ms, most)
+        named, timestamp_ms, most = tuple(encoded.headers), now_ms if has_timestamp else None, info.max_message_bytes
+        record = Outgoing(info.topic, partition, unit.key, encoded.value, named, timestamp_ms, most)
         if self._is_transacted:
             self._keep_for_commit(sent, record, info, on_completion)
         else:

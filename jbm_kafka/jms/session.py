@@ -359,6 +359,11 @@ class Session:
             self._connection.completions.wait_before("rollback()")
             self._strategy.rollback()
 
+    def _roll_back(self, *, delay_ms: int | None, rejected: str | None) -> None:
+        """As `rollback`, with the messages' own delay, or giving them up: for handlers, with one in a transaction."""
+        with self._core.in_use():
+            self._strategy.roll_back(delay_ms, rejected)
+
     def transaction(self) -> AbstractContextManager[Self]:
         """For `with`: commits at the end of the block, rolls back on an exception, which comes out whatever that does.
 

@@ -37,7 +37,9 @@ class TransactedAcknowledge(ExplicitAcknowledge):
     def acknowledge_item(self, item: Unacknowledged) -> None:
         self._check_open("acknowledge")
 
-    def nack_item(self, item: Unacknowledged, delay_ms: int | None) -> None:
+    def nack_item(self, item: Unacknowledged, delay_ms: int | None, *, rejected: str | None = None) -> None:
+        if rejected is not None:
+            self.reject(Message(), rejected)
         self.nack(Message(), delay_ms)
 
     def recover(self) -> None:
@@ -104,8 +106,11 @@ class TransactedAcknowledge(ExplicitAcknowledge):
         ) from None
 
     def rollback(self) -> None:
+        self.roll_back(None, None)
+
+    def roll_back(self, delay_ms: int | None, rejected: str | None) -> None:
         self._session.outbox.take_all()
-        self._give_back_all(delay_ms=None)
+        self._give_back_all(delay_ms, rejected)
 
     def abandon(self) -> None:
         self.rollback()

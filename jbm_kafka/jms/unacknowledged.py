@@ -103,19 +103,28 @@ class UnacknowledgedMessages:
         return sum(1 for item in self._items if item.link is link)
 
 
-def give_back(items: list[Unacknowledged], *, counted: bool, delay_ms: int | None = None) -> None:
-    """Return messages to their channels; asynchronous.
+def give_back(
+    items: list[Unacknowledged], *, counted: bool, delay_ms: int | None = None, rejected: str | None = None
+) -> None:
+    """Return messages to their channels, or give them up when they are `rejected`, for that reason; asynchronous.
 
     Those of one queue or subscription go together, whichever consumer received them: alone, the first of a unit would
     take the later ones along uncounted. What is being handled as an exception now is why they failed
     (docs/decisions/0023).
     """
-    cause = failure_text(sys.exc_info()[1]) if counted else None
+    is_rejected = rejected is not None
+    cause = rejected if is_rejected or not counted else failure_text(sys.exc_info()[1])
     by_owner: dict[LinkOwner, list[Unacknowledged]] = {}
     for item in items:
         item.was_returned = True
         by_owner.setdefault(item.link.group_worker, []).append(item)
     for mine in by_owner.values():
         mine[0].link.give_back(
-            [(item.delivery, Modified(item.reference.offset, counted, delay_ms, last_error=cause)) for item in mine]
+            [
+                (
+                    item.delivery,
+                    Modified(item.reference.offset, counted, delay_ms, last_error=cause, is_rejected=is_rejected),
+                )
+                for item in mine
+            ]
         )

@@ -20,7 +20,7 @@ from jbm_kafka.kafka.profiles import (
     tail_settings,
     transactional_settings,
 )
-from jbm_kafka.kafka.sender import ConfluentSender
+from jbm_kafka.kafka.record_sender import ConfluentSender
 from jbm_kafka.kafka.session_limits import refused_session_timeout
 from jbm_kafka.kafka.settings import ClientLog, check_client_settings, common_settings
 from jbm_kafka.kafka.tail_reader import ConfluentTailReader

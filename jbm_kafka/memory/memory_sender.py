@@ -29,7 +29,7 @@ class _Queued:
 
 
 class MemorySender:
-    """Implements `ports.Sender`.
+    """Implements `ports.RecordSender`.
 
     Records wait in a queue until `deliver`: a thread calls it all the time if the cluster waits, else `flush` does, or
     whoever drives the simulation. What a crash finds in the queue is lost.

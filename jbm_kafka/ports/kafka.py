@@ -317,7 +317,7 @@ SendReport = Callable[[KafkaClientError | None], None]
 """Called once per record, on the sender's own thread: None when every in-sync replica has it."""
 
 
-class Sender(Protocol):
+class RecordSender(Protocol):
     """An idempotent producer for plain sends, in order per partition. Any thread."""
 
     def send(self, record: Outgoing, report: SendReport | None) -> None:
@@ -495,7 +495,7 @@ class Kafka(GroupConsumers, Protocol):
     ) -> TransactionalProducer:
         """`is_contended`: others use the same id on purpose, and to be fenced by them is no news for the log."""
 
-    def sender(self, *, linger_ms: int = 0) -> Sender:
+    def sender(self, *, linger_ms: int = 0) -> RecordSender:
         """`linger_ms`: how long a record may wait for others to go with; a flush waits for none."""
 
     def tail_reader(self) -> TailReader: ...

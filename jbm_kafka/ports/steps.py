@@ -28,7 +28,7 @@ GO_ON = Wait()
 Steps = Iterator[Wait]
 
 
-class Worker(Protocol):
+class StepWorker(Protocol):
     """One piece of work on its way."""
 
     @property
@@ -45,7 +45,7 @@ class Worker(Protocol):
 class Workers(Protocol):
     """Whoever runs pieces of work beside each other."""
 
-    def start(self, name: str, steps: Steps) -> Worker:
+    def start(self, name: str, steps: Steps) -> StepWorker:
         """Run it beside."""
 
     def pause(self, seconds: float) -> None:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from jbm_kafka.ports import KafkaClientError, Outgoing, Sender, SendReport
+from jbm_kafka.ports import KafkaClientError, Outgoing, RecordSender, SendReport
 
 GATHER_MS = 4
 """For sends that nobody waits for. Each alone would be a request of its own, and at 5,000 a second the broker is busy
@@ -20,10 +20,10 @@ class PlainSends:
     waited half a second, whatever it sent (decision 16).
     """
 
-    def __init__(self, make: Callable[[int], Sender]) -> None:
+    def __init__(self, make: Callable[[int], RecordSender]) -> None:
         """`make` gets for how long, in ms, records may wait for others to go with."""
         self._make = make
-        self._senders: dict[bool, Sender] = {}
+        self._senders: dict[bool, RecordSender] = {}
         """By whether their sends are waited for."""
         self._is_closed = False
         self._lock = threading.Lock()
@@ -55,7 +55,7 @@ class PlainSends:
         for sender in self._all():
             sender.close(max(0.0, deadline - time.monotonic()))
 
-    def _begin(self, is_waited_for: bool, record: Outgoing) -> Sender:
+    def _begin(self, is_waited_for: bool, record: Outgoing) -> RecordSender:
         with self._lock:
             if self._is_closed:
                 raise KafkaClientError(f"send to {record.topic}: the connection is closed")
@@ -64,6 +64,6 @@ class PlainSends:
                 found = self._senders[is_waited_for] = self._make(0 if is_waited_for else GATHER_MS)
             return found
 
-    def _all(self) -> list[Sender]:
+    def _all(self) -> list[RecordSender]:
         with self._lock:
             return list(self._senders.values())

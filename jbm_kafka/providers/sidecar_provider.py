@@ -58,7 +58,7 @@ IDS_TIMEOUT_S = 30.0
 """The exception listener waits for that, and hears of nothing else meanwhile. A broker that is just back, and asked by
 everybody, takes its time."""
 SEND_TIMEOUT_S = 30.0
-"""Of a send that does not know yet where to go; one that has gone is given up after as long (`kafka/sender.py`)."""
+"""Of a send that does not know yet where to go; one that has gone is given up after as long."""
 
 
 class SidecarProvider:

@@ -10,7 +10,7 @@ from contextlib import closing
 from jbm_kafka.codec.command_records import Answer, Command, decode_command, encode_answer
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError, Outgoing, UnknownTopic
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.ports.steps import Steps, Wait, Worker, Workers
+from jbm_kafka.ports.steps import Steps, StepWorker, Wait, Workers
 from jbm_kafka.ports.wake_up import WakeUp
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class CommandServer:
         self._answers: deque[Answer] = deque()
         self._wake = WakeUp()
         self._is_stopping = False
-        self._worker: Worker | None = None
+        self._worker: StepWorker | None = None
 
     def start(self, workers: Workers) -> None:
         """Listen from now on; again: nothing happens."""

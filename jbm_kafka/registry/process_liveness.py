@@ -15,7 +15,7 @@ from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import Clock, GroupConsumer, Kafka, KafkaAdmin, KafkaClientError, Unreachable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.ports.steps import Steps, Wait, Worker, Workers
+from jbm_kafka.ports.steps import Steps, StepWorker, Wait, Workers
 from jbm_kafka.ports.wake_up import WakeUp
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class ProcessLiveness:
         self._chance = chance
         self.name = ""
         """The group; empty until it was joined once."""
-        self._worker: Worker | None = None
+        self._worker: StepWorker | None = None
         self._membership = _Membership()
         self._not_let_go: dict[str, Callable[[], None]] = {}
         """By what is given back: what Kafka has not taken yet."""

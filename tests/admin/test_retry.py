@@ -9,7 +9,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue
 from jbm_kafka.admin.dead_letters.letters import DeadLetter, LetterFilter, letter_of
-from jbm_kafka.admin.dead_letters.retry import Retry, carry_out
+from jbm_kafka.admin.dead_letters.retry import LetterRetry, carry_out
 from jbm_kafka.admin.dead_letters.retry_plan import RetryPlanner, passed_over
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports import KafkaRecord, Outgoing
@@ -52,7 +52,7 @@ class Shop:
         *,
         meanwhile: Callable[[], object] = lambda: None,
         rate: float | None = None,
-    ) -> Retry:
+    ) -> LetterRetry:
         kafka = MemoryKafka(self.cluster)
         connection = self.factory.create_connection()
         planner = RetryPlanner(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import OfferedRaised
 from jbm_kafka.core.delivery_count import FIRST_DELIVERY, DeliveryCount, delivery_count_of
-from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
+from jbm_kafka.core.departure import OUT_OF_ATTEMPTS, REJECTED
 from jbm_kafka.core.entries import Held
 from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.reference import DEPARTING
@@ -248,3 +248,48 @@ def test_deliveries_are_equal_by_what_they_say() -> None:
     first, again = DeliveryCount(0, 1, False), DeliveryCount(1, 2, True)
     assert {first, again, FIRST_DELIVERY} == {first, again}
     assert repr(again) == "DeliveryCount(1, 2, True)"
+
+
+REJECT = Modified(0, counted=True, last_error="no such customer", is_rejected=True)
+
+
+def test_a_rejected_message_leaves_however_many_attempts_are_left() -> None:
+    """REDELIVER-3: with the reason, and the next of its unit has its turn."""
+    channel = unit(2, ResolvedSettings(max_delivery_attempts=-1, dead_letter_address="DLQ"))
+    [leaving] = channel.give_back("a", REJECT).leaving
+    assert (leaving.reference.offset, leaving.attempts, leaving.reason) == (0, 1, REJECTED)
+    assert leaving.last_error == "no such customer"
+    assert list(channel.state.in_hand[DEPARTING]) == [0]
+
+
+def test_a_rejected_message_without_an_address_is_gone() -> None:
+    """REDELIVER-3."""
+    channel = unit(2, ResolvedSettings(dead_letter_address=None))
+    assert [leaving.reason for leaving in channel.give_back("a", REJECT).leaving] == [REJECTED]
+    assert channel.got("b") == [1]
+
+
+def test_what_is_rejected_where_letters_end_stays_uncounted() -> None:
+    """REDELIVER-3: nothing leaves the last dead-letter queue by a failure."""
+    settings = ResolvedSettings(max_delivery_attempts=-1, dead_letter_address=None, keeps_given_up=True)
+    channel = unit(1, settings)
+    assert channel.give_back("a", REJECT).leaving == []
+    assert channel.got("b") == [0]
+    assert delivery_count_of(channel.state, 0) == DeliveryCount(attempts=0, delivery_count=2, redelivered=True)
+
+
+def test_a_rejected_message_is_held_where_an_operator_decides() -> None:
+    """UNIT-16."""
+    channel = unit(2, ResolvedSettings(dead_letter_address="DLQ", on_dead_letter="hold"))
+    assert [back.reason for _, back in channel.give_back("a", REJECT).returned[:1]] == [HELD_FOR_OPERATOR]
+    assert channel.got("b") == []
+
+
+def test_a_later_message_that_is_rejected_leaves_when_it_is_the_first_of_its_unit() -> None:
+    """REDELIVER-3, UNIT-1: also after a recovery, and nobody is handed it again."""
+    channel = unit(3, ResolvedSettings(dead_letter_address="DLQ"))
+    assert channel.give_back("a", REJECT._replace(offset=1)).leaving == []
+    assert channel.state.redeliveries[1].reason == REJECTED
+    channel.acknowledge("a", 0)
+    assert channel.got("b") == []
+    assert list(channel.state.in_hand[DEPARTING]) == [1]

@@ -16,7 +16,9 @@ from jbm_kafka import (
     Message,
     MessageConsumer,
     MessageProducer,
+    Sender,
     Session,
+    Worker,
     register_object_codec,
 )
 from jbm_kafka.admin import Admin
@@ -51,9 +53,11 @@ USED_MOST: dict[type, tuple[str, ...]] = {
         "set_group_ack_threshold",
     ),
     MessageProducer: ("send", "flush"),
+    Sender: ("send",),
     ContextProducer: ("send",),
-    MessageConsumer: ("receive", "receive_nowait", "receive_body", "set_listener"),
-    Message: ("acknowledge", "nack", "get_body", "is_body_assignable_to"),
+    MessageConsumer: ("receive", "receive_nowait", "receive_body", "set_listener", "run"),
+    Worker: ("handler", "around", "start", "stop", "run"),
+    Message: ("acknowledge", "nack", "reject", "get_body", "is_body_assignable_to"),
 }
 FUNCTIONS = {"api.md": (register_object_codec,), "api-admin.md": ()}
 """Of no class, behind the others."""

@@ -60,6 +60,9 @@ class Verdicts:
     def nack(self, message: Message, delay_ms: int | None) -> None:
         self.given.append(("nack", message, delay_ms))
 
+    def reject(self, message: Message, reason: str) -> None:
+        raise NotImplementedError
+
 
 def received(record: Record, *, delivery_count: int = 1, settler: Verdicts | None = None) -> Message:
     return from_record(

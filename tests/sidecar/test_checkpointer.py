@@ -12,7 +12,7 @@ from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.memory.memory_cluster import CommitFault
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing
-from jbm_kafka.ports.steps import Steps, Wait, Worker
+from jbm_kafka.ports.steps import Steps, StepWorker, Wait
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.checkpoints.checkpointer import BUG_PAUSE_S
 from tests.sidecar.parts import checkpointer_of
@@ -24,9 +24,9 @@ class ByHand:
 
     steps: Iterator[Wait]
 
-    def start(self, name: str, steps: Steps) -> Worker:
+    def start(self, name: str, steps: Steps) -> StepWorker:
         self.steps = steps
-        return cast(Worker, None)
+        return cast(StepWorker, None)
 
     def pause(self, seconds: float) -> None:
         raise AssertionError("nothing here pauses in the middle of a step")

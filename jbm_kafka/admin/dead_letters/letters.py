@@ -10,15 +10,15 @@ from typing import Literal
 from jbm_kafka.codec.dead_letter import Origin, origin_of
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_value
-from jbm_kafka.core.departure import EXPIRED, OPERATOR, OUT_OF_ATTEMPTS, UNDECODABLE
+from jbm_kafka.core.departure import EXPIRED, OPERATOR, OUT_OF_ATTEMPTS, REJECTED, UNDECODABLE
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.summary import summary, with_lines
 from jbm_kafka.ports import KafkaRecord
 
-REASONS = (OUT_OF_ATTEMPTS, UNDECODABLE, EXPIRED, OPERATOR)
+REASONS = (OUT_OF_ATTEMPTS, REJECTED, UNDECODABLE, EXPIRED, OPERATOR)
 """Why messages leave. The copy of an expired one tells no reason, but when it expired."""
-LetterReason = Literal["max-delivery-attempts", "undecodable", "expired", "operator"]
+LetterReason = Literal["max-delivery-attempts", "rejected", "undecodable", "expired", "operator"]
 """One of them, for type checkers. What a letter tells is a str: somebody else may have written it."""
 
 

@@ -36,19 +36,19 @@ def carry_out(
     outgoing: Callable[[DeadLetter, KafkaRecord], Outgoing],
     timeout_s: float,
     rate: float | None,
-) -> Retry:
+) -> LetterRetry:
     """Send the letters over a connection of their own, so many a second at most; the retry that was made, ended.
 
-    Raises as `Retry.run` does.
+    Raises as `LetterRetry.run` does.
     """
     with connection, connection.create_session(AcknowledgeMode.TRANSACTED) as session:
-        retry = Retry(session, source, letters, outgoing)
+        retry = LetterRetry(session, source, letters, outgoing)
         retry.run(timeout_s, rate)
     return retry
 
 
 def retried_report(
-    done: Retry, plan: RetryPlan, still_there: Callable[[], Iterable[Seen]], timeout_s: float
+    done: LetterRetry, plan: RetryPlan, still_there: Callable[[], Iterable[Seen]], timeout_s: float
 ) -> RetryReport:
     """What became of a retry that has ended; `still_there`: what its queue holds now."""
     left, taken = patiently(lambda: sort_out(done, still_there(), timeout_s)) if done.wanted else ([], [])
@@ -63,7 +63,9 @@ def retried_report(
     )
 
 
-def sort_out(retry: Retry, still_there: Iterable[Seen], timeout_s: float) -> tuple[list[KeptLetter], list[DeadLetter]]:
+def sort_out(
+    retry: LetterRetry, still_there: Iterable[Seen], timeout_s: float
+) -> tuple[list[KeptLetter], list[DeadLetter]]:
     """What did not come: letters that are still in their queue, and why, and those that somebody else took."""
     seen_by_place = {(each.record.partition(), each.record.offset()): each for each in still_there}
     kept: list[KeptLetter] = []
@@ -95,7 +97,7 @@ def _when(at_ms: int) -> str:
         return f"{at_ms} ms since 1970"
 
 
-class Retry:
+class LetterRetry:
     """One retry over a session, which must not be used for anything else."""
 
     def __init__(

@@ -16,7 +16,7 @@ from jbm_kafka.core.offered_target import OfferedPace
 from jbm_kafka.ports import Clock, Journal, Kafka, KafkaClientError, PartitionUnreadable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.ports.steps import Steps, Wait, Worker, Workers
+from jbm_kafka.ports.steps import Steps, StepWorker, Wait, Workers
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.other_namespaces import OtherNamespaces
 from jbm_kafka.registry.topics import TopicGone, Topics
@@ -82,7 +82,7 @@ class ChannelOpener:
         self._workers = workers
         self._check = check
         self._other_namespaces = OtherNamespaces(kafka, config.namespace)
-        self._under_way: list[Worker] = []
+        self._under_way: list[StepWorker] = []
         self._closing = threading.Event()
 
     def open(

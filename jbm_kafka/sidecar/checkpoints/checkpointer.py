@@ -15,7 +15,7 @@ from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.ports import Clock, GroupFenced, KafkaClientError, OutcomeUnknown, RecordTooLarge, TransactionAborted
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.ports.steps import GO_ON, Steps, Wait, Worker, Workers
+from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait, Workers
 from jbm_kafka.ports.unit_of_work import expired_before_commit
 from jbm_kafka.registry.topics import gone
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FreezeRequest, FrozenGroup, Participant, Transfer
@@ -116,7 +116,7 @@ class Checkpointer:
         self._workers = workers
         self.schedule = CheckpointSchedule(interval_ms)
         self._backoff = Backoff(clock)
-        self._worker: Worker | None = None
+        self._worker: StepWorker | None = None
         self.checkpoints = 0
         """How many were committed."""
 

@@ -29,7 +29,7 @@ from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import GONE
-from jbm_kafka.ports.steps import Steps, Wait, Worker, Workers
+from jbm_kafka.ports.steps import Steps, StepWorker, Wait, Workers
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.pauses import Pausing
@@ -196,7 +196,7 @@ class GroupWorker:
         self._parts = parts
         self._client_id = client_id
         self._is_stopping = False
-        self._worker: Worker | None = None
+        self._worker: StepWorker | None = None
 
     # -- any thread ----------------------------------------------------------------------------------------------
 

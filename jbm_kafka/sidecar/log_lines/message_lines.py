@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, cast
 
 from jbm_kafka.codec.identity import message_id_of
-from jbm_kafka.core.departure import EXPIRED, MOVED, OPERATOR, Departure
+from jbm_kafka.core.departure import EXPIRED, MOVED, OPERATOR, REJECTED, Departure
 from jbm_kafka.core.log_rate_limit import Burst, LogRateLimit
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.ports import KafkaRecord
@@ -188,7 +188,7 @@ def _why(reason: str, attempts: int, failure: str | None) -> str:
     if reason == EXPIRED:
         return "expired"
     times = f" after {attempts} {'attempt' if attempts == 1 else 'attempts'}" if attempts else ""
-    last = _last(attempts, failure)
+    last = _last(attempts, None if reason == REJECTED else failure)  # what an application said is no type of an error
     return f"given up{times} ({reason}{f', {last}' if last else ''})"
 
 

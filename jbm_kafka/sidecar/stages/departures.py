@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from jbm_kafka.core.addresses import destination_at, kind_remedy
 from jbm_kafka.core.changes import Acknowledged
-from jbm_kafka.core.departure import DEPARTS_BY, EXPIRED, Departure, route_of
+from jbm_kafka.core.departure import DEPARTS_BY, EXPIRED, REJECTED, Departure, route_of
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.reference import DEPARTING, Reference
@@ -48,7 +48,8 @@ class Departures:
         """Send messages that DEPARTING holds to the address their reason asks for."""
         for reference, reason in leaving:
             redelivery = channel.state.redeliveries.get(reference.offset)
-            self.send(channel, Departure(reference, 0 if redelivery is None else redelivery.attempts, reason))
+            error = channel.hold_failures.take(reference.offset) if reason == REJECTED else None
+            self.send(channel, Departure(reference, 0 if redelivery is None else redelivery.attempts, reason, error))
 
     def send(self, channel: OwnedChannel, leaving: Departure, *, is_first_try: bool = True) -> None:
         """Send one message, or, without an address for it, note that it is gone."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from jbm_kafka.codec.identity import message_id_of
+from jbm_kafka.core.departure import REJECTED
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.reference import DEPARTING, Reference, SessionId
 from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, Modified, decide_return, unknown_offsets
@@ -121,6 +122,8 @@ class Settle:
                 event = event_of(MessageFate.RETURNED, reference, message.attempts, None, "returned", channel, now_ms)
                 event = replace(event, due_at_ms=message.due_at_ms, delay_ms=message.delay_ms)
                 channel.checkpoints.note(event)
+            if message.reason == REJECTED:  # its turn to leave comes when it is the first of its unit
+                channel.hold_failures.note(reference.offset, _error_of(rows, reference.offset))
             if message.attempts and channel.settings.on_dead_letter == "hold":
                 self._note_held(channel, reference, message.attempts, rows)
         for leaving in decision.leaving:
@@ -129,7 +132,7 @@ class Settle:
     def _note_held(self, channel: OwnedChannel, reference: Reference, attempts: int, rows: Sequence[Modified]) -> None:
         redelivery = channel.state.redeliveries.get(reference.offset)
         if redelivery is not None and redelivery.reason == HELD_FOR_OPERATOR:
-            failure = next((row.last_error for row in rows if row.offset == reference.offset), None)
+            failure = _error_of(rows, reference.offset)
             self._departures.lines.held(channel.topic, channel.partition, reference, attempts, failure)
             channel.hold_failures.note(reference.offset, failure)
 
@@ -221,6 +224,10 @@ class Settle:
         for sibling in link.siblings:
             self.return_unread(sibling)
         link.want_now(count)
+
+
+def _error_of(rows: Sequence[Modified], offset: int) -> str | None:
+    return next((row.last_error for row in rows if row.offset == offset), None)
 
 
 def _id_of(channel: OwnedChannel, reference: Reference) -> str:

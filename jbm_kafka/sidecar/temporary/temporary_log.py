@@ -11,7 +11,7 @@ from jbm_kafka.codec.one_header import last_value
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError, KafkaRecord, PositionOutOfRange, TailReader
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.ports.steps import GO_ON, Steps, Wait, Worker, Workers
+from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait, Workers
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class TemporaryLog:
         self._handlers: dict[bytes, TakeRecord] = {}
         """The same for what is called without the lock."""
         self._stopping = threading.Event()
-        self._worker: Worker | None = None
+        self._worker: StepWorker | None = None
 
     def begin(self) -> None:
         """Read from now on.

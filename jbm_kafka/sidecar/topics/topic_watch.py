@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from jbm_kafka.ports import Clock, KafkaClientError, Unreachable
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.ports.steps import Steps, Wait, Worker, Workers
+from jbm_kafka.ports.steps import Steps, StepWorker, Wait, Workers
 from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.registry.topics import Topics, TopicsFound
 from jbm_kafka.sidecar.topics.topic_log import TopicLog
@@ -56,7 +56,7 @@ class TopicWatch:
         self._wake = WakeUp()
         self._lock = threading.Lock()
         self._is_stopping = False
-        self._worker: Worker | None = None
+        self._worker: StepWorker | None = None
         self.is_started = False
 
     def start(self) -> None:

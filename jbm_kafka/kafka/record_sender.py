@@ -82,7 +82,7 @@ class _Sent:
 
 
 class ConfluentSender:
-    """Implements `ports.Sender`."""
+    """Implements `ports.RecordSender`."""
 
     __deletable__ = ("_producer",)
 

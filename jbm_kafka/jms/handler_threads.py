@@ -1,0 +1,104 @@
+"""Threads that receive from one consumer and handle what they got: any number of messages at once, of a unit one."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.jms.message import Message
+
+log = logging.getLogger(__name__)
+
+RECEIVE_AGAIN_S = 1.0
+"""After a receive that failed, as of a queue that was deleted."""
+
+
+class Receiving(Protocol):
+    """A consumer."""
+
+    @property
+    def destination(self) -> Destination:
+        """Of what."""
+
+    @property
+    def is_closed(self) -> bool:
+        """It gets nothing more."""
+
+    def receive(self) -> Message | None:
+        """The next message; None when it was closed meanwhile."""
+
+    def close(self) -> None:
+        """Receive no more."""
+
+
+class HandlerThreads:
+    """The threads of one consumer. Whichever is free receives, and handles what it got itself.
+
+    They end when the consumer is closed, each behind the handler that it runs.
+    """
+
+    def __init__(self, consumer: Receiving, handle: Callable[[Message], None], count: int, name: str) -> None:
+        self._consumer = consumer
+        self._handle = handle
+        self._receiving = threading.Lock()
+        self._closed = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._serve, name=f"jbm-handler-{name}-{number}", daemon=True)
+            for number in range(count)
+        ]
+
+    def start(self) -> None:
+        """Begin to receive."""
+        for thread in self._threads:
+            thread.start()
+
+    def run(self) -> None:
+        """Be one of the threads until the consumer is closed; what ends the process ends the others, too."""
+        self.start()
+        try:
+            while (message := self._next()) is not None:
+                self._handle(message)
+        except BaseException:
+            self.close()
+            raise
+        for thread in self._threads:
+            thread.join()
+
+    def close(self) -> None:
+        """Receive no more."""
+        self._closed.set()
+        self._consumer.close()
+
+    def join(self, deadline_s: float) -> int:
+        """Wait for the handlers that run, until then by the monotonic clock; how many still do."""
+        for thread in self._threads:
+            thread.join(max(0.0, deadline_s - time.monotonic()))
+        return sum(thread.is_alive() for thread in self._threads)
+
+    def _serve(self) -> None:
+        while (message := self._next()) is not None:
+            try:
+                self._handle(message)
+            except Exception:
+                log.exception("a handler thread goes on")
+            except BaseException:
+                continue  # sys.exit() of a handler: a failed attempt, as of a listener
+
+    def _next(self) -> Message | None:
+        """None: the consumer is closed."""
+        while True:
+            with self._receiving:
+                if self._consumer.is_closed or self._closed.is_set():
+                    return None
+                try:
+                    return self._consumer.receive()
+                except JMSError as error:
+                    if self._consumer.is_closed:
+                        return None
+                    log.warning("%s: receiving failed, and is tried again: %s", self._consumer.destination, error)
+            self._closed.wait(RECEIVE_AGAIN_S)

@@ -1,0 +1,158 @@
+"""One message through a handler: it is called, what it returns is answered, and what it raises decides.
+
+A handler that returns has acknowledged its message. `Retry` gives it back, `Reject` gives it up, and any other
+exception is a failed attempt: it comes again by its queue's settings.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial, reduce
+from typing import Any, Protocol
+
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.jms_errors import JMSError, TransactionInDoubtError
+from jbm_kafka.jms.exception_listener import ExceptionListener
+from jbm_kafka.jms.listener_failures import what_follows
+from jbm_kafka.jms.listener_lines import ListenerLines
+from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.never_run import refuse_unrun
+from jbm_kafka.jms.outcomes import Reject, Retry
+
+Handler = Callable[..., Any]
+Middleware = Callable[[Message, Callable[[Message], Any]], Any]
+"""Called as (message, call_next); returns what `call_next(message)` returned, or something else."""
+
+
+class Settlement(Protocol):
+    """How a handler's message ends."""
+
+    def accept(self, message: Message) -> None:
+        """It was processed."""
+
+    def retry(self, message: Message, delay_ms: int | None) -> None:
+        """It comes again."""
+
+    def reject(self, message: Message, reason: str) -> None:
+        """It is given up."""
+
+    def answer(self, to: Destination, body: Any, correlation_id: str | None) -> None:
+        """Send what the handler returned."""
+
+
+class HandlerFailures:
+    """What the log says of one handler's failures. Any thread."""
+
+    def __init__(self, settings_of: Callable[[str], ResolvedSettings], notify: ExceptionListener) -> None:
+        self._lines = ListenerLines("handler")
+        self._settings_of = settings_of
+        self._notify = notify
+        self._lock = threading.Lock()
+
+    def failed(self, message: Message, error: BaseException) -> None:
+        """The handler raised; its message comes again, or has used up its attempts."""
+        destination = message.destination
+        settings = self._settings_of("" if destination is None else destination.name)
+        follows = what_follows(AcknowledgeMode.INDIVIDUAL, settings, message.delivery_count)
+        with self._lock:
+            now_ms = round(time.monotonic() * 1000)
+            self._lines.raised(message.message_id, str(destination), error, follows, now_ms)
+            self._lines.tell_due(now_ms)
+
+    def unsettled(self, error: JMSError) -> None:
+        """What was decided of a message could not be recorded: it comes again, whatever the handler did."""
+        self._notify(error)
+
+    def end(self) -> None:
+        """The handler gets no message any more."""
+        with self._lock:
+            self._lines.end(round(time.monotonic() * 1000))
+
+
+class Handling:
+    """A plain function as handler. Any number of threads."""
+
+    def __init__(self, function: Handler, around: Sequence[Middleware], failures: HandlerFailures) -> None:
+        self._call: Callable[..., Any] = function
+        self._around = list(reversed(around))
+        self._failures = failures
+
+    def run(self, message: Message, settlement: Settlement, *more: object) -> None:
+        """One message, with what else the handler gets."""
+        call = partial(_call_with, self._call, more) if more else self._call
+        try:
+            try:
+                result = reduce(_wrapped, self._around, call)(message)
+                refuse_unrun("the handler", result)
+                _answer(settlement, message, result)
+            except BaseException as error:
+                _decide(settlement, message, error, self._failures)
+                if not isinstance(error, Exception):
+                    raise  # the caller's thread ends
+            else:
+                settlement.accept(message)
+        except TransactionInDoubtError as error:
+            self._failures.unsettled(error)
+            raise
+        except JMSError as error:
+            self._failures.unsettled(error)
+
+
+class AsyncHandling:
+    """A coroutine function as handler, on one event loop. `beside` runs what may wait for Kafka, off the loop."""
+
+    def __init__(
+        self,
+        function: Handler,
+        around: Sequence[Middleware],
+        failures: HandlerFailures,
+        beside: Callable[[Callable[[], None]], Awaitable[None]],
+    ) -> None:
+        self._call: Callable[[Message], Any] = reduce(_wrapped, reversed(around), function)
+        self._failures = failures
+        self._beside = beside
+
+    async def run(self, message: Message, settlement: Settlement) -> None:
+        """One message. Cancelled, it comes again."""
+        try:
+            try:
+                result = await self._call(message)
+                if result is not None and message.reply_to is not None:
+                    await self._beside(partial(_answer, settlement, message, result))
+            except BaseException as error:
+                _decide(settlement, message, error, self._failures)
+            else:
+                settlement.accept(message)
+        except JMSError as error:
+            self._failures.unsettled(error)
+
+
+def _wrapped(call_next: Callable[[Message], Any], middleware: Middleware) -> Callable[[Message], Any]:
+    return lambda message: middleware(message, call_next)
+
+
+def _call_with(function: Handler, more: Sequence[object], message: Message) -> Any:
+    return function(message, *more)
+
+
+def _answer(settlement: Settlement, message: Message, result: Any) -> None:
+    if result is not None and message.reply_to is not None:
+        settlement.answer(message.reply_to, result, message.correlation_id or message.message_id)
+
+
+def _decide(settlement: Settlement, message: Message, error: BaseException, failures: HandlerFailures) -> None:
+    """Within the `except` of the error, which the dead letter tells."""
+    if isinstance(error, Reject):
+        settlement.reject(message, error.reason or "rejected")
+    elif isinstance(error, Retry):
+        settlement.retry(message, error.delay_ms)
+    elif isinstance(error, CancelledError):
+        settlement.retry(message, None)
+    else:
+        failures.failed(message, error)
+        settlement.retry(message, None)

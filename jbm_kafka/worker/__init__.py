@@ -1,0 +1,1 @@
+"""Handlers that a process runs until it is asked to end."""
