@@ -71,6 +71,7 @@ COMMANDS = {
     ),
     "expire": LazyCommand("jbm_kafka.cli.message_commands:expire", "Let messages expire now.", _TROUBLE),
     "remove": LazyCommand("jbm_kafka.cli.message_commands:remove", "Remove messages for good.", _TROUBLE),
+    "run": LazyCommand("jbm_kafka.cli.run_command:run", "Run the handlers of a worker.", _MESSAGES),
     "broker": LazyCommand(
         "jbm_kafka.cli.broker_command:broker", "A local Apache Kafka for development: start, stop, status.", _TRYING
     ),

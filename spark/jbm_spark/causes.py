@@ -18,6 +18,8 @@ _STOPPED = re.compile(
 )
 """As Spark itself knows it, in `StreamExecution`."""
 _LENGTH_MAX = 500
+_StopOfSpark: type[Exception] = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
+"""Shows in a traceback as py4j's own does, whose text is that of Java, with its trace."""
 
 _KNOWN = (
     (
@@ -32,6 +34,11 @@ _KNOWN = (
     (
         r"[Ss]tart offset -?\d+ is greater than the (resolved )?end offset",
         "`ending` lies before `starting` in a partition: give a later end, or an earlier start",
+    ),
+    (
+        r"STATE_STORE_\w*SCHEMA_(NOT_COMPATIBLE|MISMATCH)|NOT_MATCH_IN_STATE_METADATA|StateSchemaNotCompatible",
+        "the checkpoint keeps the state of another grouping (other keys, sums or windows): give the changed query a "
+        "new checkpoint",
     ),
     (
         r"you must specify all TopicPartitions",
@@ -57,6 +64,14 @@ _REMEDIES = (
 def is_stop(error: Exception) -> bool:
     """Whether the error is that of a query stopped within its batch, which is no failure."""
     return _STOPPED.search(str(error)) is not None
+
+
+def short_stop(error: Exception) -> Exception:
+    """The error of a stop, to be raised: Spark knows it by its first lines, and searches all of it with a pattern that
+    overflows the stack of the query's thread at some thousand characters, as those of a trace are."""
+    first, *others = str(error).splitlines()
+    telling = [line for line in others if re.search(r"Exception|cancelled", line) and not line.startswith("\tat ")]
+    return _StopOfSpark("\n".join([first, *telling[:2]]))
 
 
 def cause_line(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import suppress
 from typing import Any
@@ -12,6 +12,7 @@ from jbm_spark.extra import pyspark_missing
 try:
     from pyspark.errors import AnalysisException, PySparkException
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamReader
 except ModuleNotFoundError as error:
@@ -22,7 +23,7 @@ from py4j.protocol import Py4JError
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.jms.factory import checked_namespace
-from jbm_spark.call_checks import check_frame, check_query, check_session, checked_timeout_s
+from jbm_spark.call_checks import check_frame, check_query, check_session, checked_timeout_s, refuse_connect
 from jbm_spark.causes import cause_line
 from jbm_spark.columns import message_columns
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError, QueryError, SessionError
@@ -37,7 +38,7 @@ from jbm_spark.options import (
     starting_options,
     stream_starting_options,
 )
-from jbm_spark.session import log_hint, log_path
+from jbm_spark.session import NO_CONNECTOR, log_hint, log_path
 from jbm_spark.sink import sink_for
 from jbm_spark.streaming_query import QueryPlan, awaited
 from jbm_spark.topic_check import can_look, check_topics, end_offsets
@@ -127,6 +128,7 @@ def write_messages(
     namespace: str = "",
     order_by: str | Sequence[str] | None = None,
     job: str | None = None,
+    rejects: str | os.PathLike[str] | None = None,
     kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> None:
@@ -139,6 +141,8 @@ def write_messages(
     gives the same ids.
 
     Args:
+        rejects: a folder for the rows that are no messages, as JSON with the reason, in `job=<job>/batch=0`; the others
+            are written. Without it such a row ends the call before anything is written.
         kafka: librdkafka's properties, as a ConnectionFactory takes them: the client's name, and the security.
         options: of Spark's sink: Java's properties with `kafka.` in front, such as `kafka.compression.type`.
 
@@ -153,7 +157,7 @@ def write_messages(
     """
     check_frame(frame, is_stream=False)
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
-                    options=options, order_by=order_by)  # fmt: skip
+                    options=options, order_by=order_by, rejects=rejects)  # fmt: skip
     sink.write(frame, job=_checked_job(job) if job is not None else uuid.uuid4().hex)
 
 
@@ -167,6 +171,9 @@ def write_stream(
     namespace: str = "",
     order_by: str | Sequence[str] | None = None,
     output_mode: str = "append",
+    name: str | None = None,
+    on_progress: Callable[[StreamingQueryProgress], object] | None = None,
+    rejects: str | os.PathLike[str] | None = None,
     kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> StreamingQuery:
@@ -181,20 +188,29 @@ def write_stream(
         trigger: `{"availableNow": True}` (the default) ends when everything is written that was there at the start;
             `{"processingTime": "1 second"}` runs until it is stopped.
         output_mode: Spark's, for streams that aggregate.
+        name: what Spark and the log call the query.
+        on_progress: called with Spark's progress after each batch, on a thread of Spark's;
+            `progress.observedMetrics["jbm"].rows` is how many rows the batch had. A line in the log tells the same.
+        rejects: a folder for the rows that are no messages, as JSON with the reason; the others are written. A batch's
+            are in `job=<query.id>/batch=<number>`. Without it such a row ends the query, at every start.
 
     Raises:
         CheckpointError: another query has the checkpoint (on a local disk), or its folder cannot be written.
         OptionRefusedError: the stream reads the queue that it is written to; or as `write_messages`.
         QueryError: the batch that was interrupted fails again.
+        SessionError: the session is Spark Connect's.
         The rest as `write_messages`, before the query is started. Later failures are the query's: `wait_until_done`.
     """
     check_frame(frame, is_stream=True)
+    refuse_connect(frame, "write_stream()")
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
-                    options=options, order_by=order_by)  # fmt: skip
+                    options=options, order_by=order_by, rejects=rejects)  # fmt: skip
     wanted = _checked_trigger(frame, trigger)
     if not isinstance(checkpoint, str | os.PathLike) or not os.fspath(checkpoint):
         raise OptionRefusedError(f"checkpoint={checkpoint!r}: name a folder of this query alone, to be kept")
-    plan = QueryPlan(frame, sink, os.fspath(checkpoint), output_mode)
+    if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
+        raise OptionRefusedError(f"name={name!r}: it is a text, printable and not empty")
+    plan = QueryPlan(frame, sink, os.fspath(checkpoint), output_mode, name, on_progress)
     plan.check()
     sink.look()  # a missing queue is an error now, not of a query that fails later
     return plan.start(wanted)
@@ -232,14 +248,13 @@ def _named(destination: str | Destination) -> Destination:
 
 def _loaded(reader: DataFrameReader | DataStreamReader, options: Mapping[str, str]) -> DataFrame:
     try:
-        return message_columns(reader.format("kafka").options(**options).load())
+        records = reader.format("kafka").options(**options).load()
+        _ = records.schema  # Spark Connect looks for the connector only when it is asked for something
     except AnalysisException as error:
         if "find data source: kafka" not in str(error):
             raise
-        raise SessionError(
-            "this session has no Kafka connector: use build_session(), or SparkSession.builder.config("
-            "map=needed_settings()), both of jbm_spark.session, before the process has another session"
-        ) from None
+        raise SessionError(NO_CONNECTOR) from None
+    return message_columns(records)
 
 
 def _look(

@@ -5,6 +5,7 @@ again from its first row, and a batch from its first task; so of every id the fi
 order of its unit, and what was repeated follows with ids that were there before.
 """
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,25 +16,40 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from jbm_kafka.codec.scan import MESSAGE_ID_HEADER
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.jms.factory import checked_namespace
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.call_checks import column_names
-from jbm_spark.causes import cause_line, is_stop
-from jbm_spark.errors import FrameRefusedError, TopicError, WriteError
+from jbm_spark.causes import cause_line, is_stop, short_stop
+from jbm_spark.checkpoint_lock import local_folder, plain_is_local
+from jbm_spark.errors import FrameRefusedError, OptionRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
 from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.message_ids import with_message_ids
-from jbm_spark.outgoing import HEADERS_TYPE, header, message_id_header, outgoing_columns
-from jbm_spark.record_bytes import batch_bytes
+from jbm_spark.outgoing import HEADERS_TYPE, header, outgoing_columns
+from jbm_spark.record_bytes import batch_bytes, batch_bytes_at_most
+from jbm_spark.rejects import save_rejects
 from jbm_spark.sink_options import checked_sink_options, fixed_sink_options, is_compressing
-from jbm_spark.target import target
+from jbm_spark.target import Target, target
 from jbm_spark.unit_partition import partition_of
+from jbm_spark.written_slices import rows_by_id, slice_rows, write_slices
 
 PATIENCE_S = 120.0
 LOOK_AGAIN_S = 1.0
+PLACED = ("partition", "key", "value", "headers")
+"""The columns of a record that is ready to be written: where it goes, and what it is."""
 _ORDER = "out_order_{}"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """One of a stream's batches."""
+
+    number: int
+    """Spark keeps it when it repeats the batch."""
+    checkpoint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +65,14 @@ class Sink:
     """Of Spark's sink; checked."""
     columns: frozenset[str]
     order_by: Sequence[str]
+    rejects: str | None = None
+    """The folder of rows that are no messages; None: such a row ends its batch."""
 
-    def look(self) -> TopicInfo:
+    def look(self) -> Target:
         """The queue as it is now; raises as `target` does."""
         return target(self.destination, bootstrap=self.bootstrap, namespace=self.namespace, kafka=self.kafka)
 
-    def _patient_look(self) -> TopicInfo:
+    def _patient_look(self) -> Target:
         """A stream outlives a broker that is started again, as our connections do."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -65,41 +83,73 @@ class Sink:
                     raise
             time.sleep(LOOK_AGAIN_S)
 
-    def write(self, frame: DataFrame, *, job: str, batch: int | None = None) -> None:
+    def write(self, frame: DataFrame, *, job: str, batch: StreamBatch | None = None) -> None:
         """All rows of the frame; returns when Kafka has them.
 
         Raises:
             InvalidDestinationError, OrderError, TopicError: the queue is not as it must be; nothing is written.
             WriteError: a row is no message, and nothing is written; or Spark or Kafka failed, and some rows may be.
         """
-        info = self.look() if batch is None else self._patient_look()
+        queue = self.look() if batch is None else self._patient_look()
         try:
-            self._save(frame, info, job=job, batch=batch)
+            self._save(frame, queue, job=job, batch=batch)
         except (PySparkException, Py4JError) as error:
             if is_stop(error):
-                raise  # as it is: Spark knows it by its text, and the query has then ended without a failure
+                raise short_stop(error) from None  # the query has then ended without a failure
             # Not `from error`, whose hundred lines of Java would stand above the one that matters.
             raise WriteError(f"write to {self.destination}: {cause_line(error)}") from None
 
-    def _save(self, frame: DataFrame, info: TopicInfo, *, job: str, batch: int | None) -> None:
-        sparks = int(cast(str, frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
-        placed = self._placed(frame, info, job=job, batch=batch)
+    def _save(self, frame: DataFrame, queue: Target, *, job: str, batch: StreamBatch | None) -> None:
+        number = None if batch is None else batch.number
+        placed = self._placed(frame, queue.info, job=job, batch=number)
+        if self.rejects is None:
+            good = F.when(F.col("out_fault").isNull(), F.col("value")).otherwise(F.raise_error(F.col("out_fault")))
+            self._save_in_order(placed.withColumn("value", good), queue, batch)
+            return
+        placed.persist()
+        try:
+            rejected = placed.where("out_fault is not null").select(F.col("out_fault").alias("reason"), "row")
+            save_rejects(rejected, self.rejects, job=job, batch=number or 0)
+            self._save_in_order(placed.where("out_fault is null"), queue, batch)
+        finally:
+            placed.unpersist()
+
+    def _save_in_order(self, placed: DataFrame, queue: Target, batch: StreamBatch | None) -> None:
+        """In slices that the queue's duplicate window holds, where a stream's rows have duplicate ids."""
+        sparks = int(cast(str, placed.sparkSession.conf.get("spark.sql.shuffle.partitions")))
         order = [name for name in placed.columns if name.startswith(_ORDER.format(""))]
+        in_order = placed.repartition(min(queue.info.partitions, sparks), "partition").sortWithinPartitions(
+            "partition", *order, "out_row"
+        )
+
+        def save(records: DataFrame) -> None:
+            self._save_placed(records.select(*PLACED), queue.info)
+
+        if batch is None or queue.duplicate_window is None or "duplicate_id" not in self.columns:
+            save(in_order)
+            return
+        rows = slice_rows(queue.duplicate_window)
+        in_order.persist()
+        try:
+            if rows_by_id(in_order) <= rows:
+                save(in_order)
+            else:
+                by = [F.col(name) for name in order or ["out_id"]]
+                write_slices(in_order, save, rows=rows, order=by, checkpoint=batch.checkpoint, batch=batch.number)
+        finally:
+            in_order.unpersist()
+
+    def _save_placed(self, records: DataFrame, info: TopicInfo) -> None:
+        """Returns when Kafka has the records, whose columns are PLACED. All those of a partition are in one task, in
+        the order that they shall have there."""
         options = {**self.options, **fixed_sink_options(
             bootstrap=self.bootstrap, topic=info.topic, max_message_bytes=info.max_message_bytes
         )}  # fmt: skip
-        (
-            placed.repartition(min(info.partitions, sparks), "partition")
-            .sortWithinPartitions("partition", *order, "out_row")
-            .select("partition", "key", "value", "headers")
-            .write.format("kafka")
-            .options(**options)
-            .save()
-        )
+        records.write.format("kafka").options(**options).save()
 
     def _placed(self, frame: DataFrame, info: TopicInfo, *, job: str, batch: int | None) -> DataFrame:
-        """Records with their partition and their order. Everything that can be wrong with a row fails here, before
-        the first one is written: repartitioning waits for all."""
+        """Records with their partition and their order, and why a row is none (`out_fault`), with the row itself where
+        rejects are kept. What is made of a fault before the next shuffle comes before the first record is written."""
         ordered = frame.withColumns(
             {
                 **{_ORDER.format(place): column for place, column in enumerate(self._order())},
@@ -108,19 +158,27 @@ class Sink:
             }
         )
         identified = with_message_ids(outgoing_columns(ordered, self.columns), self.columns, job=job, batch=batch)
-        now = F.unix_millis(F.current_timestamp()) if info.is_log_append_time else F.lit(None).cast("bigint")
-        stamp = F.array_compact(F.array(header("JMSTimestamp", now))).cast(HEADERS_TYPE)
-        headers = F.concat("out_carried", message_id_header(F.col("out_id")), stamp, "out_own")
+        ours = [header(MESSAGE_ID_HEADER, F.col("out_id"))]
+        if info.is_log_append_time:
+            ours.append(header("JMSTimestamp", F.unix_millis(F.current_timestamp())))
+        headers = F.concat("out_carried", F.array(*ours).cast(HEADERS_TYPE), "out_own")
+        given = [] if self.rejects is None else [F.struct(*map(_quoted, frame.columns)).alias("row")]
         records = identified.select(
             *[name for name in ordered.columns if name.startswith(_ORDER.format(""))],
             "out_row",
+            "out_id",
+            self._duplicate_id().alias("out_duplicate"),
+            "out_fault",
             F.col("out_key").alias("key"),
             headers.alias("headers"),
             F.col("out_value").alias("value"),
-            F.coalesce("out_key", self._without_unit()).alias("routed_by"),
+            *given,
         )
-        sized = records.withColumn("value", self._fitting(info))
-        return sized.withColumn("partition", partition_of(F.col("routed_by"), info.unit_partitions))
+        judged = self._measured(records, info)
+        routed_by = F.coalesce("key", F.coalesce("out_duplicate", "out_id").cast("binary"))
+        is_good = F.col("out_fault").isNull()
+        placed = judged.withColumn("partition", partition_of(F.when(is_good, routed_by), info.unit_partitions))
+        return placed if self.rejects is None else placed.withColumn("row", F.when(~is_good, F.col("row")))
 
     def _order(self) -> list[Column]:
         if self.order_by:
@@ -129,26 +187,31 @@ class Sink:
             return [F.col(f"kafka.{name}") for name in ("topic", "partition", "offset")]
         return []
 
-    def _without_unit(self) -> Column:
-        """By its id, so that a repeated record comes to the same partition."""
-        by_id = F.col("out_id").cast("binary")
+    def _duplicate_id(self) -> Column:
         if "duplicate_id" not in self.columns:
-            return by_id
-        duplicate = F.nullif(F.col("duplicate_id"), F.lit("")).cast("binary")
-        return F.coalesce(duplicate, by_id)
+            return F.lit(None).cast("string")
+        return F.nullif(F.col("duplicate_id"), F.lit(""))
 
-    def _fitting(self, info: TopicInfo) -> Column:
-        """The value of a record that its topic takes. One that comes too large to the broker fails alone there, and
-        what is behind it goes through."""
+    def _measured(self, records: DataFrame, info: TopicInfo) -> DataFrame:
+        """Also a record that is too large for its topic has a fault. It would fail alone at the broker, and what is
+        behind it goes through."""
         if is_compressing(self.options):
-            return F.col("value")
-        size = batch_bytes(F.col("key"), F.col("value"), F.col("headers"))
-        refusal = F.concat(
-            F.lit("a message takes "), size.cast("string"),
+            return records
+        fields = (F.col("key"), F.col("value"), F.col("headers"))
+        # Most are far from the limit, and to measure each exactly would cost as much as to make it.
+        is_near = batch_bytes_at_most(*fields) > info.max_message_bytes
+        sized = records.withColumn("out_size", F.when(is_near, batch_bytes(*fields)))
+        told = F.concat(
+            F.lit("a message takes "), F.col("out_size").cast("string"),
             F.lit(f" bytes, and {self.destination} takes {info.max_message_bytes}: write less, or raise "
                   f"max.message.bytes of the topic; its key: "), F.coalesce(F.col("key").cast("string"), F.lit("none")),
         )  # fmt: skip
-        return F.when(size <= info.max_message_bytes, F.col("value")).otherwise(F.raise_error(refusal))
+        too_large = F.when(F.col("out_size") > info.max_message_bytes, told)
+        return sized.withColumn("out_fault", F.coalesce("out_fault", too_large)).drop("out_size")
+
+
+def _quoted(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def sink_for(
@@ -160,6 +223,7 @@ def sink_for(
     kafka: Mapping[str, object] | None,
     options: Mapping[str, str] | None,
     order_by: str | Sequence[str] | None,
+    rejects: str | os.PathLike[str] | None = None,
 ) -> Sink:
     """The sink for frames of this one's shape. Nothing is asked of the cluster yet.
 
@@ -177,4 +241,13 @@ def sink_for(
         )
     all_options = {**checked_kafka_options(kafka), **checked_sink_options(options)}
     address = checked_bootstrap("bootstrap", bootstrap)
-    return Sink(destination, address, namespace, dict(kafka or {}), all_options, columns, tuple(names))
+    folder = None if rejects is None else _checked_folder(frame, rejects)
+    return Sink(destination, address, namespace, dict(kafka or {}), all_options, columns, tuple(names), folder)
+
+
+def _checked_folder(frame: DataFrame, rejects: object) -> str:
+    if not isinstance(rejects, str | os.PathLike) or not os.fspath(rejects):
+        raise OptionRefusedError(f"rejects={rejects!r}: name a folder for the rows that are no messages")
+    path = str(os.fspath(rejects))
+    # Absolute, for a JVM stays in the folder that it was started in.
+    return str(local_folder(path, plain_is_local=plain_is_local(frame.sparkSession)) or path)

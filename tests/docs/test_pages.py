@@ -30,6 +30,7 @@ PAGES = [
     "docs/spark-load.md",
     "docs/spark-queries.md",
     "docs/spark-events.md",
+    "docs/spark-cluster.md",
     "docs/subscriptions.md",
     "docs/testing.md",
     "docs/tutorial.md",

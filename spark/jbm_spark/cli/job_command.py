@@ -11,6 +11,7 @@ from jbm_kafka.cli.main import run
 
 # A new job is one line here.
 JOBS = {
+    "bench": LazyCommand("jbm_spark.jobs.bench:bench", "What reading and writing costs beside Spark alone."),
     "dead-letters": LazyCommand(
         "jbm_spark.jobs.letters_command:dead_letters", "Why messages died; send some of them again."
     ),
