@@ -1,6 +1,7 @@
 """The plots of docs/spark-queries.md show what their queries counted."""
 
 from datetime import datetime
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +13,7 @@ pytestmark = pytest.mark.thorough
 
 
 def test_each_plot_shows_the_rows_of_its_query(spark: SparkSession) -> None:
+    axes: Any
     hours = spark.createDataFrame([(datetime(2026, 1, 1, hour), 5.0 + hour, 50.0) for hour in range(3)],  # noqa: DTZ001
                                   "hour timestamp, p50_ms double, p99_ms double")  # fmt: skip
     [axes] = plots.latency(hours).axes

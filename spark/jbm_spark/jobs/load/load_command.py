@@ -12,7 +12,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_spark.errors import ColumnsIgnoredWarning
 from jbm_spark.jobs.job import in_session, job_options
 from jbm_spark.jobs.load.file_blocks import files_of
-from jbm_spark.jobs.load.loading import FORMATS, format_of, run
+from jbm_spark.jobs.load.load_run import FORMATS, format_of, run
 from jbm_spark.topic_check import check_topics
 
 

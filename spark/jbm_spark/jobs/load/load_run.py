@@ -148,7 +148,9 @@ class _Load:
         self._spark, self._queue, self._order_by, self._format = spark, queue, order_by, file_format
         self._rate, self._tell = rate, tell
         self._bootstrap, self._namespace, self._kafka = bootstrap, namespace, kafka
-        self.info: TopicInfo = target(queue, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
+        now = target(queue, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
+        self.info: TopicInfo = now.info
+        self._window = now.duplicate_window
         self.rejects: str | None = None
 
     def check_columns(self, files: CutFiles) -> None:
@@ -249,7 +251,8 @@ class _Load:
         """Send what is not sent yet, and take the staged rows away."""
         from jbm_spark.jobs.load.staged_rows import CHUNK
 
-        step = CHUNK if self._rate is None else min(max(self._rate // self.info.partitions, 1), CHUNK)
+        most = CHUNK if self._window is None else max(min(CHUNK, self._window // 2), 1)
+        step = most if self._rate is None else min(max(self._rate // self.info.partitions, 1), most)
         begun_at, already = time.monotonic(), record.sent
         while record.below < record.end:
             in_doubt = record.begun > record.below
