@@ -7,7 +7,7 @@ fastavro is loaded with the first codec that is made: `from jbm_kafka import Con
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -68,6 +68,15 @@ class AvroCodec:
             raise CorruptRecordError(f"{self._name}: {len(data) - buffer.tell()} bytes follow the data")
         assert isinstance(value, dict), type(value)
         return value
+
+
+def schemas_by_start(name: str) -> Mapping[bytes, str]:
+    """Every schema that values of this record may have, as JSON, by how a value starts: ten bytes. Today's last."""
+    current = _read(schemas_folder() / f"{name}.avsc")
+    today = _MAGIC + _fingerprint(current)
+    known = {_MAGIC + _fingerprint(schema): json.dumps(schema) for schema in _released(name)}
+    known.pop(today, None)
+    return {**known, today: json.dumps(current)}
 
 
 def schemas_folder() -> Traversable:

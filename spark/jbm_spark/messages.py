@@ -74,7 +74,7 @@ def messages(
     source = _named(destination)
     topic = source.kafka_topic(namespace)
     chosen = {
-        **_source_options(spark, topic, bootstrap, kafka, options),
+        **source_options(spark, topic, bootstrap, kafka, options),
         **starting_options(topic, starting),
         **ending_options(topic, ending),
     }
@@ -112,7 +112,7 @@ def message_stream(
     source = _named(destination)
     topic = source.kafka_topic(namespace)
     chosen = {
-        **_source_options(spark, topic, bootstrap, kafka, options, is_stream=True),
+        **source_options(spark, topic, bootstrap, kafka, options, is_stream=True),
         **stream_starting_options(topic, starting),
     }
     if _look(source, bootstrap, namespace, kafka, options) is not None:
@@ -299,7 +299,7 @@ def _checked_job(job: str) -> str:
     return job
 
 
-def _source_options(
+def source_options(
     spark: SparkSession,
     topic: str,
     bootstrap: str,
@@ -308,6 +308,11 @@ def _source_options(
     *,
     is_stream: bool = False,
 ) -> dict[str, str]:
+    """Options of Spark's Kafka source for committed records of the topic.
+
+    Raises:
+        OptionRefusedError: an option that would break order or safety; a session that cannot read every record.
+    """
     if spark.conf.get("spark.sql.mapKeyDedupPolicy") != "LAST_WIN":
         raise OptionRefusedError(
             "this session fails at a record that has a header name twice: use build_session(), or "
