@@ -36,7 +36,7 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.operator_removal import Verb
 from jbm_kafka.core.sentinels import UNSET, Unset
-from jbm_kafka.core.wrong_values import checked_int
+from jbm_kafka.core.wrong_values import checked_int, wrong_value
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 from jbm_kafka.jms.browser import Include
 from jbm_kafka.jms.message import Message
@@ -457,7 +457,9 @@ class Admin:
         unit: str | None = None,
         message_id: str | None = None,
         selector: str | None = None,
+        places: Collection[tuple[int, int]] | None = None,
         count: int | None = None,
+        rate: float | None = None,
         dry_run: bool = False,
         timeout_s: float = RETRY_TIMEOUT_S,
     ) -> RetryReport:
@@ -473,6 +475,8 @@ class Admin:
             reason: only what left for this reason, as `dead_letters` tells it.
             message_id: only what has this id; ids may repeat.
             selector: only what it chooses of the dead letters' properties (docs/selectors.md).
+            places: only those at these places of `queue`, partition and offset, as `DeadLetter.place` tells them.
+            rate: so many a second at most.
             dry_run: nothing is received nor sent; the report has what would be.
 
         Raises:
@@ -486,8 +490,10 @@ class Admin:
         checked_flag("dry_run", dry_run)
         if count is not None:
             checked_int("count", count, 1, None, "letters")
-        wanted = letter_filter(origin, selector, reason=reason, unit=unit, message_id=message_id)
-        return self._letters.retry(source, wanted, count, dry_run=dry_run, timeout_s=timeout_s)
+        if rate is not None and not checked_seconds("rate", rate) > 0:
+            raise wrong_value("rate", rate, "it is a number of letters a second, above 0")
+        wanted = letter_filter(origin, selector, places, reason=reason, unit=unit, message_id=message_id)
+        return self._letters.retry(source, wanted, count, rate, dry_run=dry_run, timeout_s=timeout_s)
 
     def move(
         self,
