@@ -26,9 +26,11 @@ from jbm_kafka.admin.partition_admin import PartitionAdmin
 from jbm_kafka.admin.partition_admission import PathsEnded
 from jbm_kafka.admin.pausing import FOLLOW_S, What
 from jbm_kafka.admin.queue_look import QueueLook
+from jbm_kafka.admin.readers_admin import ReadersAdmin
 from jbm_kafka.admin.runtime_admin import PauseAdmin, SettingsAdmin
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts
 from jbm_kafka.codec.pause_record import Pause
+from jbm_kafka.codec.reader_record import RegisteredReader
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
@@ -47,8 +49,8 @@ class Admin:
 
     As a context manager it closes itself.
 
-    Make and end: create_queue, create_topic, delete_destination, unsubscribe.
-    What there is: destinations, exists, partitions, subscriptions, counts, browse.
+    Make and end: create_queue, create_topic, delete_destination, unsubscribe, end_reader.
+    What there is: destinations, exists, partitions, subscriptions, readers, counts, browse.
     Why nothing moves: explain.
     Stop and go: pause, resume, paused, release.
     Settings while programs run: set_address_settings, unset_address_settings, address_settings.
@@ -81,6 +83,7 @@ class Admin:
         "_messages",
         "_partitions",
         "_pauses",
+        "_readers",
         "_settings",
     )
 
@@ -96,6 +99,7 @@ class Admin:
         self._pauses = PauseAdmin(core)
         self._letters = LetterAdmin(core)
         self._messages = MessageAdmin(core)
+        self._readers = ReadersAdmin(core)
 
     def close(self) -> None:
         """Let the cluster go. A second call does nothing."""
@@ -191,6 +195,21 @@ class Admin:
             InvalidDestinationError: there is no such topic.
         """
         return self._destinations.subscriptions(topic)
+
+    def readers(self) -> list[RegisteredReader]:
+        """Streaming queries and archive jobs that are registered, with how far each has read its topic.
+
+        What one has not read is kept for it until its lease ends; `reader.counts(now_ms)` tells whether it still does.
+        """
+        return self._readers.readers()
+
+    def end_reader(self, name: str, *, kind: str = "spark") -> RegisteredReader:
+        """Keep nothing for this reader any more. One that still runs registers itself again with its next batch.
+
+        Raises:
+            InvalidDestinationError: no such reader is registered; the text names others.
+        """
+        return self._readers.end(name, kind)
 
     def counts(
         self,
