@@ -36,6 +36,9 @@ COMMANDS = {
     "subscriptions": LazyCommand(
         "jbm_kafka.cli.subscription_commands:subscriptions", "Subscriptions of topics: list, delete.", _QUEUES
     ),
+    "readers": LazyCommand(
+        "jbm_kafka.cli.reader_commands:readers", "Spark queries and archives that read topics: list, end.", _QUEUES
+    ),
     "settings": LazyCommand(
         "jbm_kafka.cli.settings_commands:settings", "Settings of queues while programs run: list, set, unset.", _QUEUES
     ),

@@ -23,6 +23,7 @@ def test_runs_have_every_hand_over_within_10_ms_and_no_other(
     runs = DeliveryRuns()
     for session, given_now in portions:
         runs.note(session, "AUTO", given_now, FROM_MS)
+    assert bool(runs) is any(given_now for _, given_now in portions)
     for session in "st":
         expected = [row for of, given_now in portions for row in given_now if of == session]
         found = [
