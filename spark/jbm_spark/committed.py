@@ -1,6 +1,6 @@
 """Committed records of a Kafka topic, ours or a destination's, as Spark's Kafka source has them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -40,11 +40,3 @@ def committed_records(
 def no_records(spark: SparkSession) -> DataFrame:
     """What a topic holds that nobody has made yet."""
     return spark.createDataFrame([], RECORD)
-
-
-def union(frames: Collection[DataFrame]) -> DataFrame:
-    """All rows of some frames that have the same columns."""
-    [first, *others] = frames
-    for each in others:
-        first = first.unionByName(each)
-    return first

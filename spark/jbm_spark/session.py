@@ -55,6 +55,8 @@ NO_CONNECTOR = (
     "SparkSession.builder.config(map=needed_settings()), both of jbm_spark.session"
 )
 _HARMLESS = "WARNING: Using incubator modules"
+_AVRO_MOST = 16 * 1024 * 1024
+"""A damaged record may announce lengths of gigabytes; one of ours has 256 KiB."""
 
 
 def build_session(
@@ -158,6 +160,9 @@ def _of_our_own(
     jars_given = given.get(_JARS) or before.get(_JARS)
     # Before those of a user's own, which win.
     options = [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", *["-XX:TieredStopAtLevel=1"] * starts_fast]
+    options += [
+        f"-Dorg.apache.avro.limits.{each}.maxLength={_AVRO_MOST}" for each in ("bytes", "string", "collectionItems")
+    ]
     chosen = {
         "spark.driver.defaultJavaOptions": " ".join(options),
         **_defaults(master), **before, **given, **needed,

@@ -26,6 +26,7 @@ PAGES = [
     "docs/settings.md",
     "docs/sending-again.md",
     "docs/spark.md",
+    "docs/spark-audit.md",
     "docs/spark-archive.md",
     "docs/spark-dead-letters.md",
     "docs/spark-load.md",

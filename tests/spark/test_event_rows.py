@@ -72,10 +72,19 @@ def test_the_first_versions_events_are_read_beside_those_of_today(spark: SparkSe
 def test_a_record_that_nobody_can_read_blocks_no_other(spark: SparkSession, topics: Topics) -> None:
     good = encoded(NEW).value
     assert good is not None
-    poison = [b"", b"text", good[:10], good[:-9], b"\xc3\x01" + b"\x07" * 30, good[:10] + b"\xff" * 40, None]
+    poison = [
+        b"",
+        b"text",
+        good[:10],
+        good[:-9],
+        b"\xc3\x01" + b"\x07" * 30,
+        good[:10] + b"\xff" * 40,
+        good[:10] + b"\x80\xe0\xc0\xcb\x0b" + b"x" * 30,
+        None,
+    ]
     found = rows_of(spark, topics, *(Record(key=b"g", value=each) for each in poison), encoded(NEW))
     unreadable = [row for row in found if row.fate == "unreadable"]
-    assert [row.kafka.offset for row in unreadable] == [0, 1, 2, 3, 4, 5]  # null is no event
+    assert [row.kafka.offset for row in unreadable] == [0, 1, 2, 3, 4, 5, 6]  # null is no event
     assert {row.group for row in unreadable} == {"g"}
     assert "C30107" in unreadable[4].reason
     assert sum(row.fate != "unreadable" for row in found) == 6

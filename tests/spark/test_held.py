@@ -1,6 +1,5 @@
 """What a queue or subscription holds, computed by Spark, is what the product itself shows, to the message."""
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -94,8 +93,8 @@ def test_a_queue_holds_for_spark_what_show_shows(spark: SparkSession, bootstrap:
     """LOG-3: with returned, delayed, expired and given-up messages; after a reset; before any use."""
     with Admin(bootstrap) as admin:
         admin.create_queue(queue, partitions=PARTITIONS)
-    send(bootstrap, queue, 40)
-    time.sleep(0.01)  # one of them expires
+        send(bootstrap, queue, 40)
+        wait_until(lambda: admin.counts(queue).expired == 1, about="one to expire", timeout_s=60)
     assert assert_as_shown(spark, bootstrap, queue)["expired"] == 1  # nobody has received: there is no position
     work(bootstrap, queue, max_delivery_attempts=2)
     states = assert_as_shown(spark, bootstrap, queue)

@@ -1,0 +1,92 @@
+"""`jbm-spark audit`."""
+
+import re
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import Whole, subscription_options
+from jbm_kafka.cli.connect import Named, as_named
+from jbm_spark.errors import SparkJobError
+from jbm_spark.jobs.audit.audit_page import page
+from jbm_spark.jobs.audit.audit_result import AuditResult
+from jbm_spark.jobs.audit.run_audit import CLOCK_SKEW_MS, FINDINGS_MAX, run
+from jbm_spark.jobs.job import in_session, job_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_AGO = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[smhd])")
+_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class Since(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
+    """An instant: so long ago, or a date; ms since 1970."""
+
+    name = "instant"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        if (ago := _AGO.fullmatch(str(value))) is not None:
+            return max(time.time_ns() // 1_000_000 - int(ago["number"]) * _MS[ago["unit"]], 0)
+        try:
+            at = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r}: write how long ago, as in 24h or 7d, or a date, as in 2026-11-20T08:00", param, ctx)
+        return max(round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000), 0)
+
+
+@click.command(name="audit")
+@click.argument("destination", metavar="DEST", callback=as_named)
+@subscription_options
+@click.option("--since", type=Since(), default=0, metavar="WHEN",
+              help="Only messages sent since then: 24h, 7d, or a date in UTC. [all]")  # fmt: skip
+@click.option("--archive", metavar="FOLDER", help="Also what `jbm-spark archive` keeps there.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a page, too.")
+@click.option("--clock-skew-ms", type=Whole(0, 3_600_000), default=CLOCK_SKEW_MS, show_default=True, metavar="MS",
+              help="How far the clocks of processes may be apart.")  # fmt: skip
+@click.option("--findings", type=Whole(0, 100_000), default=FINDINGS_MAX, show_default=True, metavar="N",
+              help="So many findings in --json and --html; all are counted.")  # fmt: skip
+@job_options
+def audit(
+    destination: Named, subscription: str | None, client_id: str, since: int, archive: str | None, html: Path | None,
+    clock_skew_ms: int, findings: int, cluster: Cluster, master: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Look for messages that were lost, doubled, out of order, or treated otherwise than promised.
+
+    Nothing is received, nothing written. Exit code 3 where anything was found.
+    """
+    if html is not None and not html.parent.is_dir():
+        raise SparkJobError(f"--html {html}: there is no folder {html.parent}; make it, or name another")
+
+    def work(spark: "SparkSession") -> AuditResult:
+        result = run(
+            spark,
+            destination,
+            bootstrap=cluster.bootstrap,
+            subscription=subscription,
+            client_id=client_id,
+            since_ms=since,
+            archive=archive,
+            clock_skew_ms=clock_skew_ms,
+            findings_max=findings,
+            namespace=cluster.namespace,
+            kafka=cluster.kafka,
+        )
+        if html is not None:
+            _write(html, page(result, at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")))
+        return result
+
+    in_session("audit", work, cluster=cluster, master=master, as_json=as_json)
+
+
+def _write(html: Path, text: str) -> None:
+    try:
+        html.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SparkJobError(f"--html {html}: {error.strerror or error}; name a file that can be written") from None

@@ -1,0 +1,234 @@
+"""The audit finds each fault that is planted, tells it from what only looks like one, and finds none in honest work."""
+
+import json
+import re
+import uuid
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from jbm_kafka import AddressSettings, ConnectionFactory, Queue
+from jbm_kafka.admin import Admin
+from jbm_kafka.core.entries import MessageEvent, MessageFate
+from jbm_spark.cli.job_command import main
+from jbm_spark.errors import SparkJobError
+from jbm_spark.events import events
+from jbm_spark.jobs.audit import FAULTS, AuditResult, run
+from jbm_spark.jobs.audit.audit_page import page
+from jbm_spark.messages import messages
+from tests.spark.conftest import Topics
+from tests.spark.planted import SENT_MS, Planted, given, returned
+from tests.support.chaos_crew import Crew
+from tests.support.chaos_run import Run
+
+pytestmark = pytest.mark.thorough
+
+UNITS: list[str | None] = [None] * 40
+for offset, unit in {3: "r", 4: "r", 17: "h", 18: "h", 20: "g", 21: "g", 23: "x", 24: "x", 27: "p", 28: "p"}.items():
+    UNITS[offset] = unit
+FOUND = {
+    ("lost", 1),
+    ("duplicated", 2),
+    ("reordered", 4),
+    ("reordered", 18),
+    ("reordered", 21),
+    ("early redelivery", 5),
+    ("early redelivery", 19),
+    ("too many attempts", 6),
+    ("delivery after acknowledgement", 7),
+    ("delivery after acknowledgement", 26),
+    ("dead letter twice", 8),
+    ("dead letter missing", 9),
+}
+
+
+@pytest.fixture
+def planted(bootstrap: str) -> Planted:
+    return Planted(bootstrap, f"aud-{uuid.uuid4().hex[:12]}")
+
+
+def plant(world: Planted) -> None:
+    """All faults, and beside each what looks like it."""
+    late, soon = 50_000, 20_000
+    world.send(UNITS, {19: {"JMSDeliveryTime": SENT_MS + 90_000}, 23: {"JMSExpiration": SENT_MS + 1}})
+    world.settle(below=17, also=[18, 19, 20, 21, 22, 24, 25, 26, 27, 28, 29, 30])
+    skipped = "offsets 15 to 16, as far as they were not settled: the group's offset was reset"
+    target = str(world.dead_letters)
+    world.checkpoint(
+        1, soon,
+        acknowledged=[0, 2, 4, 7, 10, 18, 22, 24, 25, 26, 28],
+        messages=[
+            returned(5, attempts=1, due=60_000),
+            returned(25, attempts=1, due=15_000),
+            returned(6, attempts=3, limit=3),
+            returned(10, attempts=1),
+            world.died(8), world.died(9), world.died(30),
+            world.ended(MessageFate.EXPIRED, 11, target=None), world.ended(MessageFate.REMOVED, 12),
+            world.ended(MessageFate.DUPLICATE, 13), world.ended(MessageFate.MOVED, 14, target="queue:elsewhere"),
+            MessageEvent(MessageFate.SKIPPED, 15, None, 0, None, skipped),
+        ],
+        given=[given(21, 1_000), given(20, 9_000), given(25, 16_000, attempt=2), given(22, 1_000, mode="PRE")],
+    )  # fmt: skip
+    world.checkpoint(
+        2, late,
+        acknowledged=[2, 3, 5, 6, 19, 20, 21, 27, 29],
+        messages=[returned(26, attempts=1), world.ended(MessageFate.EXPIRED, 16, target=target)],
+        given=[given(5, 30_000, attempt=2), given(7, 40_000), given(22, 40_000, mode="PRE"),
+               given(27, 100, mode="NO"), given(28, 100, mode="NO"), given(29, 49_000)],
+    )  # fmt: skip
+    for offset in (8, 8, 16, 30):
+        world.letter(offset)
+
+
+def found_in(result: AuditResult) -> set[tuple[str, int]]:
+    return {(each.fault, each.offset) for each in result.findings}
+
+
+def audited(spark: SparkSession, world: Planted, **more: object) -> AuditResult:
+    return run(spark, world.queue, bootstrap=world.bootstrap, namespace=world.namespace, **more)  # type: ignore[arg-type]
+
+
+def test_each_planted_fault_is_found_and_nothing_else(spark: SparkSession, planted: Planted) -> None:
+    """AUDIT-1: also what looks like a fault and is none: skipped, expired, moved, removed, acknowledged early."""
+    plant(planted)
+    result = audited(spark, planted)
+    assert found_in(result) == FOUND
+    assert {fault for fault, count in result.faults.items() if count} == set(FAULTS)
+    assert result.has_violations
+    lost = next(each for each in result.findings if each.fault == "lost")
+    assert (lost.message_id, lost.partition) == ("ID:1", 0)
+    assert lost.command == f"jbm-kafka explain {planted.queue.name} --id ID:1 --namespace {planted.namespace}"
+    assert "2 copies" in next(each.what for each in result.findings if each.fault == "dead letter twice")
+    assert audited(spark, planted, since_ms=SENT_MS + 1).messages == 0
+
+
+def test_what_became_of_a_queue_before_it_was_made_anew_is_no_fault_of_the_new_one(
+    spark: SparkSession, planted: Planted, topics: Topics
+) -> None:
+    """AUDIT-1: its messages have the same offsets. A fault of the new one is found beside them."""
+    plant(planted)
+    topics.delete(planted.queue.name)
+    planted.make_topic()
+    planted.send(UNITS, {})
+    assert found_in(audited(spark, planted)) == set()
+    planted.settle(below=2, also=[])
+    planted.checkpoint(3, 60_000, acknowledged=[0])
+    assert found_in(audited(spark, planted)) == {("lost", 1)}
+
+
+def test_what_older_versions_recorded_proves_nothing_and_is_no_loss(spark: SparkSession, planted: Planted) -> None:
+    """AUDIT-2: their events do not tell the topic's id."""
+    planted.send([None] * 4, {})
+    planted.settle(below=3, also=[])
+    real, planted.topic_id = planted.topic_id, None  # type: ignore[assignment]
+    planted.checkpoint(1, 10, acknowledged=[0, 1])
+    planted.checkpoint(2, 20, acknowledged=[0])
+    planted.topic_id = real
+    result = audited(spark, planted)
+    assert found_in(result) == {("lost", 2)}
+    assert result.unproven["of events of older versions, which do not tell the topic's id"] == 2
+
+
+def test_events_that_kafka_has_deleted_are_told_by_an_archive(
+    spark: SparkSession, planted: Planted, tmp_path: Path
+) -> None:
+    """AUDIT-2: without it nobody knows, and nothing is found; messages that are gone are audited, too."""
+    planted.send([None] * 3, {})
+    planted.settle(below=3, also=[])
+    planted.checkpoint(1, -10, messages=[returned(1, attempts=1)])
+    planted.checkpoint(2, 10, acknowledged=[0, 2])
+    planted.checkpoint(3, 20, acknowledged=[0])
+    told = events(spark, bootstrap=planted.bootstrap, namespace=planted.namespace)
+    record = [F.col(f"kafka.{name}").alias(f"events_{name}") for name in ("topic", "partition", "offset")]
+    told.select("*", *record, "kafka.timestamp").drop("kafka").write.parquet(f"{tmp_path}/events/segment=0/batch=0")
+    sent = messages(spark, planted.queue, bootstrap=planted.bootstrap)
+    sent.select(
+        "*", "kafka.topic", F.lit(planted.topic_id).alias("topic_id"), "kafka.partition", "kafka.offset",
+        F.lit(None).cast("timestamp").alias("kafka_timestamp"), F.lit(None).cast("binary").alias("key"),
+    ).drop("kafka").write.parquet(f"{tmp_path}/messages/segment=0/batch=0")  # fmt: skip
+    planted.delete_events()
+    alone = audited(spark, planted)
+    assert found_in(alone) == set()
+    assert alone.unproven["settled before the oldest event that is kept"] == 3
+    assert found_in(audited(spark, planted, archive=str(tmp_path))) == {("duplicated", 0), ("lost", 1)}
+    with pytest.raises(SparkJobError, match="no-such"):
+        audited(spark, planted, archive=str(tmp_path / "no-such"))
+
+
+def test_honest_work_with_kills_has_no_fault(
+    spark: SparkSession, bootstrap: str, kafka_name: str, tmp_path: Path
+) -> None:
+    """AUDIT-1, AUDIT-2: nacks, delays, poison, expiry, late delivery, and workers that are killed; hand-overs told."""
+    play = Run.prepare(bootstrap, kafka_name, tmp_path / "crew", units=30, each=40, seed=7, partitions=4)
+    queue, kills = Queue(kafka_name), 3
+    with Admin(bootstrap) as admin, Crew(play.task, seed=7) as crew:
+        admin.set_address_settings(kafka_name, AddressSettings(record_deliveries=True))
+        with ConnectionFactory(bootstrap).create_connection() as connection:
+            producer = connection.create_session().create_producer(queue)
+            body = json.dumps({"unit": "late", "number": 0, "poison": False, "refuse": 0})
+            for number in range(20):
+                producer.send("gone", unit_of_order=f"unit-{number}", time_to_live_ms=1)
+                producer.send(body, unit_of_order=f"late-{number % 3}", delivery_delay_ms=1_000)
+        crew.hire_ready(3)
+        play.at_progress(kills, crew.kill_one)
+        play.wait_done()
+        crew.stop()
+        assert len(crew.kills) == kills
+        result = run(spark, queue, bootstrap=bootstrap)
+        assert result.messages == 30 * 40 + 40
+        assert not result.has_violations, result.text()
+        told = result.unproven["acknowledged, and not recorded when they were given to whom"]
+        assert told < result.messages / 4  # the last before each kill
+        admin.delete_destination(queue, force=True)
+        admin.delete_destination(play.task.dead_letters, force=True)
+        admin.unset_address_settings(kafka_name)
+
+
+class _Text(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_command_tells_in_each_form_and_by_its_exit_code(
+    planted: Planted, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a process of its own session; what users named is text on the page."""
+    evil = "<script>alert(1)</script>"
+    planted.send([evil, evil], {})
+    planted.settle(below=0, also=[1])
+    planted.checkpoint(1, 10, acknowledged=[1])
+    html = tmp_path / "audit.html"
+    arguments = ["audit", planted.queue.name, "--bootstrap", planted.bootstrap, "--namespace", planted.namespace]
+    assert main([*arguments, "--json", "--html", str(html)]) == 3
+    told = capsys.readouterr().out
+    assert told.count("\n") == 1
+    assert json.loads(told)["faults"]["reordered"] == 1
+    parsed = _Text()
+    parsed.feed(html.read_text())
+    assert evil in parsed.text
+    assert not {"script", "link", "img"} & set(parsed.tags)
+    assert main([*arguments[:1], "no-such-queue", *arguments[2:]]) == 1
+    assert re.search(r"no-such-queue.*\n$", capsys.readouterr().err)
+    assert main([*arguments, "--since", "yesterday"]) == 2
+    assert "--since" in capsys.readouterr().err
+    nowhere = tmp_path / "none" / "audit.html"
+    assert main([*arguments, "--html", str(nowhere)]) == 1
+    assert str(nowhere) in capsys.readouterr().err
+
+
+def test_a_page_of_nothing_says_so() -> None:
+    result = AuditResult("queue:q", 2, 2, dict.fromkeys(FAULTS, 0), (), {})
+    assert not result.has_violations
+    assert "Nothing found" in page(result, at="now")
+    assert "nothing found" in result.text()
