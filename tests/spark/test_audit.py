@@ -8,17 +8,15 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka import AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import SparkJobError
-from jbm_spark.events import events
+from jbm_spark.jobs import archive
 from jbm_spark.jobs.audit import FAULTS, AuditResult, run
 from jbm_spark.jobs.audit.audit_page import page
-from jbm_spark.messages import messages
 from tests.spark.conftest import Topics
 from tests.spark.planted import SENT_MS, Planted, given, returned
 from tests.support.chaos_crew import Crew
@@ -141,19 +139,12 @@ def test_events_that_kafka_has_deleted_are_told_by_an_archive(
     planted.checkpoint(1, -10, messages=[returned(1, attempts=1)])
     planted.checkpoint(2, 10, acknowledged=[0, 2])
     planted.checkpoint(3, 20, acknowledged=[0])
-    told = events(spark, bootstrap=planted.bootstrap, namespace=planted.namespace)
-    record = [F.col(f"kafka.{name}").alias(f"events_{name}") for name in ("topic", "partition", "offset")]
-    told.select("*", *record, "kafka.timestamp").drop("kafka").write.parquet(f"{tmp_path}/events/segment=0/batch=0")
-    sent = messages(spark, planted.queue, bootstrap=planted.bootstrap)
-    sent.select(
-        "*", "kafka.topic", F.lit(planted.topic_id).alias("topic_id"), "kafka.partition", "kafka.offset",
-        F.lit(None).cast("timestamp").alias("kafka_timestamp"), F.lit(None).cast("binary").alias("key"),
-    ).drop("kafka").write.parquet(f"{tmp_path}/messages/segment=0/batch=0")  # fmt: skip
+    archive.run(spark, planted.queue, tmp_path / "kept", bootstrap=planted.bootstrap, namespace=planted.namespace)
     planted.delete_events()
     alone = audited(spark, planted)
     assert found_in(alone) == set()
     assert alone.unproven["settled before the oldest event that is kept"] == 3
-    assert found_in(audited(spark, planted, archive=str(tmp_path))) == {("duplicated", 0), ("lost", 1)}
+    assert found_in(audited(spark, planted, archive=str(tmp_path / "kept"))) == {("duplicated", 0), ("lost", 1)}
     with pytest.raises(SparkJobError, match="no-such"):
         audited(spark, planted, archive=str(tmp_path / "no-such"))
 

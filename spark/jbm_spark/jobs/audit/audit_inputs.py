@@ -25,7 +25,7 @@ from jbm_spark.columns import message_columns
 from jbm_spark.committed import committed_records, no_records
 from jbm_spark.errors import SparkJobError
 from jbm_spark.events import UNREADABLE, event_columns
-from jbm_spark.jobs.audit.archived import archived_events, archived_messages
+from jbm_spark.jobs.audit.archived import events_in_archive, messages_in_archive
 from jbm_spark.letters import letter_columns
 from jbm_spark.subscription_rows import is_for
 from jbm_spark.topic_check import TIMEOUT_S
@@ -135,7 +135,7 @@ class AuditSource:
             "delivery_time",
         )
         if self.archive is not None:
-            older = archived_messages(self.spark, self.archive, group.topic)
+            older = messages_in_archive(self.spark, self.archive, group.topic)
             audited = audited.unionByName(older).dropDuplicates(["topic_id", "partition", "offset"])
         return audited.where(F.unix_millis("sent_at") >= self.since_ms).select(
             "topic_id",
@@ -178,7 +178,7 @@ class AuditSource:
             begins = sum(admin.begin_positions(topic, parts).values())
         of_group = records.where(F.col("key").cast("string") == group.group_id)
         rows = event_columns(of_group)
-        older = None if self.archive is None else archived_events(self.spark, self.archive, rows.columns)
+        older = None if self.archive is None else events_in_archive(self.spark, self.archive, rows.columns)
         if older is not None:
             both = rows.unionByName(older.where(F.col("group") == group.group_id))
             places = both.withColumns({"_part": F.col("kafka.partition"), "_at": F.col("kafka.offset")})
