@@ -33,6 +33,8 @@ from jbm_spark.unit_partition import partition_of
 
 PATIENCE_S = 120.0
 LOOK_AGAIN_S = 1.0
+PLACED = ("partition", "key", "value", "headers")
+"""The columns of a record that is ready to be written: where it goes, and what it is."""
 _ORDER = "out_order_{}"
 
 
@@ -85,17 +87,18 @@ class Sink:
         sparks = int(cast(str, frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
         placed = self._placed(frame, info, job=job, batch=batch)
         order = [name for name in placed.columns if name.startswith(_ORDER.format(""))]
+        in_order = placed.repartition(min(info.partitions, sparks), "partition").sortWithinPartitions(
+            "partition", *order, "out_row"
+        )
+        self._save_placed(in_order.select(*PLACED), info)
+
+    def _save_placed(self, records: DataFrame, info: TopicInfo) -> None:
+        """Returns when Kafka has the records, whose columns are PLACED. All those of a partition are in one task, in
+        the order that they shall have there."""
         options = {**self.options, **fixed_sink_options(
             bootstrap=self.bootstrap, topic=info.topic, max_message_bytes=info.max_message_bytes
         )}  # fmt: skip
-        (
-            placed.repartition(min(info.partitions, sparks), "partition")
-            .sortWithinPartitions("partition", *order, "out_row")
-            .select("partition", "key", "value", "headers")
-            .write.format("kafka")
-            .options(**options)
-            .save()
-        )
+        records.write.format("kafka").options(**options).save()
 
     def _placed(self, frame: DataFrame, info: TopicInfo, *, job: str, batch: int | None) -> DataFrame:
         """Records with their partition and their order. Everything that can be wrong with a row fails here, before
