@@ -21,24 +21,26 @@ def names_its_kind(columns: AbstractSet[str]) -> Column:
     said = F.col("body_kind")
     if "kafka" not in columns:
         return said.isNotNull()
+    return said.isNotNull() & ~kind_of_record().eqNullSafe(said)
+
+
+def kind_of_record() -> Column:
+    """The kind that the record says that the row came from."""
     kinds = F.filter(F.col("kafka.headers"), lambda header: header["key"] == BODY_HEADER)
-    came_as = F.try_element_at(kinds, F.lit(-1))["value"].cast("string")
-    return said.isNotNull() & ~came_as.eqNullSafe(said)
+    return F.try_element_at(kinds, F.lit(-1))["value"].cast("string")
 
 
-def checked_body(kind: Column, value: Column, columns: AbstractSet[str]) -> Column:
-    """The value; one that is no body of the kind ends the batch."""
+def unreadable_body(kind: Column, value: Column, columns: AbstractSet[str]) -> Column:
+    """Why the value is no body of the kind, or null."""
     is_text = F.coalesce(F.is_valid_utf8(value.cast("string")), F.lit(True))
-    of_text = F.when(is_text, value).otherwise(
-        F.raise_error(F.lit("the body is no UTF-8, as that of a text is: give its bytes with body_kind 'bytes'"))
-    )
-    checked = F.when(kind == "text", of_text).otherwise(value)
+    told = "the body is no UTF-8, as that of a text is: give its bytes with body_kind 'bytes'"
+    of_text = F.when((kind == "text") & ~is_text, F.lit(told))
     if "body_kind" not in columns:
-        return checked
+        return of_text
     is_asked = names_its_kind(columns) & kind.isin(*WRITTEN_BY_US)
     # Others are not carried to Python and back.
-    fault = F.udf(body_fault, "string", useArrow=False)(F.when(is_asked, kind), F.when(is_asked, value))
-    return F.when(fault.isNull(), checked).otherwise(F.raise_error(fault))
+    found = F.udf(body_fault, "string", useArrow=False)(F.when(is_asked, kind), F.when(is_asked, value))
+    return F.coalesce(of_text, found)
 
 
 def body_fault(kind: str | None, value: bytearray | None) -> str | None:

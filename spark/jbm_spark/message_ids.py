@@ -10,8 +10,6 @@ from collections.abc import Set as AbstractSet
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from jbm_spark.outgoing import refused_unless
-
 _HASH_DIGITS = 32
 
 
@@ -22,9 +20,7 @@ def with_message_ids(frame: DataFrame, columns: AbstractSet[str], *, job: str, b
     repeats one.
     """
     if "message_id" in columns:
-        given = F.coalesce(F.col("message_id"), F.lit(""))
-        refusal = "message_id is null or empty: give every row one, or leave the column out to have ids made"
-        return frame.withColumn("out_id", refused_unless(given != "", given, refusal))
+        return frame.withColumn("out_id", F.col("message_id"))
     content = F.to_json(F.struct("out_key", "out_value", "out_carried", "out_own"))
     step = frame.withColumn("out_hash", F.substring(F.sha2(content.cast("binary"), 256), 1, _HASH_DIGITS))
     place = F.col("out_hash") if batch is None else F.concat(F.lit(f"{batch}:"), F.col("out_hash"))

@@ -127,6 +127,7 @@ def write_messages(
     namespace: str = "",
     order_by: str | Sequence[str] | None = None,
     job: str | None = None,
+    rejects: str | os.PathLike[str] | None = None,
     kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> None:
@@ -139,6 +140,8 @@ def write_messages(
     gives the same ids.
 
     Args:
+        rejects: a folder for the rows that are no messages, as JSON with the reason, in `job=<job>/batch=0`; the others
+            are written. Without it such a row ends the call before anything is written.
         kafka: librdkafka's properties, as a ConnectionFactory takes them: the client's name, and the security.
         options: of Spark's sink: Java's properties with `kafka.` in front, such as `kafka.compression.type`.
 
@@ -153,7 +156,7 @@ def write_messages(
     """
     check_frame(frame, is_stream=False)
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
-                    options=options, order_by=order_by)  # fmt: skip
+                    options=options, order_by=order_by, rejects=rejects)  # fmt: skip
     sink.write(frame, job=_checked_job(job) if job is not None else uuid.uuid4().hex)
 
 
@@ -167,6 +170,7 @@ def write_stream(
     namespace: str = "",
     order_by: str | Sequence[str] | None = None,
     output_mode: str = "append",
+    rejects: str | os.PathLike[str] | None = None,
     kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> StreamingQuery:
@@ -181,6 +185,8 @@ def write_stream(
         trigger: `{"availableNow": True}` (the default) ends when everything is written that was there at the start;
             `{"processingTime": "1 second"}` runs until it is stopped.
         output_mode: Spark's, for streams that aggregate.
+        rejects: a folder for the rows that are no messages, as JSON with the reason; the others are written. A batch's
+            are in `job=<query.id>/batch=<number>`. Without it such a row ends the query, at every start.
 
     Raises:
         CheckpointError: another query has the checkpoint (on a local disk), or its folder cannot be written.
@@ -190,7 +196,7 @@ def write_stream(
     """
     check_frame(frame, is_stream=True)
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
-                    options=options, order_by=order_by)  # fmt: skip
+                    options=options, order_by=order_by, rejects=rejects)  # fmt: skip
     wanted = _checked_trigger(frame, trigger)
     if not isinstance(checkpoint, str | os.PathLike) or not os.fspath(checkpoint):
         raise OptionRefusedError(f"checkpoint={checkpoint!r}: name a folder of this query alone, to be kept")

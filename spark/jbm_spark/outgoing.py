@@ -1,8 +1,8 @@
 """Message columns to Kafka records: what `jbm_kafka.codec` writes, as Spark expressions, with no Python worker.
 
-The way back of columns.py. A value that no message can have ends the batch, before any of its records is written, with
-one line that names column and value. What `messages` gave keeps all that a message keeps when it is sent on: the bytes
-of its key, the types of its properties and the headers that JMS cannot show; column `kafka` knows them.
+The way back of columns.py. `out_fault` tells of a value that no message can have (row_faults.py); nothing here fails.
+What `messages` gave keeps all that a message keeps when it is sent on: the bytes of its key, the types of its
+properties, the headers that JMS cannot show, and what announces a body that nobody can read; column `kafka` knows them.
 """
 
 from collections.abc import Set as AbstractSet
@@ -14,34 +14,29 @@ from pyspark.sql.types import DataType, MapType, StringType, StructType
 from jbm_kafka.codec.bodies import CODEC_HEADER
 from jbm_kafka.codec.headers import OWN_HEADERS, REPLY_TO_HEADER
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, PRIORITY_DEFAULT
-from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
-from jbm_spark.body_check import checked_body, names_its_kind
-from jbm_spark.columns import BODY_KINDS, is_plain, is_property_name, is_typed, property_name, unit_name
+from jbm_spark.body_check import kind_of_record, unreadable_body
+from jbm_spark.columns import BODY_KINDS, is_plain, is_typed, property_name, unit_name
 from jbm_spark.frame_check import PROPERTY_TYPES
+from jbm_spark.row_faults import is_of_kind_alone, row_fault
 
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 _GROUP_ID = "JMSXGroupID"
-_DESTINATION = (
-    r"^(queue|topic):(?!jbm[.])(?![.]{1,2}$)(?!.*[.]jbm-changelog$)[A-Za-z0-9._-]{1,200}$"
-    r"|^temporary-(queue|topic):.+$"
-)
-_NO_NAME = (
-    "properties: %s is no name of a property: use letters, digits, '_' and '$', no digit first, no word of the "
-    "selector language, and no 'JMS' in front"
-)
-_NO_TEXT = "body_kind is '%s', and the row has a text: give its bytes as body_bytes, or leave body_kind out for a text"
 
 
 def outgoing_columns(frame: DataFrame, columns: AbstractSet[str]) -> DataFrame:
-    """The frame with `out_key`, `out_value`, and its headers but the message id: `out_carried` go before it, `out_own`
-    after it. `columns` are those of a message (`frame_check.checked_columns`)."""
+    """The frame with `out_fault` (why the row is no message, or null), `out_key`, `out_value`, and its headers but the
+    message id: `out_carried` go before it, `out_own` after it. `columns` are those of a message
+    (`frame_check.checked_columns`)."""
     properties = frame.schema["properties"].dataType if "properties" in columns else None
     # Step by step, or Spark would work the first ones out again for each place that uses them.
-    step = frame.withColumns({"out_kind": _kind(columns), "out_carried": _carried(columns, properties)})
+    step = frame.withColumns({"out_kind": _kind(columns), "out_came": _came(columns)})
+    step = step.withColumns({"out_kept": _kept_names(columns, properties), "out_value": _value(columns)})
+    fault = F.coalesce(row_fault(columns, properties), unreadable_body(F.col("out_kind"), F.col("out_value"), columns))
     return step.withColumns(
         {
+            "out_fault": fault,
+            "out_carried": _carried(columns, properties),
             "out_key": _key(columns, properties),
-            "out_value": checked_body(F.col("out_kind"), _value(columns), columns),
             "out_own": F.concat(_own_headers(columns), _new_properties(columns, properties)),
         }
     )
@@ -58,13 +53,6 @@ def message_id_header(message_id: Column) -> Column:
     return F.array(header(MESSAGE_ID_HEADER, message_id)).cast(HEADERS_TYPE)
 
 
-def refused_unless(is_good: Column, value: Column, refusal: str) -> Column:
-    """The value; null stays null. A bad one ends the batch with the text, where %s is the value."""
-    before, _, after = refusal.partition("%s")
-    text = F.concat(F.lit(f"{before}'"), value.cast("string"), F.lit(f"'{after}")) if after else F.lit(before)
-    return F.when(value.isNull() | is_good, value).otherwise(F.raise_error(text))
-
-
 def _text(columns: AbstractSet[str], name: str) -> Column:
     return F.col(name) if name in columns else F.lit(None).cast("string")
 
@@ -74,7 +62,7 @@ def _key(columns: AbstractSet[str], properties: DataType | None) -> Column:
     unit = _text(columns, "unit_of_order")
     if properties is not None and (group := _group_id(properties)) is not None:
         unit = F.coalesce(unit, F.nullif(group, F.lit("")))
-    key = refused_unless(unit != "", unit, "unit_of_order is '': a unit has a name; null means no unit").cast("binary")
+    key = unit.cast("binary")
     if "kafka" in columns:
         came_with = F.col("kafka.key")
         return F.when(unit_name(came_with) == unit, came_with).otherwise(key)
@@ -92,23 +80,17 @@ def _group_id(properties: DataType) -> Column | None:
 
 def _kind(columns: AbstractSet[str]) -> Column:
     """A row with a text is a text message; the JSON of an object, where it names that kind and has nothing else."""
-    said = _text(columns, "body_kind")
-    kind = refused_unless(said.isin(*BODY_KINDS), said, f"body_kind is %s: it is one of {', '.join(BODY_KINDS)}")
+    kind = _text(columns, "body_kind")
     if "body_bytes" in columns:
-        of_bytes = F.when(F.col("body_bytes").isNull(), F.lit("none")).otherwise(F.lit("bytes"))
-        kind = F.coalesce(kind, of_bytes)
+        kind = F.coalesce(kind, F.when(F.col("body_bytes").isNull(), F.lit("none")).otherwise(F.lit("bytes")))
     else:
         kind = F.when(kind == "none", kind).otherwise(F.lit("text"))
-    has_bytes = F.col("body_bytes").isNotNull() if "body_bytes" in columns else F.lit(False)
-    is_alone = names_its_kind(columns) & ~has_bytes
-    is_refused = is_alone & said.isin("map", "stream")
-    of_text = (
-        F.when(said.isNotNull() & ~said.isin(*BODY_KINDS), kind)
-        .when(is_refused, F.raise_error(F.format_string(_NO_TEXT, said)))
-        .when(is_alone & (said == "object"), said)
-        .otherwise(F.lit("text"))
-    )
-    return F.when(_text(columns, "body_text").isNotNull(), of_text).otherwise(kind)
+    if "body_text" not in columns:
+        return kind
+    of_text: Column = F.lit("text")
+    if "body_kind" in columns:
+        of_text = F.when(is_of_kind_alone(columns, "object"), F.lit("object")).otherwise(of_text)
+    return F.when(F.col("body_text").isNotNull(), of_text).otherwise(kind)
 
 
 def _value(columns: AbstractSet[str]) -> Column:
@@ -122,23 +104,32 @@ def _own_headers(columns: AbstractSet[str]) -> Column:
     """In the codec's order."""
     kind, mode = F.col("out_kind"), _text(columns, "delivery_mode")
     priority = F.col("priority") if "priority" in columns else F.lit(None).cast("int")
-    good_mode = refused_unless(
-        mode.isin("PERSISTENT", "NON_PERSISTENT"), mode, "delivery_mode is %s: it is PERSISTENT or NON_PERSISTENT"
-    )
-    good_priority = refused_unless(priority.between(0, 9), priority, "priority is %s: it is an int from 0 to 9")
     headers = F.array(
-        header("JBMBody", kind, kind.isin("text", "map", "stream", "object")),
+        header("JBMBody", _announced(columns)),
         header(CODEC_HEADER, F.when(kind == "object", _codec(columns))),
         header("JMSCorrelationID", _text(columns, "correlation_id")),
         header("JMSType", _text(columns, "type")),
-        header(REPLY_TO_HEADER, _reply_to(columns)),
-        header("JMSDeliveryMode", mode, good_mode == "NON_PERSISTENT"),
-        header("JMSPriority", priority, good_priority != PRIORITY_DEFAULT),
+        header(REPLY_TO_HEADER, _text(columns, "reply_to")),
+        header("JMSDeliveryMode", mode, mode == "NON_PERSISTENT"),
+        header("JMSPriority", priority, priority != PRIORITY_DEFAULT),
         header("JMSExpiration", _instant(columns, "expiration")),
         header("JMSDeliveryTime", _instant(columns, "delivery_time")),
         header("JBMDuplicateID", _text(columns, "duplicate_id")),
     )
     return F.array_compact(headers).cast(HEADERS_TYPE)
+
+
+def _announced(columns: AbstractSet[str]) -> Column:
+    """The kind that the record says; of bytes that were announced as something else and are not, still that."""
+    kind = F.col("out_kind")
+    said = F.when(kind.isin("text", "map", "stream", "object"), kind)
+    if "kafka" not in columns:
+        return said
+    value, came_as = F.col("out_value"), kind_of_record()
+    is_odd = F.when(came_as == "text", ~F.is_valid_utf8(value.cast("string"))).otherwise(
+        F.when(came_as == "none", F.length(value) > 0).otherwise(~came_as.isin(*BODY_KINDS))
+    )
+    return F.when((kind == "bytes") & is_odd, came_as).otherwise(said)
 
 
 def _codec(columns: AbstractSet[str]) -> Column:
@@ -149,28 +140,48 @@ def _codec(columns: AbstractSet[str]) -> Column:
     return F.try_element_at(found, F.lit(-1))["value"]
 
 
-def _reply_to(columns: AbstractSet[str]) -> Column:
-    """Also in a form that only somebody else can read, if the message came so."""
-    given = _text(columns, "reply_to")
-    is_good = given.rlike(_DESTINATION)
-    if "kafka" in columns:
-        same = F.exists(
-            F.col("kafka.headers"),
-            lambda found: (found["key"] == REPLY_TO_HEADER) & found["value"].cast("string").eqNullSafe(given),
-        )
-        is_good = is_good | F.coalesce(same, F.lit(False))
-    return refused_unless(is_good, given, "reply_to is %s: write queue:<name> or topic:<name>")
-
-
 def _instant(columns: AbstractSet[str], name: str) -> Column:
     if name not in columns:
         return F.lit(None).cast("bigint")
-    instant = F.unix_millis(F.col(name))
-    return refused_unless(instant > 0, instant, f"{name} is %s ms from 1970 on: it is later, or null for none")
+    return F.unix_millis(F.col(name))
 
 
 def _are_texts(properties: DataType | None) -> bool:
     return isinstance(properties, MapType) and isinstance(properties.valueType, StringType)
+
+
+def _came(columns: AbstractSet[str]) -> Column:
+    """The headers of the record that the message came with that are not ours, with the property that each shows as."""
+    if "kafka" not in columns:
+        return F.lit(None)
+    foreign = F.filter(F.col("kafka.headers"), lambda found: ~found["key"].isin(*sorted(OWN_HEADERS)))
+
+    def known(found: Column) -> Column:
+        is_null = found["value"].isNull() | found["key"].startswith("jms.null.")
+        return F.struct(
+            found.alias("header"),
+            F.when(is_plain(found) | is_typed(found), property_name(found)).alias("name"),
+            F.when(~is_null, found["value"].cast("string")).alias("text"),
+            found["key"].startswith("jms.").alias("is_typed"),
+        )
+
+    return F.transform(foreign, known)
+
+
+def _kept_names(columns: AbstractSet[str], properties: DataType | None) -> Column:
+    """Of the properties that the message came with and still has: what the record says of them stays, all of it."""
+    if "kafka" not in columns or not _are_texts(properties):
+        return F.array().cast("array<string>")
+    shown = F.filter("out_came", lambda each: each["name"].isNotNull())
+    # As columns.py reads them: typed ones over plain ones, of several the last.
+    in_turn = F.concat(F.filter(shown, lambda each: ~each["is_typed"]), F.filter(shown, lambda each: each["is_typed"]))
+    came = F.map_from_entries(F.transform(in_turn, lambda each: F.struct(each["name"], each["text"])))
+
+    def is_kept(name: Column, text: Column) -> Column:
+        has_it = F.coalesce(F.map_contains_key(F.col("properties"), name), F.lit(False))
+        return has_it & text.eqNullSafe(F.try_element_at(F.col("properties"), name))
+
+    return F.coalesce(F.map_keys(F.map_filter(came, is_kept)), F.array().cast("array<string>"))
 
 
 def _carried(columns: AbstractSet[str], properties: DataType | None) -> Column:
@@ -178,25 +189,8 @@ def _carried(columns: AbstractSet[str], properties: DataType | None) -> Column:
     nothing = F.array().cast(HEADERS_TYPE)
     if "kafka" not in columns:
         return nothing
-    foreign = F.filter(F.col("kafka.headers"), lambda found: ~found["key"].isin(*sorted(OWN_HEADERS)))
-
-    def is_kept(found: Column) -> Column:
-        return ~_shows(found) | _is_same(found) if _are_texts(properties) else ~_shows(found)
-
-    return F.coalesce(F.filter(foreign, is_kept).cast(HEADERS_TYPE), nothing)
-
-
-def _shows(found: Column) -> Column:
-    return is_plain(found) | is_typed(found)
-
-
-def _is_same(found: Column) -> Column:
-    """Whether the property that the header shows as is what `properties` has."""
-    name = property_name(found)
-    is_null = found["value"].isNull() | found["key"].startswith("jms.null.")
-    text = F.when(~is_null, found["value"].cast("string"))
-    has_it = F.coalesce(F.map_contains_key(F.col("properties"), name), F.lit(False))
-    return has_it & text.eqNullSafe(F.try_element_at(F.col("properties"), name))
+    kept = F.filter("out_came", lambda each: each["name"].isNull() | F.array_contains("out_kept", each["name"]))
+    return F.coalesce(F.transform(kept, lambda each: each["header"]).cast(HEADERS_TYPE), nothing)
 
 
 def _new_properties(columns: AbstractSet[str], properties: DataType | None) -> Column:
@@ -207,15 +201,10 @@ def _new_properties(columns: AbstractSet[str], properties: DataType | None) -> C
         return nothing
     entries = F.array_sort(F.map_entries(F.col("properties")))
     if "kafka" in columns:
-        is_carried = F.transform(F.filter(F.col("out_carried"), _shows), property_name)
-        entries = F.filter(entries, lambda entry: ~F.array_contains(is_carried, entry["key"]))
+        entries = F.filter(entries, lambda entry: ~F.array_contains("out_kept", entry["key"]))
 
     def written(entry: Column) -> Column:
-        given = refused_unless(
-            ~entry["key"].isin(*TOLD_BY_PROVIDER), entry["key"], "property %s is read-only: leave it out"
-        )
-        name = refused_unless(is_property_name(given), given, _NO_NAME)
-        return _property(name, entry["value"], properties.valueType)
+        return _property(entry["key"], entry["value"], properties.valueType)
 
     return F.coalesce(F.transform(entries, written).cast(HEADERS_TYPE), nothing)
 

@@ -5,6 +5,7 @@ again from its first row, and a batch from its first task; so of every id the fi
 order of its unit, and what was repeated follows with ids that were there before.
 """
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +22,14 @@ from jbm_kafka.jms.factory import checked_namespace
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.call_checks import column_names
 from jbm_spark.causes import cause_line, is_stop
-from jbm_spark.errors import FrameRefusedError, TopicError, WriteError
+from jbm_spark.checkpoint_lock import local_folder, plain_is_local
+from jbm_spark.errors import FrameRefusedError, OptionRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
 from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.message_ids import with_message_ids
 from jbm_spark.outgoing import HEADERS_TYPE, header, message_id_header, outgoing_columns
 from jbm_spark.record_bytes import batch_bytes
+from jbm_spark.rejects import save_rejects
 from jbm_spark.sink_options import checked_sink_options, fixed_sink_options, is_compressing
 from jbm_spark.target import target
 from jbm_spark.unit_partition import partition_of
@@ -51,6 +54,8 @@ class Sink:
     """Of Spark's sink; checked."""
     columns: frozenset[str]
     order_by: Sequence[str]
+    rejects: str | None = None
+    """The folder of rows that are no messages; None: such a row ends its batch."""
 
     def look(self) -> TopicInfo:
         """The queue as it is now; raises as `target` does."""
@@ -84,8 +89,21 @@ class Sink:
             raise WriteError(f"write to {self.destination}: {cause_line(error)}") from None
 
     def _save(self, frame: DataFrame, info: TopicInfo, *, job: str, batch: int | None) -> None:
-        sparks = int(cast(str, frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
         placed = self._placed(frame, info, job=job, batch=batch)
+        if self.rejects is None:
+            good = F.when(F.col("out_fault").isNull(), F.col("value")).otherwise(F.raise_error(F.col("out_fault")))
+            self._save_in_order(placed.withColumn("value", good), info)
+            return
+        placed.persist()
+        try:
+            rejected = placed.where("out_fault is not null").select(F.col("out_fault").alias("reason"), "row")
+            save_rejects(rejected, self.rejects, job=job, batch=batch or 0)
+            self._save_in_order(placed.where("out_fault is null"), info)
+        finally:
+            placed.unpersist()
+
+    def _save_in_order(self, placed: DataFrame, info: TopicInfo) -> None:
+        sparks = int(cast(str, placed.sparkSession.conf.get("spark.sql.shuffle.partitions")))
         order = [name for name in placed.columns if name.startswith(_ORDER.format(""))]
         in_order = placed.repartition(min(info.partitions, sparks), "partition").sortWithinPartitions(
             "partition", *order, "out_row"
@@ -101,8 +119,8 @@ class Sink:
         records.write.format("kafka").options(**options).save()
 
     def _placed(self, frame: DataFrame, info: TopicInfo, *, job: str, batch: int | None) -> DataFrame:
-        """Records with their partition and their order. Everything that can be wrong with a row fails here, before
-        the first one is written: repartitioning waits for all."""
+        """Records with their partition and their order, and why a row is none (`out_fault`), with the row itself where
+        rejects are kept. What is made of a fault before the next shuffle comes before the first record is written."""
         ordered = frame.withColumns(
             {
                 **{_ORDER.format(place): column for place, column in enumerate(self._order())},
@@ -114,16 +132,23 @@ class Sink:
         now = F.unix_millis(F.current_timestamp()) if info.is_log_append_time else F.lit(None).cast("bigint")
         stamp = F.array_compact(F.array(header("JMSTimestamp", now))).cast(HEADERS_TYPE)
         headers = F.concat("out_carried", message_id_header(F.col("out_id")), stamp, "out_own")
+        given = [] if self.rejects is None else [F.struct(*map(_quoted, frame.columns)).alias("row")]
         records = identified.select(
             *[name for name in ordered.columns if name.startswith(_ORDER.format(""))],
             "out_row",
+            "out_id",
+            self._duplicate_id().alias("out_duplicate"),
+            "out_fault",
             F.col("out_key").alias("key"),
             headers.alias("headers"),
             F.col("out_value").alias("value"),
-            F.coalesce("out_key", self._without_unit()).alias("routed_by"),
+            *given,
         )
-        sized = records.withColumn("value", self._fitting(info))
-        return sized.withColumn("partition", partition_of(F.col("routed_by"), info.unit_partitions))
+        judged = records.withColumn("out_fault", F.coalesce("out_fault", self._size_fault(info)))
+        routed_by = F.coalesce("key", F.coalesce("out_duplicate", "out_id").cast("binary"))
+        is_good = F.col("out_fault").isNull()
+        placed = judged.withColumn("partition", partition_of(F.when(is_good, routed_by), info.unit_partitions))
+        return placed if self.rejects is None else placed.withColumn("row", F.when(~is_good, F.col("row")))
 
     def _order(self) -> list[Column]:
         if self.order_by:
@@ -132,26 +157,27 @@ class Sink:
             return [F.col(f"kafka.{name}") for name in ("topic", "partition", "offset")]
         return []
 
-    def _without_unit(self) -> Column:
-        """By its id, so that a repeated record comes to the same partition."""
-        by_id = F.col("out_id").cast("binary")
+    def _duplicate_id(self) -> Column:
         if "duplicate_id" not in self.columns:
-            return by_id
-        duplicate = F.nullif(F.col("duplicate_id"), F.lit("")).cast("binary")
-        return F.coalesce(duplicate, by_id)
+            return F.lit(None).cast("string")
+        return F.nullif(F.col("duplicate_id"), F.lit(""))
 
-    def _fitting(self, info: TopicInfo) -> Column:
-        """The value of a record that its topic takes. One that comes too large to the broker fails alone there, and
-        what is behind it goes through."""
+    def _size_fault(self, info: TopicInfo) -> Column:
+        """Of a record that is too large for its topic. It would fail alone at the broker, and what is behind it goes
+        through."""
         if is_compressing(self.options):
-            return F.col("value")
+            return F.lit(None).cast("string")
         size = batch_bytes(F.col("key"), F.col("value"), F.col("headers"))
-        refusal = F.concat(
+        told = F.concat(
             F.lit("a message takes "), size.cast("string"),
             F.lit(f" bytes, and {self.destination} takes {info.max_message_bytes}: write less, or raise "
                   f"max.message.bytes of the topic; its key: "), F.coalesce(F.col("key").cast("string"), F.lit("none")),
         )  # fmt: skip
-        return F.when(size <= info.max_message_bytes, F.col("value")).otherwise(F.raise_error(refusal))
+        return F.when(size > info.max_message_bytes, told)
+
+
+def _quoted(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def sink_for(
@@ -163,6 +189,7 @@ def sink_for(
     kafka: Mapping[str, object] | None,
     options: Mapping[str, str] | None,
     order_by: str | Sequence[str] | None,
+    rejects: str | os.PathLike[str] | None = None,
 ) -> Sink:
     """The sink for frames of this one's shape. Nothing is asked of the cluster yet.
 
@@ -180,4 +207,13 @@ def sink_for(
         )
     all_options = {**checked_kafka_options(kafka), **checked_sink_options(options)}
     address = checked_bootstrap("bootstrap", bootstrap)
-    return Sink(destination, address, namespace, dict(kafka or {}), all_options, columns, tuple(names))
+    folder = None if rejects is None else _checked_folder(frame, rejects)
+    return Sink(destination, address, namespace, dict(kafka or {}), all_options, columns, tuple(names), folder)
+
+
+def _checked_folder(frame: DataFrame, rejects: object) -> str:
+    if not isinstance(rejects, str | os.PathLike) or not os.fspath(rejects):
+        raise OptionRefusedError(f"rejects={rejects!r}: name a folder for the rows that are no messages")
+    path = str(os.fspath(rejects))
+    # Absolute, for a JVM stays in the folder that it was started in.
+    return str(local_folder(path, plain_is_local=plain_is_local(frame.sparkSession)) or path)

@@ -12,13 +12,13 @@ from jbm_kafka.core.murmur2 import partition_for
 
 
 def partition_of(key: Column, partition_count: int) -> Column:
-    """The partition of a binary key that is neither null nor empty, as an int.
+    """The partition of a binary key that is not empty, as an int; 0 of null, for a row that is not written.
 
     In Python, on the executors: the same in Spark's own expressions was measured to be three times as slow.
     """
 
-    def partition(found: bytearray) -> int:
-        return partition_for(bytes(found), partition_count)
+    def partition(found: bytearray | None) -> int:
+        return 0 if found is None else partition_for(bytes(found), partition_count)
 
     # Without Arrow: nothing else here needs it.
     return F.udf(partition, "int", useArrow=False)(key)
