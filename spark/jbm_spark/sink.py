@@ -31,14 +31,24 @@ from jbm_spark.outgoing import HEADERS_TYPE, header, message_id_header, outgoing
 from jbm_spark.record_bytes import batch_bytes
 from jbm_spark.rejects import save_rejects
 from jbm_spark.sink_options import checked_sink_options, fixed_sink_options, is_compressing
-from jbm_spark.target import target
+from jbm_spark.target import Target, target
 from jbm_spark.unit_partition import partition_of
+from jbm_spark.written_slices import rows_by_id, slice_rows, write_slices
 
 PATIENCE_S = 120.0
 LOOK_AGAIN_S = 1.0
 PLACED = ("partition", "key", "value", "headers")
 """The columns of a record that is ready to be written: where it goes, and what it is."""
 _ORDER = "out_order_{}"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """One of a stream's batches."""
+
+    number: int
+    """Spark keeps it when it repeats the batch."""
+    checkpoint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +67,11 @@ class Sink:
     rejects: str | None = None
     """The folder of rows that are no messages; None: such a row ends its batch."""
 
-    def look(self) -> TopicInfo:
+    def look(self) -> Target:
         """The queue as it is now; raises as `target` does."""
         return target(self.destination, bootstrap=self.bootstrap, namespace=self.namespace, kafka=self.kafka)
 
-    def _patient_look(self) -> TopicInfo:
+    def _patient_look(self) -> Target:
         """A stream outlives a broker that is started again, as our connections do."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -72,43 +82,61 @@ class Sink:
                     raise
             time.sleep(LOOK_AGAIN_S)
 
-    def write(self, frame: DataFrame, *, job: str, batch: int | None = None) -> None:
+    def write(self, frame: DataFrame, *, job: str, batch: StreamBatch | None = None) -> None:
         """All rows of the frame; returns when Kafka has them.
 
         Raises:
             InvalidDestinationError, OrderError, TopicError: the queue is not as it must be; nothing is written.
             WriteError: a row is no message, and nothing is written; or Spark or Kafka failed, and some rows may be.
         """
-        info = self.look() if batch is None else self._patient_look()
+        queue = self.look() if batch is None else self._patient_look()
         try:
-            self._save(frame, info, job=job, batch=batch)
+            self._save(frame, queue, job=job, batch=batch)
         except (PySparkException, Py4JError) as error:
             if is_stop(error):
                 raise  # as it is: Spark knows it by its text, and the query has then ended without a failure
             # Not `from error`, whose hundred lines of Java would stand above the one that matters.
             raise WriteError(f"write to {self.destination}: {cause_line(error)}") from None
 
-    def _save(self, frame: DataFrame, info: TopicInfo, *, job: str, batch: int | None) -> None:
-        placed = self._placed(frame, info, job=job, batch=batch)
+    def _save(self, frame: DataFrame, queue: Target, *, job: str, batch: StreamBatch | None) -> None:
+        number = None if batch is None else batch.number
+        placed = self._placed(frame, queue.info, job=job, batch=number)
         if self.rejects is None:
             good = F.when(F.col("out_fault").isNull(), F.col("value")).otherwise(F.raise_error(F.col("out_fault")))
-            self._save_in_order(placed.withColumn("value", good), info)
+            self._save_in_order(placed.withColumn("value", good), queue, batch)
             return
         placed.persist()
         try:
             rejected = placed.where("out_fault is not null").select(F.col("out_fault").alias("reason"), "row")
-            save_rejects(rejected, self.rejects, job=job, batch=batch or 0)
-            self._save_in_order(placed.where("out_fault is null"), info)
+            save_rejects(rejected, self.rejects, job=job, batch=number or 0)
+            self._save_in_order(placed.where("out_fault is null"), queue, batch)
         finally:
             placed.unpersist()
 
-    def _save_in_order(self, placed: DataFrame, info: TopicInfo) -> None:
+    def _save_in_order(self, placed: DataFrame, queue: Target, batch: StreamBatch | None) -> None:
+        """In slices that the queue's duplicate window holds, where a stream's rows have duplicate ids."""
         sparks = int(cast(str, placed.sparkSession.conf.get("spark.sql.shuffle.partitions")))
         order = [name for name in placed.columns if name.startswith(_ORDER.format(""))]
-        in_order = placed.repartition(min(info.partitions, sparks), "partition").sortWithinPartitions(
+        in_order = placed.repartition(min(queue.info.partitions, sparks), "partition").sortWithinPartitions(
             "partition", *order, "out_row"
         )
-        self._save_placed(in_order.select(*PLACED), info)
+
+        def save(records: DataFrame) -> None:
+            self._save_placed(records.select(*PLACED), queue.info)
+
+        if batch is None or queue.duplicate_window is None or "duplicate_id" not in self.columns:
+            save(in_order)
+            return
+        rows = slice_rows(queue.duplicate_window)
+        in_order.persist()
+        try:
+            if rows_by_id(in_order) <= rows:
+                save(in_order)
+            else:
+                by = [F.col(name) for name in order or ["out_id"]]
+                write_slices(in_order, save, rows=rows, order=by, checkpoint=batch.checkpoint, batch=batch.number)
+        finally:
+            in_order.unpersist()
 
     def _save_placed(self, records: DataFrame, info: TopicInfo) -> None:
         """Returns when Kafka has the records, whose columns are PLACED. All those of a partition are in one task, in

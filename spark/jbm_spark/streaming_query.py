@@ -15,7 +15,7 @@ from jbm_spark.causes import cause_line, is_stop
 from jbm_spark.checkpoint_lock import CheckpointLock, check_file_system, local_folder, plain_is_local
 from jbm_spark.checkpoint_record import check_folder, claim
 from jbm_spark.errors import QueryError
-from jbm_spark.sink import Sink
+from jbm_spark.sink import Sink, StreamBatch
 from jbm_spark.stream_sources import kafka_sources, refuse_a_circle, topics_read
 
 _STARTS_S = 60.0
@@ -69,7 +69,7 @@ class QueryPlan:
         job: Future[str] = Future()
 
         def write(batch: DataFrame, number: int) -> None:
-            self.sink.write(batch, job=job.result(_STARTS_S), batch=number)
+            self.sink.write(batch, job=job.result(_STARTS_S), batch=StreamBatch(number, checkpoint))
 
         try:
             writer = self.frame.writeStream.foreachBatch(write).outputMode(self.output_mode)

@@ -1,20 +1,31 @@
 """The queue to write to, as senders see it: there, and routing its units by as many partitions as its topic has."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from jbm_kafka.core.destination import Destination, with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError, OrderError
 from jbm_kafka.jms.routing import other_count
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.registry.live_settings import LiveSettings
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.topics import NOT_MADE, Topics
 from jbm_spark.topic_check import TIMEOUT_S, one_line_errors
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A queue, or topic, as it is now."""
+
+    info: TopicInfo
+    duplicate_window: int | None
+    """How many ids a partition remembers, as the registry says, else by default; None: all."""
+
+
 def target(
     destination: Destination, *, bootstrap: str, namespace: str = "", kafka: Mapping[str, object] | None = None
-) -> TopicInfo:
+) -> Target:
     """What the cluster says of the queue now; the count that routes is recorded if nobody did (decision 13).
 
     Raises:
@@ -26,13 +37,14 @@ def target(
     """
     client = ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S)
     admin = client.admin()
-    topics = Topics(
-        admin, namespace=namespace, registry=Registry(client, admin, with_namespace("jbm.registry", namespace))
-    )
+    registry = Registry(client, admin, with_namespace("jbm.registry", namespace))
+    topics = Topics(admin, namespace=namespace, registry=registry)
     try:
         with one_line_errors(f"write to {destination}"):
             admin.cluster_id()  # tells at once what can be known at once
             info = topics.ensure(destination, create=False, partitions=0)
+            settings = LiveSettings(registry.log, {})
+            settings.load()
     except InvalidDestinationError as error:  # a connection's reason is not one here
         raise InvalidDestinationError(str(error).removesuffix(NOT_MADE), **error.values) from None
     finally:
@@ -49,4 +61,4 @@ def target(
             f"jbm-kafka end-paths {destination.name}",
             destination=destination.name,
         )
-    return info
+    return Target(info, settings.resolve(destination.name).duplicate_window_count)

@@ -44,4 +44,4 @@ def test_a_queue_of_which_units_have_paths_is_refused_until_they_have_ended(topi
         assert receive(jms.create_consumer(Queue(queue))).body == "waits"
     with Admin(topics.bootstrap) as admin:
         assert admin.end_paths(queue, wait_s=0) == PathsEnded(1, 0)
-    assert target(Queue(queue), bootstrap=topics.bootstrap).unit_partitions == 4
+    assert target(Queue(queue), bootstrap=topics.bootstrap).info.unit_partitions == 4
