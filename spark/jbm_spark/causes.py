@@ -34,6 +34,11 @@ _KNOWN = (
         "`ending` lies before `starting` in a partition: give a later end, or an earlier start",
     ),
     (
+        r"STATE_STORE_\w*SCHEMA_(NOT_COMPATIBLE|MISMATCH)|NOT_MATCH_IN_STATE_METADATA|StateSchemaNotCompatible",
+        "the checkpoint keeps the state of another grouping (other keys, sums or windows): give the changed query a "
+        "new checkpoint",
+    ),
+    (
         r"you must specify all TopicPartitions",
         "`starting` names some of the topic's partitions: give an offset for each of them",
     ),

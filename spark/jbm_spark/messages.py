@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import suppress
 from typing import Any
@@ -12,6 +12,7 @@ from jbm_spark.extra import pyspark_missing
 try:
     from pyspark.errors import AnalysisException, PySparkException
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamReader
 except ModuleNotFoundError as error:
@@ -170,6 +171,8 @@ def write_stream(
     namespace: str = "",
     order_by: str | Sequence[str] | None = None,
     output_mode: str = "append",
+    name: str | None = None,
+    on_progress: Callable[[StreamingQueryProgress], object] | None = None,
     rejects: str | os.PathLike[str] | None = None,
     kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
@@ -185,6 +188,9 @@ def write_stream(
         trigger: `{"availableNow": True}` (the default) ends when everything is written that was there at the start;
             `{"processingTime": "1 second"}` runs until it is stopped.
         output_mode: Spark's, for streams that aggregate.
+        name: what Spark and the log call the query.
+        on_progress: called with Spark's progress after each batch, on a thread of Spark's;
+            `progress.observedMetrics["jbm"].rows` is how many rows the batch had. A line in the log tells the same.
         rejects: a folder for the rows that are no messages, as JSON with the reason; the others are written. A batch's
             are in `job=<query.id>/batch=<number>`. Without it such a row ends the query, at every start.
 
@@ -200,7 +206,9 @@ def write_stream(
     wanted = _checked_trigger(frame, trigger)
     if not isinstance(checkpoint, str | os.PathLike) or not os.fspath(checkpoint):
         raise OptionRefusedError(f"checkpoint={checkpoint!r}: name a folder of this query alone, to be kept")
-    plan = QueryPlan(frame, sink, os.fspath(checkpoint), output_mode)
+    if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
+        raise OptionRefusedError(f"name={name!r}: it is a text, printable and not empty")
+    plan = QueryPlan(frame, sink, os.fspath(checkpoint), output_mode, name, on_progress)
     plan.check()
     sink.look()  # a missing queue is an error now, not of a query that fails later
     return plan.start(wanted)

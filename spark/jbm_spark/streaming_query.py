@@ -1,7 +1,7 @@
 """Starts the query that writes a stream to a queue, alone on its checkpoint and with the checkpoint's identity."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +9,14 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jbm_spark.causes import cause_line, is_stop
 from jbm_spark.checkpoint_lock import CheckpointLock, check_file_system, local_folder, plain_is_local
 from jbm_spark.checkpoint_record import check_folder, claim
 from jbm_spark.errors import QueryError
+from jbm_spark.query_progress import ProgressListener, with_count
 from jbm_spark.sink import Sink, StreamBatch
 from jbm_spark.stream_sources import kafka_sources, refuse_a_circle, topics_read
 
@@ -29,6 +31,8 @@ class QueryPlan:
     sink: Sink
     checkpoint: str
     output_mode: str
+    name: str | None = None
+    on_progress: Callable[[StreamingQueryProgress], object] | None = None
 
     def check(self) -> None:
         """Raises OptionRefusedError when the stream reads what is written to."""
@@ -71,13 +75,22 @@ class QueryPlan:
         def write(batch: DataFrame, number: int) -> None:
             self.sink.write(batch, job=job.result(_STARTS_S), batch=StreamBatch(number, checkpoint))
 
+        listener = ProgressListener(self.frame, str(self.sink.destination), self.on_progress)
+        run = ""
         try:
-            writer = self.frame.writeStream.foreachBatch(write).outputMode(self.output_mode)
-            query = writer.option("checkpointLocation", checkpoint).trigger(**dict(trigger)).start()
+            self.frame.sparkSession.streams.addListener(listener)
+            writer = with_count(self.frame).writeStream.foreachBatch(write).outputMode(self.output_mode)
+            named = writer if self.name is None else writer.queryName(self.name)
+            query = named.option("checkpointLocation", checkpoint).trigger(**dict(trigger)).start()
+            run = query.runId
         except (PySparkException, Py4JError) as error:
             raise QueryError(
                 f"Spark does not start the query with checkpoint {checkpoint}: {cause_line(error)}"
             ) from None
+        finally:
+            listener.run.set_result(run)
+            if not run:
+                listener.remove()
         job.set_result(query.id)  # of the checkpoint: the same in the next run
         return query
 

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jbm_kafka.devbroker import LocalBroker
@@ -114,6 +115,7 @@ def test_a_stream_without_an_order_is_refused(spark: SparkSession) -> None:
         ({"trigger": {"processingTime": "-1 second"}}, 'it is an interval; write "1 second"$'),
         ({"checkpoint": None}, "checkpoint=None"),
         ({"bootstrap": "localhost"}, "localhost"),
+        ({"name": ""}, "name='': it is a text"),
     ],
 )
 def test_what_is_no_argument_is_refused_before_a_query_is_started(
@@ -165,6 +167,49 @@ def test_what_spark_does_not_start_is_one_line(
     with pytest.raises(QueryError, match=f"^Spark does not start the query with checkpoint .*{told}") as caught:
         write_stream(frame, topics.create(), bootstrap=topics.bootstrap, checkpoint=tmp_path / "new", **wrong)
     assert "\n" not in str(caught.value)
+
+
+def test_each_batch_is_told_with_its_rows(
+    spark: SparkSession, topics: Topics, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """To a function of the caller's, whose fault ends nothing, and in a line of the log."""
+    source, queue = topics.create(1), topics.create(1)
+    topics.write(source, numbered(0, 30))
+    frame = message_stream(spark, source, bootstrap=topics.bootstrap, options={"maxOffsetsPerTrigger": "20"})
+    told: list[tuple[str | None, int, int]] = []
+
+    def tell(progress: StreamingQueryProgress) -> None:
+        told.append((progress.name, progress.batchId, progress.observedMetrics["jbm"].rows))
+        raise ValueError("of the caller's")
+
+    with caplog.at_level("INFO", logger="jbm_spark"):
+        query = write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / "checkpoint",
+                             name="copies", on_progress=tell)  # fmt: skip
+        assert query.name == "copies"
+        assert wait_until_done(query, timeout=END_S)
+        wait_until(lambda: len(told) >= 2, about="both batches told", timeout_s=END_S)
+        wait_until(lambda: caplog.text.count("on_progress of query copies failed") >= 2, about="log", timeout_s=END_S)
+    assert told[:2] == [("copies", 0, 20), ("copies", 1, 10)]
+    assert f"query copies, batch 0: 20 rows to queue:{queue} in " in caplog.text
+
+
+def test_a_changed_grouping_says_that_it_takes_a_new_checkpoint(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """It was a line about the schema of a state store."""
+    source, queue = topics.create(1), topics.create(1)
+    topics.write(source, numbered(0, 5))
+
+    def start(*keys: str) -> StreamingQuery:
+        frame = message_stream(spark, source, bootstrap=topics.bootstrap)
+        counts = frame.groupBy(*keys).count().selectExpr("string(count) body_text")
+        return write_stream(counts, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / "checkpoint",
+                            output_mode="update")  # fmt: skip
+
+    assert wait_until_done(start("unit_of_order"), timeout=END_S)
+    topics.write(source, numbered(5, 8))
+    with pytest.raises(QueryError, match=r"the checkpoint keeps the state of another grouping .* new checkpoint"):
+        wait_until_done(start("unit_of_order", "priority"), timeout=END_S)
 
 
 @pytest.mark.parametrize("trigger", [None, {"processingTime": "1 second"}])
