@@ -13,9 +13,9 @@ from pyspark.sql.types import DataType, MapType, StringType, StructType
 
 from jbm_kafka.codec.bodies import CODEC_HEADER
 from jbm_kafka.codec.headers import OWN_HEADERS, REPLY_TO_HEADER
-from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, PRIORITY_DEFAULT
+from jbm_kafka.codec.scan import PRIORITY_DEFAULT
 from jbm_spark.body_check import kind_of_record, unreadable_body
-from jbm_spark.columns import BODY_KINDS, is_plain, is_typed, property_name, unit_name
+from jbm_spark.columns import BODY_KINDS, is_plain, is_typed, unit_name
 from jbm_spark.frame_check import PROPERTY_TYPES
 from jbm_spark.row_faults import is_of_kind_alone, row_fault
 
@@ -46,11 +46,6 @@ def header(name: str, value: Column, is_wanted: Column | None = None) -> Column:
     """The header, or null where it is not wanted or has no value."""
     wanted = value.isNotNull() if is_wanted is None else is_wanted
     return F.when(wanted, F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value")))
-
-
-def message_id_header(message_id: Column) -> Column:
-    """An array of one."""
-    return F.array(header(MESSAGE_ID_HEADER, message_id)).cast(HEADERS_TYPE)
 
 
 def _text(columns: AbstractSet[str], name: str) -> Column:
@@ -101,22 +96,23 @@ def _value(columns: AbstractSet[str]) -> Column:
 
 
 def _own_headers(columns: AbstractSet[str]) -> Column:
-    """In the codec's order."""
-    kind, mode = F.col("out_kind"), _text(columns, "delivery_mode")
-    priority = F.col("priority") if "priority" in columns else F.lit(None).cast("int")
-    headers = F.array(
-        header("JBMBody", _announced(columns)),
-        header(CODEC_HEADER, F.when(kind == "object", _codec(columns))),
-        header("JMSCorrelationID", _text(columns, "correlation_id")),
-        header("JMSType", _text(columns, "type")),
-        header(REPLY_TO_HEADER, _text(columns, "reply_to")),
-        header("JMSDeliveryMode", mode, mode == "NON_PERSISTENT"),
-        header("JMSPriority", priority, priority != PRIORITY_DEFAULT),
-        header("JMSExpiration", _instant(columns, "expiration")),
-        header("JMSDeliveryTime", _instant(columns, "delivery_time")),
-        header("JBMDuplicateID", _text(columns, "duplicate_id")),
-    )
-    return F.array_compact(headers).cast(HEADERS_TYPE)
+    """In the codec's order; nothing is worked out for a column that the frame has not."""
+    kind, priority, mode = F.col("out_kind"), F.col("priority"), F.col("delivery_mode")
+    of_columns = {
+        "correlation_id": header("JMSCorrelationID", F.col("correlation_id")),
+        "type": header("JMSType", F.col("type")),
+        "reply_to": header(REPLY_TO_HEADER, F.col("reply_to")),
+        "delivery_mode": header("JMSDeliveryMode", mode, mode == "NON_PERSISTENT"),
+        "priority": header("JMSPriority", priority, priority != PRIORITY_DEFAULT),
+        "expiration": header("JMSExpiration", F.unix_millis(F.col("expiration"))),
+        "delivery_time": header("JMSDeliveryTime", F.unix_millis(F.col("delivery_time"))),
+        "duplicate_id": header("JBMDuplicateID", F.col("duplicate_id")),
+    }
+    headers = [header("JBMBody", _announced(columns))]
+    if "kafka" in columns:
+        headers.append(header(CODEC_HEADER, F.when(kind == "object", _codec())))
+    headers += [each for name, each in of_columns.items() if name in columns]
+    return F.array_compact(F.array(*headers)).cast(HEADERS_TYPE)
 
 
 def _announced(columns: AbstractSet[str]) -> Column:
@@ -132,18 +128,10 @@ def _announced(columns: AbstractSet[str]) -> Column:
     return F.when((kind == "bytes") & is_odd, came_as).otherwise(said)
 
 
-def _codec(columns: AbstractSet[str]) -> Column:
+def _codec() -> Column:
     """Of an object that goes on, the codec that wrote it; an object of the frame's own is JSON."""
-    if "kafka" not in columns:
-        return F.lit(None).cast("string")
     found = F.filter(F.col("kafka.headers"), lambda each: (each["key"] == CODEC_HEADER) & (F.length(each["value"]) > 0))
     return F.try_element_at(found, F.lit(-1))["value"]
-
-
-def _instant(columns: AbstractSet[str], name: str) -> Column:
-    if name not in columns:
-        return F.lit(None).cast("bigint")
-    return F.unix_millis(F.col(name))
 
 
 def _are_texts(properties: DataType | None) -> bool:
@@ -157,12 +145,15 @@ def _came(columns: AbstractSet[str]) -> Column:
     foreign = F.filter(F.col("kafka.headers"), lambda found: ~found["key"].isin(*sorted(OWN_HEADERS)))
 
     def known(found: Column) -> Column:
+        # No name of a property has a dot.
+        looks_typed = found["key"].startswith("jms.")
+        typed = F.when(is_typed(found), F.substring_index(found["key"], ".", -1))
         is_null = found["value"].isNull() | found["key"].startswith("jms.null.")
         return F.struct(
             found.alias("header"),
-            F.when(is_plain(found) | is_typed(found), property_name(found)).alias("name"),
+            F.when(looks_typed, typed).otherwise(F.when(is_plain(found), found["key"])).alias("name"),
             F.when(~is_null, found["value"].cast("string")).alias("text"),
-            found["key"].startswith("jms.").alias("is_typed"),
+            looks_typed.alias("is_typed"),
         )
 
     return F.transform(foreign, known)
@@ -199,7 +190,7 @@ def _new_properties(columns: AbstractSet[str], properties: DataType | None) -> C
         return _fields(properties) if properties.fields else nothing
     if not isinstance(properties, MapType):
         return nothing
-    entries = F.array_sort(F.map_entries(F.col("properties")))
+    entries = F.sort_array(F.map_entries(F.col("properties")))
     if "kafka" in columns:
         entries = F.filter(entries, lambda entry: ~F.array_contains("out_kept", entry["key"]))
 

@@ -5,6 +5,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.codec.record_size import BATCH_BYTES, FIXED_FIELDS_BYTES
 
+_FIELDS_MAX = 10
+"""Bytes of the lengths of two fields, at most."""
+
 
 def batch_bytes(key: Column, value: Column, headers: Column) -> Column:
     """A batch with this record alone and uncompressed: to the byte."""
@@ -15,6 +18,13 @@ def batch_bytes(key: Column, value: Column, headers: Column) -> Column:
     )
     size = F.lit(FIXED_FIELDS_BYTES) + _field_bytes(key) + _field_bytes(value) + _number_bytes(F.size(headers))
     return F.lit(BATCH_BYTES) + _number_bytes(size + of_headers) + size + of_headers
+
+
+def batch_bytes_at_most(key: Column, value: Column, headers: Column) -> Column:
+    """No less than `batch_bytes`, and quickly known: as a text, headers have all their bytes and some more."""
+    lengths = [F.coalesce(F.length(each), F.lit(0)) for each in (key, value)]
+    of_headers = F.octet_length(headers.cast("string")) + F.size(headers) * _FIELDS_MAX
+    return lengths[0] + lengths[1] + of_headers + BATCH_BYTES + FIXED_FIELDS_BYTES + _FIELDS_MAX * 2
 
 
 def _field_bytes(content: Column) -> Column:

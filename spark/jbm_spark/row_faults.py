@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, MapType
 
 from jbm_kafka.codec.headers import REPLY_TO_HEADER
+from jbm_kafka.core.selectors.tokens import KEYWORDS
 from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
 from jbm_spark.body_check import names_its_kind
 from jbm_spark.columns import BODY_KINDS, is_property_name
@@ -20,6 +21,9 @@ _NO_NAME = (
     "properties: '%s' is no name of a property: use letters, digits, '_' and '$', no digit first, no word of the "
     "selector language, and no 'JMS' in front"
 )
+_PLAIN_NAME = rf"(?!JMS|(?i:{'|'.join(sorted(KEYWORDS))})(?:,|\z))[A-Za-z_$][A-Za-z0-9_$]*+"
+_PLAIN_NAMES = rf"^{_PLAIN_NAME}(?:,{_PLAIN_NAME})*+\z"
+"""What nearly all rows have; other names are looked at one by one."""
 _NO_TEXT = "body_kind is '%s', and the row has a text: give its bytes as body_bytes, or leave body_kind out for a text"
 
 
@@ -52,7 +56,7 @@ def row_fault(columns: AbstractSet[str], properties: DataType | None) -> Column:
             instant = F.unix_millis(F.col(name))
             expect(name, instant > 0, f"{name} is '%s' ms from 1970 on: it is later, or null for none", value=instant)
     if isinstance(properties, MapType):
-        faults.append(_name_fault())
+        faults.append(_name_fault(columns))
     if "message_id" in columns:
         is_none = F.coalesce(F.col("message_id"), F.lit("")) == ""
         text = "message_id is null or empty: give every row one, or leave the column out to have ids made"
@@ -79,11 +83,16 @@ def _is_reply_to(columns: AbstractSet[str]) -> Column:
     return is_good | F.coalesce(same, F.lit(False))
 
 
-def _name_fault() -> Column:
+def _name_fault(columns: AbstractSet[str]) -> Column:
     """Of the names that the message did not come with."""
-    names = F.array_except(F.map_keys(F.col("properties")), F.col("out_kept"))
+    names = F.map_keys(F.col("properties"))
+    if "kafka" in columns:
+        names = F.array_except(names, F.col("out_kept"))
     bad = F.filter(names, lambda name: name.isin(*TOLD_BY_PROVIDER) | ~is_property_name(name))
     first = F.try_element_at(bad, F.lit(1))
-    told = F.format_string("property '%s' is read-only: leave it out", first)
-    other = F.format_string(_NO_NAME, first)
-    return F.when(first.isin(*TOLD_BY_PROVIDER), told).otherwise(F.when(first.isNotNull(), other))
+    read_only = F.format_string("property '%s' is read-only: leave it out", first)
+    told = F.when(first.isin(*TOLD_BY_PROVIDER), read_only).otherwise(F.format_string(_NO_NAME, first))
+    joined = F.array_join(names, ",")
+    commas = F.length(joined) - F.length(F.replace(joined, F.lit(","), F.lit("")))
+    are_plain = (F.size(names) == 0) | ((F.size(names) == commas + 1) & joined.rlike(_PLAIN_NAMES))
+    return F.when(~are_plain, F.when(first.isNotNull(), told))

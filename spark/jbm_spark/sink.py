@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from jbm_kafka.codec.scan import MESSAGE_ID_HEADER
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.jms.factory import checked_namespace
@@ -27,8 +28,8 @@ from jbm_spark.errors import FrameRefusedError, OptionRefusedError, TopicError, 
 from jbm_spark.frame_check import checked_columns
 from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.message_ids import with_message_ids
-from jbm_spark.outgoing import HEADERS_TYPE, header, message_id_header, outgoing_columns
-from jbm_spark.record_bytes import batch_bytes
+from jbm_spark.outgoing import HEADERS_TYPE, header, outgoing_columns
+from jbm_spark.record_bytes import batch_bytes, batch_bytes_at_most
 from jbm_spark.rejects import save_rejects
 from jbm_spark.sink_options import checked_sink_options, fixed_sink_options, is_compressing
 from jbm_spark.target import Target, target
@@ -157,9 +158,10 @@ class Sink:
             }
         )
         identified = with_message_ids(outgoing_columns(ordered, self.columns), self.columns, job=job, batch=batch)
-        now = F.unix_millis(F.current_timestamp()) if info.is_log_append_time else F.lit(None).cast("bigint")
-        stamp = F.array_compact(F.array(header("JMSTimestamp", now))).cast(HEADERS_TYPE)
-        headers = F.concat("out_carried", message_id_header(F.col("out_id")), stamp, "out_own")
+        ours = [header(MESSAGE_ID_HEADER, F.col("out_id"))]
+        if info.is_log_append_time:
+            ours.append(header("JMSTimestamp", F.unix_millis(F.current_timestamp())))
+        headers = F.concat("out_carried", F.array(*ours).cast(HEADERS_TYPE), "out_own")
         given = [] if self.rejects is None else [F.struct(*map(_quoted, frame.columns)).alias("row")]
         records = identified.select(
             *[name for name in ordered.columns if name.startswith(_ORDER.format(""))],
@@ -172,7 +174,7 @@ class Sink:
             F.col("out_value").alias("value"),
             *given,
         )
-        judged = records.withColumn("out_fault", F.coalesce("out_fault", self._size_fault(info)))
+        judged = self._measured(records, info)
         routed_by = F.coalesce("key", F.coalesce("out_duplicate", "out_id").cast("binary"))
         is_good = F.col("out_fault").isNull()
         placed = judged.withColumn("partition", partition_of(F.when(is_good, routed_by), info.unit_partitions))
@@ -190,18 +192,22 @@ class Sink:
             return F.lit(None).cast("string")
         return F.nullif(F.col("duplicate_id"), F.lit(""))
 
-    def _size_fault(self, info: TopicInfo) -> Column:
-        """Of a record that is too large for its topic. It would fail alone at the broker, and what is behind it goes
-        through."""
+    def _measured(self, records: DataFrame, info: TopicInfo) -> DataFrame:
+        """Also a record that is too large for its topic has a fault. It would fail alone at the broker, and what is
+        behind it goes through."""
         if is_compressing(self.options):
-            return F.lit(None).cast("string")
-        size = batch_bytes(F.col("key"), F.col("value"), F.col("headers"))
+            return records
+        fields = (F.col("key"), F.col("value"), F.col("headers"))
+        # Most are far from the limit, and to measure each exactly would cost as much as to make it.
+        is_near = batch_bytes_at_most(*fields) > info.max_message_bytes
+        sized = records.withColumn("out_size", F.when(is_near, batch_bytes(*fields)))
         told = F.concat(
-            F.lit("a message takes "), size.cast("string"),
+            F.lit("a message takes "), F.col("out_size").cast("string"),
             F.lit(f" bytes, and {self.destination} takes {info.max_message_bytes}: write less, or raise "
                   f"max.message.bytes of the topic; its key: "), F.coalesce(F.col("key").cast("string"), F.lit("none")),
         )  # fmt: skip
-        return F.when(size > info.max_message_bytes, told)
+        too_large = F.when(F.col("out_size") > info.max_message_bytes, told)
+        return sized.withColumn("out_fault", F.coalesce("out_fault", too_large)).drop("out_size")
 
 
 def _quoted(name: str) -> Column:

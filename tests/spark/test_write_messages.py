@@ -257,6 +257,9 @@ def test_several_messages_made_of_one_have_ids_of_their_own(spark: SparkSession,
         ("timestamp'1969-12-31' expiration", "expiration is '-86400000'"),
         ("map('JMSMine','1') properties", "'JMSMine' is no name of a property"),
         ("map('JMSXDeliveryCount','1') properties", "property 'JMSXDeliveryCount' is read-only: leave it out"),
+        ("map('a','1','b$','2','or','3') properties", "'or' is no name of a property"),
+        ("map(concat('a',chr(44),'b'),'1') properties", "'a,b' is no name of a property"),
+        ("map('a','1','','2') properties", "'' is no name of a property"),
         ("X'ff' body_bytes, 'text' body_kind", "the body is no UTF-8, as that of a text is: give its bytes with"),
         ("X'ff' body_bytes, 'map' body_kind", "body_kind is 'map': the body is announced as a map, but cannot be read"),
         ("'video' body_kind", "body_kind is 'video': it is one of text, bytes"),
@@ -406,4 +409,8 @@ def test_a_record_is_measured_as_brokers_do(spark: SparkSession) -> None:
     packed = [(key and bytearray(key), value and bytearray(value), found) for key, value, found in rows]
     frame = spark.createDataFrame(packed, "key binary, value binary, headers array<struct<key:string,value:binary>>")
     sizes = frame.select(record_bytes.batch_bytes(F.col("key"), F.col("value"), F.col("headers")).alias("n")).collect()
-    assert [row.n for row in sizes] == [batch_bytes(key, value, found) for key, value, found in rows]
+    exact = [batch_bytes(key, value, found) for key, value, found in rows]
+    assert [row.n for row in sizes] == exact
+    at_most = record_bytes.batch_bytes_at_most(F.col("key"), F.col("value"), F.col("headers"))
+    bounds = [row.n for row in frame.select(at_most.alias("n")).collect()]
+    assert all(bound >= size for bound, size in zip(bounds, exact, strict=True))
