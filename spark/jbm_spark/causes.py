@@ -18,6 +18,8 @@ _STOPPED = re.compile(
 )
 """As Spark itself knows it, in `StreamExecution`."""
 _LENGTH_MAX = 500
+_StopOfSpark: type[Exception] = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
+"""Shows in a traceback as py4j's own does, whose text is that of Java, with its trace."""
 
 _KNOWN = (
     (
@@ -62,6 +64,14 @@ _REMEDIES = (
 def is_stop(error: Exception) -> bool:
     """Whether the error is that of a query stopped within its batch, which is no failure."""
     return _STOPPED.search(str(error)) is not None
+
+
+def short_stop(error: Exception) -> Exception:
+    """The error of a stop, to be raised: Spark knows it by its first lines, and searches all of it with a pattern that
+    overflows the stack of the query's thread at some thousand characters, as those of a trace are."""
+    first, *others = str(error).splitlines()
+    telling = [line for line in others if re.search(r"Exception|cancelled", line) and not line.startswith("\tat ")]
+    return _StopOfSpark("\n".join([first, *telling[:2]]))
 
 
 def cause_line(error: Exception) -> str:

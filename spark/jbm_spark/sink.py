@@ -22,7 +22,7 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.jms.factory import checked_namespace
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.call_checks import column_names
-from jbm_spark.causes import cause_line, is_stop
+from jbm_spark.causes import cause_line, is_stop, short_stop
 from jbm_spark.checkpoint_lock import local_folder, plain_is_local
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
@@ -95,7 +95,7 @@ class Sink:
             self._save(frame, queue, job=job, batch=batch)
         except (PySparkException, Py4JError) as error:
             if is_stop(error):
-                raise  # as it is: Spark knows it by its text, and the query has then ended without a failure
+                raise short_stop(error) from None  # the query has then ended without a failure
             # Not `from error`, whose hundred lines of Java would stand above the one that matters.
             raise WriteError(f"write to {self.destination}: {cause_line(error)}") from None
 

@@ -1,8 +1,10 @@
 """A hundred lines of Spark as one, with the remedy. No Spark is started; the texts are those of 4.1.1, shortened."""
 
+import traceback
+
 import pytest
 
-from jbm_spark.causes import cause_line, is_stop
+from jbm_spark.causes import cause_line, is_stop, short_stop
 
 QUERY = "[STREAM_FAILED] Query [id = 04e5-71, runId = 2851-02] terminated with exception: "
 REST = """ SQLSTATE: XXKST
@@ -109,3 +111,10 @@ INTERRUPTED = (
 )
 def test_a_query_that_was_stopped_within_its_batch_is_told_from_one_that_failed(text: str, is_one: bool) -> None:
     assert is_stop(Exception(text)) is is_one
+
+
+def test_a_stop_is_told_in_the_lines_that_spark_knows_it_by() -> None:
+    """With the whole trace Spark's own search for them overflowed the stack, and a stopped query never ended."""
+    told = "An error occurred while calling o33.collectToPython.\n: java.lang.InterruptedException"
+    stop = short_stop(Exception(told + "\n\tat org.apache.spark.Exceptions.run(A.java)" * 300))
+    assert traceback.format_exception_only(stop) == [f"py4j.protocol.Py4JJavaError: {told}\n"]
