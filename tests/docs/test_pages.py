@@ -26,6 +26,7 @@ PAGES = [
     "docs/settings.md",
     "docs/sending-again.md",
     "docs/spark.md",
+    "docs/spark-format.md",
     "docs/subscriptions.md",
     "docs/testing.md",
     "docs/tutorial.md",
