@@ -115,7 +115,8 @@ def test_a_stream_of_the_format_ends_when_messages_are_gone_that_it_has_not_read
     topics.write(source, numbered(0, 5))
     copy(source, queue, 1)
     topics.write(source, numbered(5, 20))
-    for future in admin_client(topics.bootstrap).delete_records([TopicPartition(source, 0, 10)]).values():
+    admin = admin_client(topics.bootstrap)  # kept: without it the answer never comes
+    for future in admin.delete_records([TopicPartition(source, 0, 10)]).values():
         future.result(END_S)
     with pytest.raises(QueryError, match=r"partition 0, offsets 5 to 10: messages that were not read yet are gone"):
         copy(source, queue, 1)
