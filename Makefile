@@ -32,7 +32,7 @@ setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars   ## .ve
 
 $(VENV)/.stamp: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[spark,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[spark,spark-connect,dev]'
 	@touch $@
 
 # All of the package may matter to what is compiled; what did not change is not compiled again.

@@ -31,6 +31,7 @@ from jbm_kafka.admin.partition_admission import PathsEnded
 from jbm_kafka.admin.queue_look import QueueLook, Wait
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts
 from jbm_kafka.codec.pause_record import Halt, Pause
+from jbm_kafka.codec.reader_record import RegisteredReader
 from jbm_kafka.core.blocking_rule import Rule
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "QueueCounts",
     "QueueLook",
     "Reason",
+    "RegisteredReader",
     "ReleaseReport",
     "RetryReport",
     "Rule",

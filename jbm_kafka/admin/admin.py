@@ -26,15 +26,17 @@ from jbm_kafka.admin.partition_admin import PartitionAdmin
 from jbm_kafka.admin.partition_admission import PathsEnded
 from jbm_kafka.admin.pausing import FOLLOW_S, What
 from jbm_kafka.admin.queue_look import QueueLook
+from jbm_kafka.admin.readers_admin import ReadersAdmin
 from jbm_kafka.admin.runtime_admin import PauseAdmin, SettingsAdmin
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts
 from jbm_kafka.codec.pause_record import Pause
+from jbm_kafka.codec.reader_record import RegisteredReader
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.operator_removal import Verb
 from jbm_kafka.core.sentinels import UNSET, Unset
-from jbm_kafka.core.wrong_values import checked_int
+from jbm_kafka.core.wrong_values import checked_int, wrong_value
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 from jbm_kafka.jms.browser import Include
 from jbm_kafka.jms.message import Message
@@ -47,8 +49,8 @@ class Admin:
 
     As a context manager it closes itself.
 
-    Make and end: create_queue, create_topic, delete_destination, unsubscribe.
-    What there is: destinations, exists, partitions, subscriptions, counts, browse.
+    Make and end: create_queue, create_topic, delete_destination, unsubscribe, end_reader.
+    What there is: destinations, exists, partitions, subscriptions, readers, counts, browse.
     Why nothing moves: explain.
     Stop and go: pause, resume, paused, release.
     Settings while programs run: set_address_settings, unset_address_settings, address_settings.
@@ -81,6 +83,7 @@ class Admin:
         "_messages",
         "_partitions",
         "_pauses",
+        "_readers",
         "_settings",
     )
 
@@ -96,6 +99,7 @@ class Admin:
         self._pauses = PauseAdmin(core)
         self._letters = LetterAdmin(core)
         self._messages = MessageAdmin(core)
+        self._readers = ReadersAdmin(core)
 
     def close(self) -> None:
         """Let the cluster go. A second call does nothing."""
@@ -191,6 +195,21 @@ class Admin:
             InvalidDestinationError: there is no such topic.
         """
         return self._destinations.subscriptions(topic)
+
+    def readers(self) -> list[RegisteredReader]:
+        """Streaming queries and archive jobs that are registered, with how far each has read its topic.
+
+        What one has not read is kept for it until its lease ends; `reader.counts(now_ms)` tells whether it still does.
+        """
+        return self._readers.readers()
+
+    def end_reader(self, name: str, *, kind: str = "spark") -> RegisteredReader:
+        """Keep nothing for this reader any more. One that still runs registers itself again with its next batch.
+
+        Raises:
+            InvalidDestinationError: no such reader is registered; the text names others.
+        """
+        return self._readers.end(name, kind)
 
     def counts(
         self,
@@ -438,7 +457,9 @@ class Admin:
         unit: str | None = None,
         message_id: str | None = None,
         selector: str | None = None,
+        places: Collection[tuple[int, int]] | None = None,
         count: int | None = None,
+        rate: float | None = None,
         dry_run: bool = False,
         timeout_s: float = RETRY_TIMEOUT_S,
     ) -> RetryReport:
@@ -454,6 +475,8 @@ class Admin:
             reason: only what left for this reason, as `dead_letters` tells it.
             message_id: only what has this id; ids may repeat.
             selector: only what it chooses of the dead letters' properties (docs/selectors.md).
+            places: only those at these places of `queue`, partition and offset, as `DeadLetter.place` tells them.
+            rate: so many a second at most.
             dry_run: nothing is received nor sent; the report has what would be.
 
         Raises:
@@ -467,8 +490,10 @@ class Admin:
         checked_flag("dry_run", dry_run)
         if count is not None:
             checked_int("count", count, 1, None, "letters")
-        wanted = letter_filter(origin, selector, reason=reason, unit=unit, message_id=message_id)
-        return self._letters.retry(source, wanted, count, dry_run=dry_run, timeout_s=timeout_s)
+        if rate is not None and not checked_seconds("rate", rate) > 0:
+            raise wrong_value("rate", rate, "it is a number of letters a second, above 0")
+        wanted = letter_filter(origin, selector, places, reason=reason, unit=unit, message_id=message_id)
+        return self._letters.retry(source, wanted, count, rate, dry_run=dry_run, timeout_s=timeout_s)
 
     def move(
         self,

@@ -36,6 +36,9 @@ COMMANDS = {
     "subscriptions": LazyCommand(
         "jbm_kafka.cli.subscription_commands:subscriptions", "Subscriptions of topics: list, delete.", _QUEUES
     ),
+    "readers": LazyCommand(
+        "jbm_kafka.cli.reader_commands:readers", "Spark queries and archives that read topics: list, end.", _QUEUES
+    ),
     "settings": LazyCommand(
         "jbm_kafka.cli.settings_commands:settings", "Settings of queues while programs run: list, set, unset.", _QUEUES
     ),
@@ -71,6 +74,7 @@ COMMANDS = {
     ),
     "expire": LazyCommand("jbm_kafka.cli.message_commands:expire", "Let messages expire now.", _TROUBLE),
     "remove": LazyCommand("jbm_kafka.cli.message_commands:remove", "Remove messages for good.", _TROUBLE),
+    "run": LazyCommand("jbm_kafka.cli.run_command:run", "Run the handlers of a worker.", _MESSAGES),
     "broker": LazyCommand(
         "jbm_kafka.cli.broker_command:broker", "A local Apache Kafka for development: start, stop, status.", _TRYING
     ),

@@ -56,6 +56,8 @@ def _value(name: str, text: str) -> object:
     types = TYPES[name]
     if text == "" and NoneType in types:
         return None
+    if types == (bool,):
+        return {"true": True, "false": False}.get(text.lower(), text)
     if UnitMarker in types and text == SYSTEM_GENERATED.value:
         return SYSTEM_GENERATED
     for kind in (int, float):

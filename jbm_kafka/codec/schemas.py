@@ -7,7 +7,7 @@ fastavro is loaded with the first codec that is made: `from jbm_kafka import Con
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -31,7 +31,7 @@ class AvroCodec:
         from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
         self._read, self._write = schemaless_reader, schemaless_writer
-        current = _read(_folder() / f"{name}.avsc")
+        current = _read(schemas_folder() / f"{name}.avsc")
         self._name = name
         self._schema = parse_schema(current)
         self._header = _MAGIC + _fingerprint(current)
@@ -70,14 +70,24 @@ class AvroCodec:
         return value
 
 
-def _folder() -> Traversable:
+def schemas_by_start(name: str) -> Mapping[bytes, str]:
+    """Every schema that values of this record may have, as JSON, by how a value starts: ten bytes. Today's last."""
+    current = _read(schemas_folder() / f"{name}.avsc")
+    today = _MAGIC + _fingerprint(current)
+    known = {_MAGIC + _fingerprint(schema): json.dumps(schema) for schema in _released(name)}
+    known.pop(today, None)
+    return {**known, today: json.dumps(current)}
+
+
+def schemas_folder() -> Traversable:
+    """Where the schemas of all records are."""
     packaged = files("jbm_kafka") / "schemas"
     # In a source tree, which is also what an editable install uses, they stand beside the package.
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "schemas"
 
 
 def _released(name: str) -> Iterator[dict[str, Any]]:
-    for file in (_folder() / "released").iterdir():
+    for file in (schemas_folder() / "released").iterdir():
         if file.name.startswith(f"{name}.") and file.name.endswith(".avsc"):
             yield _read(file)
 

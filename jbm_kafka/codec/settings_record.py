@@ -10,6 +10,7 @@ from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.address_settings import SETTING_NAMES, AddressSettings
 from jbm_kafka.core.jms_errors import InvalidSettingError, NewerRecordError
 from jbm_kafka.core.sentinels import UnitMarker
+from jbm_kafka.core.setting_rules import TYPES
 from jbm_kafka.core.wrong_values import wrong_value
 
 _SETTINGS = b"settings|"
@@ -54,7 +55,7 @@ def encode_settings(record: SettingsRecord) -> bytes:
             raise wrong_value(name, value, f"it is below 2**{_LONG_BITS}")
     return codec("AddressSettings").encode(
         {
-            "settings": {name: value for name, value in values.items() if not isinstance(value, UnitMarker)},
+            "settings": {name: _as_said(value) for name, value in values.items() if not isinstance(value, UnitMarker)},
             "markers": {name: value.value for name, value in values.items() if isinstance(value, UnitMarker)},
         }
     )
@@ -71,6 +72,8 @@ def decode_settings(value: bytes) -> tuple[SettingsRecord, list[str]]:
     others: dict[str, Any] = {}
     faults: list[str] = []
     for name, said in {**fields["settings"], **_markers(fields["markers"])}.items():
+        if TYPES.get(name) == (bool,) and said in (0, 1):
+            said = bool(said)
         try:
             AddressSettings.from_mapping({name: said})
         except InvalidSettingError as error:
@@ -87,6 +90,11 @@ def decode_settings(value: bytes) -> tuple[SettingsRecord, list[str]]:
         others[name] = known.pop(name)
         settings = AddressSettings.from_mapping(known)
     return SettingsRecord(settings, others), faults
+
+
+def _as_said(value: Any) -> Any:
+    """A switch is recorded as 0 or 1: versions before the first switch keep that like any setting they do not know."""
+    return int(value) if isinstance(value, bool) else value
 
 
 def _markers(values: Mapping[str, str]) -> dict[str, Any]:

@@ -64,6 +64,8 @@ class AddressSettings:
     """Whether what every channel group has settled is deleted from the log: not yet (LOG-4). Default: "never"."""
     routing: Routing | Unset = UNSET
     """How a unit finds its partition (UNIT-11): "hash" alone yet. Default: "hash"."""
+    record_deliveries: bool | Unset = UNSET
+    """Whether the events tell what applications were given, by whom and when (LOG-10). Default: False."""
 
     def __post_init__(self) -> None:
         for name, value in self.given().items():
@@ -163,6 +165,7 @@ class ResolvedSettings:
     partitions: int = 16
     truncate: Truncate = "never"
     routing: Routing = "hash"
+    record_deliveries: bool = False
     keeps_given_up: bool = False
     """Letters end here, or would come back: nothing that failed leaves it (REDELIVER-3)."""
 

@@ -23,7 +23,7 @@ def setting_fault(name: str, value: object) -> str | None:
 
 def is_of_its_type(name: str, value: object) -> bool:
     """Whether the setting can have values of this type at all."""
-    return isinstance(value, TYPES[name]) and not isinstance(value, bool)
+    return isinstance(value, TYPES[name]) and isinstance(value, bool) == (TYPES[name] == (bool,))
 
 
 def _milliseconds(value: object) -> str | None:
@@ -100,6 +100,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "partitions": lambda value: _positive(value, PARTITIONS_MAX),
         "truncate": _truncate,
         "routing": _routing,
+        "record_deliveries": lambda value: None if isinstance(value, bool) else "it is True or False",
     }
 )
 
@@ -119,6 +120,7 @@ TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "partitions": (int,),
         "truncate": (str,),
         "routing": (str,),
+        "record_deliveries": (bool,),
     }
 )
-"""What values of each are; True and False are of none."""
+"""What values of each are; True and False are of (bool,) alone, though Python counts them as int."""

@@ -165,6 +165,24 @@ class ConnectionFactory:
         """A sender that any thread may use at once, with a connection of its own. Errors as of create_connection."""
         return sender_of(self._connect(replace(self._defaults, called="sender")))
 
+    def _at(self, other: ConnectionFactory) -> ConnectionFactory:
+        """With these settings at the cluster of the other one, with its properties and its namespace if it has any."""
+        there, here = other._installation, self._installation
+        namespace = there.config.namespace or here.config.namespace
+        moved = replace(
+            here,
+            bootstrap=there.bootstrap,
+            client_settings=there.client_settings or here.client_settings,
+            config=replace(here.config, namespace=namespace),
+        )
+        return _made_again(other._scheme, moved, replace(self._defaults, url=other._defaults.url))
+
+    def _with_own_folder(self, name: str) -> ConnectionFactory:
+        """With a folder of its own in the state folder, if it has one: two processes cannot share it."""
+        folder = self._installation.state_dir
+        own = None if folder is None else os.path.join(folder, name)  # noqa: PTH118 - as it was written
+        return _made_again(self._scheme, replace(self._installation, state_dir=own), self._defaults)
+
     def _connect(self, defaults: ConnectionDefaults) -> Connection:
         return Connection(self._provider.connect(self._installation), defaults)
 

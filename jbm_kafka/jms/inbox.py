@@ -83,6 +83,7 @@ class Inbox:
         self.link: Link = _link_of(session, prefetch, selector)
         self.link.notices.on_trouble = session.connection.notify_exception
         self._strategy = strategy
+        self._monotonic_ms = session.connection.provider.clock.monotonic_ms
         self._credit = Credit(prefetch)
         self.has_logged_full = False
         """The log has its first wait for an application that holds the whole prefetch."""
@@ -161,6 +162,9 @@ class Inbox:
     def present(self, delivery: Delivery) -> Message:
         """Hand a message to the application."""
         reference, count = delivery.reference, delivery.count
+        lease = delivery.lease
+        if lease.records_deliveries:  # before the strategy hears of it, which may acknowledge it (LOG-10)
+            lease.given.append((reference.offset, count.attempts + 1, self._monotonic_ms()))
         # Arguments by position: by keyword the call costs a tenth of a microsecond more, for every message.
         return message_of(
             reference.record,  # type: ignore[arg-type]
@@ -188,6 +192,7 @@ class Inbox:
                 None,
             ).body
             if isinstance(body, kind):
+                self._note_given(delivery)
                 self._strategy.handed_over(self.link, delivery)
                 return body
             fault = MessageFormatError(not_of_kind(body, kind))
@@ -197,9 +202,16 @@ class Inbox:
             self.link.put_back(delivery)
             remedy = "the message was not received: the next receive gets it"
         else:
+            self._note_given(delivery)
             self._strategy.handed_over(self.link, delivery)
             remedy = "the message was received: acknowledge it or give it back with the session"
         raise MessageFormatError(f"{fault}; {remedy}", **fault.values) from fault.__cause__
+
+    def _note_given(self, delivery: Delivery) -> None:
+        """As in `present`, which has it in its own lines for speed."""
+        lease = delivery.lease
+        if lease.records_deliveries:
+            lease.given.append((delivery.reference.offset, delivery.count.attempts + 1, self._monotonic_ms()))
 
     # -- asking ------------------------------------------------------------------------------------------------------
 

@@ -91,6 +91,13 @@ class SelectiveReceive:
                 f"receive those first"
             )
 
+    def rest(self, for_s: float) -> None:
+        """Take nothing for so long."""
+        deadline = time.monotonic() + for_s
+        while (left_s := deadline - time.monotonic()) > 0:
+            time.sleep(min(left_s, LOOK_S))
+            self._let_go()
+
     def present(self, delivery: Delivery) -> Message:
         """Hand one to the application: the session's acknowledge mode says what ends it."""
         self._taken.pop(delivery, None)

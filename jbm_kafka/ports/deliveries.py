@@ -28,9 +28,17 @@ class LeasedChannel(Protocol):
 class PartitionLease:
     """One channel as one link receives from it, until it is revoked. Made anew whenever the channel is opened anew."""
 
-    __slots__ = ("acked", "channel", "is_revoked", "notify", "session_id", "taken")
+    __slots__ = ("acked", "channel", "given", "is_revoked", "notify", "records_deliveries", "session_id", "taken")
 
-    def __init__(self, channel: LeasedChannel, *, session_id: str, notify: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        channel: LeasedChannel,
+        *,
+        session_id: str,
+        notify: Callable[[Exception], None],
+        given: list[tuple[int, int, int]] | None = None,
+    ) -> None:
+        """`given`: that of the session's other leases of the channel."""
         self.channel = channel
         self.session_id = session_id
         """Whose messages are in its hand."""
@@ -38,6 +46,11 @@ class PartitionLease:
         """Told, on the group worker's thread, when acknowledgements could not be recorded."""
         self.acked: list[int] = []
         """Acknowledged offsets on their way to the group worker, which takes what is there: the session appends."""
+        self.records_deliveries = False
+        """`given` is to be filled; the group worker says so."""
+        self.given: list[tuple[int, int, int]] = [] if given is None else given
+        """What the application got: offset, attempt, and when by the monotonic clock in ms. All of the session's leases
+        of the channel share it, so that it has the order of giving; the session appends, the group worker takes."""
         self.is_revoked = False
         """The channel is no longer ours: nothing more can be said about its messages."""
         self.taken: frozenset[int] = frozenset()
@@ -58,6 +71,13 @@ class PartitionLease:
         acked = self.acked
         taken = acked[:]
         del acked[: len(taken)]
+        return taken
+
+    def take_given(self) -> list[tuple[int, int, int]]:
+        """What the application got until now; the group worker only, while sessions go on appending."""
+        given = self.given
+        taken = given[:]
+        del given[: len(taken)]
         return taken
 
     def _take_late(self) -> list[int]:

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
-from jbm_kafka.core.wrong_values import wrong_type, wrong_value
-from jbm_kafka.jms.arguments import check_arguments, check_callable
+from jbm_kafka.core.wrong_values import wrong_value
+from jbm_kafka.jms.arguments import check_arguments, check_callable, checked_seconds
 from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.handling import HandlerFailures, Middleware
@@ -42,7 +42,8 @@ class Worker:
     one. One that raises fails: the message comes again by its queue's settings. `Retry` and `Reject` say otherwise.
 
     What it runs: handler, around.
-    Run: run, until SIGTERM or SIGINT; or start and stop.
+    Run: run, until SIGTERM or SIGINT or ask_to_end; or start and stop. drain_s: how long stopping waits.
+    For command lines: go_to, be_one_of, check_may_be_many.
     """
 
     def __init__(self, factory_or_url: ConnectionFactory | str, *, drain_s: float = DRAIN_S, **arguments: Any) -> None:
@@ -62,11 +63,7 @@ class Worker:
             self._factory = factory_or_url
         else:
             self._factory = ConnectionFactory(factory_or_url, **arguments)
-        if not isinstance(drain_s, int | float) or isinstance(drain_s, bool):
-            raise wrong_type("drain_s", drain_s, "it is a number of seconds")
-        if not 0 <= drain_s <= threading.TIMEOUT_MAX:
-            raise wrong_value("drain_s", drain_s, "it is a number of seconds, 0 or more")
-        self._drain_s = float(drain_s)
+        self._drain_s = checked_seconds("drain_s", drain_s)
         self._specs: list[HandlerSpec] = []
         self._around: list[Middleware] = []
         self._running: _Running | None = None
@@ -153,8 +150,7 @@ class Worker:
         A second signal ends the process at once. On another thread than the main one only `stop` ends it.
         """
         is_main = threading.current_thread() is threading.main_thread()
-        self._asked_to_end.clear()
-        before = {number: signal.signal(number, self._ask_to_end) for number in _SIGNALS} if is_main else {}
+        before = {number: signal.signal(number, self._signalled) for number in _SIGNALS} if is_main else {}
         try:
             self.start()
             self._asked_to_end.wait()
@@ -162,13 +158,42 @@ class Worker:
             for number, handler in before.items():
                 signal.signal(number, handler)
             all_ended = self.stop()
+            self._asked_to_end.clear()  # only now: somebody may have asked before the start
         return 0 if all_ended else 1
+
+    def go_to(self, cluster: ConnectionFactory) -> None:
+        """Work at that factory's cluster, with the settings of the worker's own: what a command line names wins."""
+        self._factory = self._factory._at(cluster)
+
+    def be_one_of(self, number: int) -> None:
+        """Be the process of that number among several, which need a state folder each."""
+        self._factory = self._factory._with_own_folder(str(number))
+
+    def check_may_be_many(self, processes: int) -> None:
+        """Raises InvalidSettingError when it can be in one process only."""
+        client_id = self._factory._defaults.client_id
+        if processes > 1 and client_id is not None:
+            rule = f"one connection has it, and there are {processes} processes; leave it out, and share subscriptions"
+            raise wrong_value("client_id", client_id, rule)
+
+    @property
+    def drain_s(self) -> float:
+        """How long stopping waits for handlers that run, in seconds."""
+        return self._drain_s
+
+    @drain_s.setter
+    def drain_s(self, drain_s: float) -> None:
+        self._drain_s = checked_seconds("drain_s", drain_s)
 
     def __repr__(self) -> str:
         state = "stopped" if self._running is None else "running"
         return f"<Worker {', '.join(str(spec.source) for spec in self._specs) or 'without handlers'} {state}>"
 
-    def _ask_to_end(self, number: int, frame: FrameType | None) -> None:
+    def ask_to_end(self) -> None:
+        """Have `run` stop. Any thread."""
+        self._asked_to_end.set()
+
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
         self._asked_to_end.set()
 
     def _refuse_if_running(self, call: str) -> None:

@@ -1,5 +1,7 @@
 """What a caller gave in the place of a session, a frame, a query or names, checked before Spark is asked."""
 
+from typing import Any
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -13,10 +15,32 @@ def check_session(spark: object) -> None:
     Raises:
         SessionError: it is no session, or was stopped.
     """
-    if not isinstance(spark, SparkSession):
+    if not isinstance(spark, SparkSession) and not is_of_connect(spark, "SparkSession"):
         raise SessionError(f"spark is {shown(spark)}: pass a SparkSession, such as build_session() of jbm_spark gives")
-    if getattr(spark.sparkContext, "_jsc", None) is None:
+    if is_stopped(spark):
         raise SessionError("this session was stopped: make another, such as with build_session(), and its frames anew")
+
+
+def is_of_connect(thing: object, class_name: str) -> bool:
+    """Whether it is Spark Connect's class of that name. Nothing of Connect is imported: its packages may be missing."""
+    kind = type(thing)
+    return kind.__name__ == class_name and kind.__module__.startswith("pyspark.sql.connect.")
+
+
+def is_stopped(spark: Any) -> bool:
+    """Whether the session was stopped here."""
+    if is_of_connect(spark, "SparkSession"):
+        return bool(spark.is_stopped)
+    return getattr(spark.sparkContext, "_jsc", None) is None
+
+
+def refuse_connect(frame: DataFrame, what: str) -> None:
+    """Raises SessionError where the frame is Spark Connect's, whose driver runs none of our code."""
+    if is_of_connect(frame.sparkSession, "SparkSession"):
+        raise SessionError(
+            f"{what} does not work over Spark Connect, for it runs our code in the driver: run the program with "
+            "spark-submit (docs/spark-cluster.md)"
+        )
 
 
 def check_frame(frame: object, *, is_stream: bool) -> None:
@@ -32,7 +56,7 @@ def check_frame(frame: object, *, is_stream: bool) -> None:
 
 def check_query(query: object) -> None:
     """Raises OptionRefusedError when it is no query."""
-    if not isinstance(query, StreamingQuery):
+    if not isinstance(query, StreamingQuery) and not is_of_connect(query, "StreamingQuery"):
         raise OptionRefusedError(f"query is {shown(query)}: pass what write_stream() returned")
 
 

@@ -4,7 +4,6 @@ No record ends a query: a missing header, a malformed number, text that is not U
 and the raw key, value and headers stay beside them. The same expressions serve batches and streams.
 """
 
-from collections.abc import Callable
 from typing import Literal, get_args
 
 from jbm_spark.extra import pyspark_missing
@@ -16,6 +15,7 @@ except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
 
 from jbm_kafka.codec.headers import OWN_HEADERS
+from jbm_kafka.codec.property_header import HEADER_PREFIX
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
@@ -29,19 +29,28 @@ _INSTANT_MS_MAX = 253_402_214_400_000
 
 _SPARK_TYPES: dict[str, str] = {"byte": "tinyint", "short": "smallint", "int": "int", "long": "bigint",
                                 "float": "float", "double": "double"}  # fmt: skip
-_WHOLE_NUMBER = r"^[+-]?[0-9]+$"
-_COUNT = r"^[0-9]{1,19}$"
-_DECIMAL_NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$|^NaN$|^[+-]?Infinity$"
-_NAME = r"(?!JMS(?![X_]))[\p{IsAlphabetic}_$][\p{IsAlphabetic}\p{M}\p{Nd}_$]*$"
-_TYPED_HEADER = r"^jms[.](string|boolean|byte|short|int|long|float|double|null)[.]" + _NAME
-_PLAIN_HEADER = "^" + _NAME
+_WHOLE_NUMBER = r"^[+-]?[0-9]+\z"
+_COUNT = r"^[0-9]{1,19}\z"
+_DECIMAL_NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?\z|^NaN\z|^[+-]?Infinity\z"
 _NO_NAMES = ("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE")
 """Words of the selector language."""
+_OWN = "own_headers"
+_SHOWN = "shown_properties"
+_NOT_OTHERS_JMS = r"(?!JMS(?![X_]))"
+_NAME = _NOT_OTHERS_JMS + r"[\p{IsAlphabetic}_$][\p{IsAlphabetic}\p{M}\p{Nd}_$]*\z"
+_TYPE = r"jms[.](?:string|boolean|byte|short|int|long|float|double|null)[.]"
+_HEADER = f"^(?:{_TYPE})?+{_NAME}"
+_PLAIN_HEADER = f"^{_NAME}"
+_NOT_A_WORD = rf"(?!(?i:{'|'.join(_NO_NAMES)})\z|(?:{'|'.join(TOLD_BY_PROVIDER)})\z)"
+# What nearly all properties have: quickly matched.
+_ASCII_HEADER = rf"^(?:{_TYPE})?+{_NOT_OTHERS_JMS}{_NOT_A_WORD}[A-Za-z_$][A-Za-z0-9_$]*+\z"
 
 
 def message_columns(records: DataFrame) -> DataFrame:
     """One row a message, from the rows of Spark's Kafka source (with `includeHeaders`)."""
-    return records.select(
+    # A step of its own: Spark works these out once, and not at all for a query that needs none of them.
+    step = records.withColumns({_OWN: _last_headers(), _SHOWN: _shown_properties()})
+    return step.select(
         _message_id().alias("message_id"),
         _timestamp().alias("timestamp"),
         _text_header("JMSCorrelationID").alias("correlation_id"),
@@ -87,15 +96,31 @@ def _parsed(text: Column, type_name: str) -> Column:
     return F.when(text.rlike(pattern), text.try_cast(_SPARK_TYPES[type_name]))
 
 
-def _last(name: str, is_wanted: Callable[[Column], Column]) -> Column:
-    # try_: a record without such a header must not end the query.
-    found = F.filter(F.col("headers"), lambda header: (header["key"] == name) & is_wanted(header["value"]))
-    return F.try_element_at(found, F.lit(-1))["value"]
+def _last_headers() -> Column:
+    """Name to value of our own headers, and whatever others; of several the last that counts."""
+    every = F.map_from_entries("headers")
+    counting = F.map_from_entries(F.filter("headers", _counts))
+    # A name twice is rare, and telling which one counts takes Spark as long as all the rest.
+    return F.when(F.size(every) == F.size("headers"), every).otherwise(counting)
+
+
+def _counts(header: Column) -> Column:
+    name, value = header["key"], header["value"]
+    return (
+        F.when(name == "JBMBody", F.lit(True))
+        .when(name == "JMSPriority", _count(value).between(0, 9))
+        .when(name.isin("JMSExpiration", "JMSDeliveryTime"), _count(value).isNotNull())
+        .otherwise(value.isNotNull())
+    )
+
+
+def _last(name: str) -> Column:
+    return F.col(_OWN)[name]
 
 
 def _text_header(name: str) -> Column:
     """The last that has a value; null when that is not UTF-8."""
-    return F.try_validate_utf8(_last(name, lambda value: value.isNotNull()).cast("string"))
+    return F.try_validate_utf8(_last(name).cast("string"))
 
 
 def _count(value: Column) -> Column:
@@ -114,13 +139,12 @@ def _instant(number: Column) -> Column:
 
 
 def _timestamp() -> Column:
-    sent_at = _count(_last("JMSTimestamp", lambda value: value.isNotNull()))
-    return F.coalesce(_instant(sent_at), F.col("timestamp"))
+    return F.coalesce(_instant(_count(_last("JMSTimestamp"))), F.col("timestamp"))
 
 
 def _deadline(name: str) -> Column:
     """The last that is a number, as a time; null for 0."""
-    number = _count(_last(name, lambda value: _count(value).isNotNull()))
+    number = _count(_last(name))
     return F.when(number > 0, _instant(number))
 
 
@@ -130,12 +154,12 @@ def _delivery_mode() -> Column:
 
 
 def _priority() -> Column:
-    number = _count(_last("JMSPriority", lambda value: _count(value).between(0, 9)))
-    return F.coalesce(number, F.lit(PRIORITY_DEFAULT)).cast("int")
+    number = _count(_last("JMSPriority"))
+    return F.when(number.between(0, 9), number).otherwise(F.lit(PRIORITY_DEFAULT)).cast("int")
 
 
 def _body_kind() -> Column:
-    value, said = F.col("value"), _last("JBMBody", lambda _: F.lit(True)).cast("string")
+    value, said = F.col("value"), _last("JBMBody").cast("string")
     is_text = said == "text"
     without_value = F.when(is_text, F.lit("text")).otherwise(F.lit("none"))
     fits = F.when(is_text, F.is_valid_utf8(value.cast("string"))).when(said == "none", F.length(value) == 0)
@@ -150,26 +174,51 @@ def unit_name(key: Column) -> Column:
     return F.when(F.length(key) > 0, named)
 
 
+def _shown_properties() -> Column:
+    """The headers that show as properties: name, text, and whether a type stands before the name."""
+    return F.transform(
+        F.filter("headers", _is_shown),
+        lambda header: F.struct(
+            property_name(header).alias("name"),
+            F.when(~header["key"].startswith("jms.null."), header["value"].cast("string")).alias("text"),
+            _has_type(header).alias("has_type"),
+        ),
+    )
+
+
 def _properties() -> Column:
     """Name to text: plain headers first, typed ones over them, of several the last."""
-    plain = F.transform(F.filter(F.col("headers"), is_plain), lambda header: _entry(header["key"], header["value"]))
-    typed = F.transform(F.filter(F.col("headers"), is_typed), _typed_entry)
-    entries = F.concat(F.coalesce(plain, F.array()), F.coalesce(typed, F.array()))
-    return F.map_from_entries(entries)
+    shown = F.col(_SHOWN)
+    every = F.map_from_arrays(shown["name"], shown["text"])
+    typed_last = F.concat(
+        F.filter(shown, lambda each: ~each["has_type"]), F.filter(shown, lambda each: each["has_type"])
+    )
+    in_order = F.map_from_arrays(typed_last["name"], typed_last["text"])
+    nothing = F.create_map().cast("map<string,string>")
+    # Without a name twice their order does not matter, and is not looked for.
+    return F.when(shown.isNull(), nothing).when(F.size(every) == F.size(shown), every).otherwise(in_order)
+
+
+def _is_shown(header: Column) -> Column:
+    """`is_typed` or `is_plain`, by one pattern for nearly all headers."""
+    key, name = header["key"], property_name(header)
+    is_no_word = ~F.upper(name).isin(*_NO_NAMES) & ~name.isin(*TOLD_BY_PROVIDER)
+    is_named = key.rlike(_ASCII_HEADER) | (key.rlike(_HEADER) & is_no_word)
+    return ~key.isin(*sorted(OWN_HEADERS)) & is_named & _is_text_or_null(header["value"])
 
 
 def is_typed(header: Column) -> Column:
     """Whether the header shows as a property with a type."""
-    name = F.substring_index(header["key"], ".", -1)
-    is_one = header["key"].rlike(_TYPED_HEADER) & ~F.upper(name).isin(*_NO_NAMES) & ~name.isin(*TOLD_BY_PROVIDER)
-    return is_one & _is_text_or_null(header["value"])
+    return _has_type(header) & _is_shown(header)
 
 
 def is_plain(header: Column) -> Column:
     """Whether the header, somebody else's, shows as a string property."""
-    key = header["key"]
-    is_ours = key.isin(*sorted(OWN_HEADERS), *TOLD_BY_PROVIDER)
-    return is_property_name(key) & ~is_ours & _is_text_or_null(header["value"])
+    return ~_has_type(header) & _is_shown(header)
+
+
+def _has_type(header: Column) -> Column:
+    return header["key"].startswith(HEADER_PREFIX)
 
 
 def is_property_name(name: Column) -> Column:
@@ -179,18 +228,8 @@ def is_property_name(name: Column) -> Column:
 
 def property_name(header: Column) -> Column:
     """The name that a header shows as, if it shows as a property."""
-    return F.when(is_typed(header), F.substring_index(header["key"], ".", -1)).otherwise(header["key"])
+    return F.substring_index(header["key"], ".", -1)
 
 
 def _is_text_or_null(value: Column) -> Column:
     return value.isNull() | F.is_valid_utf8(value.cast("string"))
-
-
-def _typed_entry(header: Column) -> Column:
-    # The pattern has made sure of two dots: jms.<type>.<name>.
-    parts = F.split(header["key"], "[.]")
-    return _entry(parts[2], F.when(parts[1] != "null", header["value"]))
-
-
-def _entry(name: Column, value: Column) -> Column:
-    return F.struct(name.alias("key"), value.cast("string").alias("value"))

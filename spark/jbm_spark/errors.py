@@ -39,6 +39,10 @@ class QueryError(SparkJobError):
     """A running query failed. Started again with its checkpoint it goes on where it was."""
 
 
+class ArchiveError(SparkJobError):
+    """An archive cannot be read or gone on with, or messages that it should have are gone."""
+
+
 class TopicError(SparkJobError):
     """No broker answers."""
 

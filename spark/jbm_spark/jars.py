@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
@@ -45,7 +46,7 @@ def jars_folder() -> Path:
 
 
 def installed_pyspark() -> str:
-    """The version of PySpark here, without importing it.
+    """The version of PySpark here; it is imported only where no package tells, as with the one in a SPARK_HOME.
 
     Raises:
         JarsError: it is missing.
@@ -53,6 +54,10 @@ def installed_pyspark() -> str:
     try:
         return version("pyspark")
     except PackageNotFoundError:
+        pass
+    try:
+        return str(import_module("pyspark").__version__)
+    except ModuleNotFoundError:
         raise JarsError(f"PySpark is not installed: {install_hint()}") from None
 
 

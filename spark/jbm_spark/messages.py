@@ -23,7 +23,7 @@ from py4j.protocol import Py4JError
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.jms.factory import checked_namespace
-from jbm_spark.call_checks import check_frame, check_query, check_session, checked_timeout_s
+from jbm_spark.call_checks import check_frame, check_query, check_session, checked_timeout_s, refuse_connect
 from jbm_spark.causes import cause_line
 from jbm_spark.columns import message_columns
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError, QueryError, SessionError
@@ -38,7 +38,7 @@ from jbm_spark.options import (
     starting_options,
     stream_starting_options,
 )
-from jbm_spark.session import log_hint, log_path
+from jbm_spark.session import NO_CONNECTOR, log_hint, log_path
 from jbm_spark.sink import sink_for
 from jbm_spark.streaming_query import QueryPlan, awaited
 from jbm_spark.topic_check import can_look, check_topics, end_offsets
@@ -74,7 +74,7 @@ def messages(
     source = _named(destination)
     topic = source.kafka_topic(namespace)
     chosen = {
-        **_source_options(spark, topic, bootstrap, kafka, options),
+        **source_options(spark, topic, bootstrap, kafka, options),
         **starting_options(topic, starting),
         **ending_options(topic, ending),
     }
@@ -112,7 +112,7 @@ def message_stream(
     source = _named(destination)
     topic = source.kafka_topic(namespace)
     chosen = {
-        **_source_options(spark, topic, bootstrap, kafka, options, is_stream=True),
+        **source_options(spark, topic, bootstrap, kafka, options, is_stream=True),
         **stream_starting_options(topic, starting),
     }
     if _look(source, bootstrap, namespace, kafka, options) is not None:
@@ -201,9 +201,11 @@ def write_stream(
         CheckpointError: another query has the checkpoint (on a local disk), or its folder cannot be written.
         OptionRefusedError: the stream reads the queue that it is written to; or as `write_messages`.
         QueryError: the batch that was interrupted fails again.
+        SessionError: the session is Spark Connect's.
         The rest as `write_messages`, before the query is started. Later failures are the query's: `wait_until_done`.
     """
     check_frame(frame, is_stream=True)
+    refuse_connect(frame, "write_stream()")
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
                     options=options, order_by=order_by, rejects=rejects, exactly_once=exactly_once)  # fmt: skip
     wanted = _checked_trigger(frame, trigger)
@@ -249,14 +251,13 @@ def _named(destination: str | Destination) -> Destination:
 
 def _loaded(reader: DataFrameReader | DataStreamReader, options: Mapping[str, str]) -> DataFrame:
     try:
-        return message_columns(reader.format("kafka").options(**options).load())
+        records = reader.format("kafka").options(**options).load()
+        _ = records.schema  # Spark Connect looks for the connector only when it is asked for something
     except AnalysisException as error:
         if "find data source: kafka" not in str(error):
             raise
-        raise SessionError(
-            "this session has no Kafka connector: use build_session(), or SparkSession.builder.config("
-            "map=needed_settings()), both of jbm_spark.session, before the process has another session"
-        ) from None
+        raise SessionError(NO_CONNECTOR) from None
+    return message_columns(records)
 
 
 def _look(
@@ -301,7 +302,7 @@ def _checked_job(job: str) -> str:
     return job
 
 
-def _source_options(
+def source_options(
     spark: SparkSession,
     topic: str,
     bootstrap: str,
@@ -310,6 +311,11 @@ def _source_options(
     *,
     is_stream: bool = False,
 ) -> dict[str, str]:
+    """Options of Spark's Kafka source for committed records of the topic.
+
+    Raises:
+        OptionRefusedError: an option that would break order or safety; a session that cannot read every record.
+    """
     if spark.conf.get("spark.sql.mapKeyDedupPolicy") != "LAST_WIN":
         raise OptionRefusedError(
             "this session fails at a record that has a header name twice: use build_session(), or "

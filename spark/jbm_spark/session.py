@@ -1,7 +1,7 @@
-"""A Spark session set up for jbm-kafka's topics, quiet enough for a command line.
+"""A Spark session set up for jbm-kafka's topics: the one that is there, spark-submit's, or one of our own.
 
-Settings that matter here are fixed; others can be given. The JVM's own messages go to a file (`log_path`), so a user
-sees the job's output and, if it fails, one line that names the file.
+Of our own is quiet enough for a command line: the JVM's messages go to a file (`log_path`), so a user sees the job's
+output and, if it fails, one line that names the file.
 """
 
 import atexit
@@ -21,6 +21,7 @@ try:
     from pyspark.java_gateway import launch_gateway
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
+    from pyspark.sql.utils import is_remote
 except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
 from py4j.protocol import Py4JError
@@ -31,7 +32,8 @@ from jbm_kafka.devbroker.java import find_java
 from jbm_spark import jars
 from jbm_spark.causes import cause_line
 from jbm_spark.errors import SessionError
-from jbm_spark.session_arguments import check_master, check_memory, checked_log_path, checked_settings
+from jbm_spark.session_arguments import check_master, check_memory, checked_log_path, checked_settings, is_local
+from jbm_spark.spark_defaults import defaults_of_files, is_submitted
 
 LOCAL_MASTER = "local[2,3]"
 """Two tasks at once on this machine, each tried three times."""
@@ -39,54 +41,157 @@ LOG_PATH = "spark.jbm.logPath"
 """Setting of a session made here: the file with what the JVM had to say."""
 
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_MASTER = "spark.master"
 _MEMORY = "spark.driver.memory"
+_JARS = "spark.jars"
+_FIXED = {"spark.sql.mapKeyDedupPolicy": "LAST_WIN"}
+"""Kafka allows a header name twice; without this one such record ends the query."""
+_NOBODYS_MASTER = "local[*]"
+"""What spark-submit takes where it is given none."""
+_CONNECTOR = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+NO_CONNECTOR = (
+    "this session has no Kafka connector, and it cannot be had later: run the program with spark-submit --jars "
+    '"$(python -m jbm_spark.submit jars)", or build the session with build_session(), or with '
+    "SparkSession.builder.config(map=needed_settings()), both of jbm_spark.session"
+)
 _HARMLESS = "WARNING: Using incubator modules"
 
 
 def build_session(
     app_name: str,
     *,
-    master: str = LOCAL_MASTER,
-    driver_memory: str = "1g",
+    master: str | None = None,
+    driver_memory: str | None = None,
     starts_fast: bool = False,
     log_path: str | os.PathLike[str] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A new session; the process has no other one. Its `stop()` is the caller's.
+    """The session that the process has, else a new one, whose `stop()` is the caller's.
 
-    `local[2,3]` is two tasks at once, each tried three times (`local[2]` would never retry). `starts_fast` trades the
-    JVM's top speed for about two seconds at the start: for jobs of seconds. Without `log_path` the log is a temporary
-    file that is removed at exit if it holds no error. `settings` are Spark's, over ours except the fixed ones.
+    `master`, `settings` and whatever spark-submit or spark-defaults.conf say stand; we fix what correctness needs, and
+    choose what nobody has: `local[2,3]`, two tasks at once, each tried three times (`local[2]` would never retry), and
+    times in UTC. Under spark-submit its session is taken, with its memory and its log.
+
+    Args:
+        driver_memory: of the JVM, where it is started here; 1 GB if nobody says it.
+        starts_fast: trades the JVM's top speed for about two seconds at the start, for jobs of seconds.
+        log_path: the JVM's log, where it is started here; else a temporary file, removed at exit if it has no error.
+        settings: Spark's, over ours.
 
     Raises:
         JarsError: the jars are missing or wrong, and cannot be fetched.
-        SessionError: an argument that cannot be, no Java 17, a JVM that does not start, a session that runs already, a
-            setting that is fixed.
+        SessionError: an argument that cannot be, no Java 17, a JVM that does not start, a setting that is fixed, or
+            that the session which runs has otherwise; spark-submit without the jars.
     """
-    if SparkContext._active_spark_context is not None:
-        raise SessionError("a Spark session runs in this process already: use it, or stop() it first")
     if not isinstance(app_name, str) or not app_name:
         raise SessionError(f"app_name={shown(app_name)}: it is a name, as in build_session('invoices')")
-    check_master(master)
-    check_memory("driver_memory", driver_memory)
     given = checked_settings(settings)
+    for name, value, argument in ((_MASTER, master, "master"), (_MEMORY, driver_memory, "driver_memory")):
+        if value is not None and given.setdefault(name, value) != value:
+            raise SessionError(f"{argument}={shown(value)}, and settings have {name}={given[name]!r}: leave one out")
+    if _MASTER in given:
+        check_master(given[_MASTER])
     if _MEMORY in given:
-        check_memory(_MEMORY, given[_MEMORY])
-    fixed = _fixed_settings(app_name, master, starts_fast)
-    for name in given.keys() & fixed.keys():
-        raise SessionError(f"the Spark setting {name} is fixed to {fixed[name]!r} here: leave it out")
-    java_needed()
-    # Else workers take whatever `python3` the PATH has, without our packages.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Else Spark looks up the host's name and warns when that is a loopback address.
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    log = _temporary_log() if log_path is None else checked_log_path(log_path)
-    configuration = SparkConf(loadDefaults=False)
-    chosen = {_MEMORY: driver_memory, "spark.sql.shuffle.partitions": "2"} | given
-    for name, value in (chosen | fixed | {LOG_PATH: str(log)}).items():
-        configuration.set(name, value)
+        check_memory("driver_memory" if driver_memory is not None else _MEMORY, given[_MEMORY])
+    for name in given.keys() & _FIXED.keys():
+        if given[name] != _FIXED[name]:
+            raise SessionError(f"the Spark setting {name} is fixed to {_FIXED[name]!r} here: leave it out")
     _silence_errors_that_are_raised()
-    return _start(configuration, log)
+    of_session = {name: value for name, value in given.items() if name != _MEMORY}
+    if has_session():
+        return _running(of_session)
+    if is_submitted():
+        return _submitted(app_name, of_session)
+    return _of_our_own(app_name, given, starts_fast=starts_fast, log_path=log_path)
+
+
+def has_session() -> bool:
+    """Whether this process has a session, or is a client of Spark Connect."""
+    return SparkContext._active_spark_context is not None or is_remote() or "SPARK_REMOTE" in os.environ
+
+
+def _running(given: Mapping[str, str]) -> SparkSession:
+    """The session of this process; what can be set while it runs is set."""
+    spark = _session_there()
+    for name, value in (dict(given) | _FIXED).items():
+        found = spark.conf.get(name, None)
+        if found == value:
+            continue
+        if not spark.conf.isModifiable(name):
+            raise SessionError(
+                f"the session that runs in this process has {name}={found!r}, and {value!r} cannot be set any more: "
+                "leave it out, or stop() that session first"
+            )
+        spark.conf.set(name, value)
+    return spark
+
+
+def _session_there() -> SparkSession:
+    if is_remote():  # where a builder makes another one, and wants its address again
+        with suppress(PySparkRuntimeError):
+            return SparkSession.active()
+    return SparkSession.builder.getOrCreate()
+
+
+def _submitted(app_name: str, given: Mapping[str, str]) -> SparkSession:
+    """In the JVM that spark-submit has started, with what it was given."""
+    gateway = SparkContext._gateway or launch_gateway()  # type: ignore[no-untyped-call]
+    before = dict(SparkConf(_jvm=gateway.jvm).getAll())
+    if not gateway.jvm.org.apache.spark.util.Utils.classIsLoadable(_CONNECTOR):
+        raise SessionError(NO_CONNECTOR)
+    theirs = before.get(_MASTER, _NOBODYS_MASTER)
+    if theirs not in (_NOBODYS_MASTER, given.get(_MASTER, theirs)):
+        raise SessionError(f"master={given[_MASTER]!r}, and spark-submit was given {theirs!r}: leave one out")
+    chosen = {**_defaults(given.get(_MASTER, theirs)), **before, **given, **_FIXED, "spark.app.name": app_name}
+    return SparkSession(SparkContext(conf=_configuration(chosen), gateway=gateway))
+
+
+def _of_our_own(
+    app_name: str, given: Mapping[str, str], *, starts_fast: bool, log_path: str | os.PathLike[str] | None
+) -> SparkSession:
+    """In a JVM that is started here, with the jars."""
+    before = defaults_of_files()
+    master = given.get(_MASTER) or before.get(_MASTER) or LOCAL_MASTER
+    log = _temporary_log() if log_path is None else checked_log_path(log_path)
+    java_needed()
+    needed = _needed()
+    jars_given = given.get(_JARS) or before.get(_JARS)
+    # Before those of a user's own, which win.
+    options = [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", *["-XX:TieredStopAtLevel=1"] * starts_fast]
+    chosen = {
+        "spark.driver.defaultJavaOptions": " ".join(options),
+        **_defaults(master), **before, **given, **needed,
+        _JARS: ",".join(filter(None, [needed[_JARS], jars_given])),
+        _MASTER: master, "spark.app.name": app_name, LOG_PATH: str(log),
+    }  # fmt: skip
+    if is_local(master):
+        # Else workers take whatever `python3` the PATH has, without our packages.
+        os.environ.setdefault("PYSPARK_PYTHON", chosen.get("spark.pyspark.python", sys.executable))
+        # Else Spark looks up the host's name and warns when that is a loopback address.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    elif "spark.pyspark.python" in chosen:
+        os.environ.setdefault("PYSPARK_PYTHON", chosen["spark.pyspark.python"])
+    return _start(_configuration(chosen), log)
+
+
+def _defaults(master: str) -> dict[str, str]:
+    """Where nobody has said anything else."""
+    anywhere = {"spark.sql.session.timeZone": "UTC"}
+    here = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    return {**anywhere, **here} if is_local(master) else anywhere
+
+
+def _configuration(settings: Mapping[str, str]) -> SparkConf:
+    configuration = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        configuration.set(name, value)
+    return configuration
 
 
 def needed_settings() -> dict[str, bool | float | int | str | None]:
@@ -99,11 +204,7 @@ def needed_settings() -> dict[str, bool | float | int | str | None]:
 
 
 def _needed() -> dict[str, str]:
-    return {
-        "spark.jars": ",".join(str(path) for path in jars.ready()),
-        # Kafka allows a header name twice; without this one such record ends the query.
-        "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
-    }
+    return {_JARS: ",".join(str(path) for path in jars.ready()), **_FIXED}
 
 
 def java_needed() -> None:
@@ -123,23 +224,6 @@ def _silence_errors_that_are_raised() -> None:
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         # Made by their own class: they are called with arguments that Python's loggers do not know.
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
-
-
-def _fixed_settings(app_name: str, master: str, starts_fast: bool) -> dict[str, str]:
-    options = [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"]
-    if starts_fast:
-        options.append("-XX:TieredStopAtLevel=1")
-    return {
-        "spark.app.name": app_name,
-        "spark.master": master,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": " ".join(options),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        **_needed(),
-    }
 
 
 def _start(configuration: SparkConf, log: Path) -> SparkSession:
@@ -192,8 +276,10 @@ def log_hint(log: str | None) -> str:
 
 
 @contextmanager
-def job_session(app_name: str, *, is_quiet: bool, master: str | None = None) -> Iterator[SparkSession]:
-    """A session for one job of seconds, stopped at the end. What Spark raises inside becomes one line with the cause.
+def job_session(
+    app_name: str, *, is_quiet: bool, master: str | None = None, starts_fast: bool = True
+) -> Iterator[SparkSession]:
+    """A session for one job, stopped at the end unless it was there before. What Spark raises becomes one line.
 
     A line on standard error says that it starts, for on a busy machine nothing else is seen for minutes; not where it
     `is_quiet`, for a program that reads what the job prints.
@@ -203,12 +289,14 @@ def job_session(app_name: str, *, is_quiet: bool, master: str | None = None) -> 
     """
     if not is_quiet:
         print("jbm-spark: Spark starts; this takes seconds, on a busy machine minutes", file=sys.stderr, flush=True)
-    spark = build_session(app_name, master=master or LOCAL_MASTER, starts_fast=True)
-    log = spark.conf.get(LOG_PATH)
+    is_ours = not has_session()
+    spark = build_session(app_name, master=master, starts_fast=starts_fast)
+    log = spark.conf.get(LOG_PATH, None)
     try:
         yield spark
     except (PySparkException, Py4JError) as error:
         raise SessionError(f"Spark failed: {cause_line(error)}{log_hint(log)}") from error
     finally:
-        with suppress(Py4JError):  # a JVM that died has nothing to stop
-            spark.stop()
+        if is_ours:
+            with suppress(Py4JError):  # a JVM that died has nothing to stop
+                spark.stop()

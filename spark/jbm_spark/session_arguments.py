@@ -25,8 +25,13 @@ def check_master(master: object) -> None:
     if not is_one:
         raise SessionError(
             f"master={shown(master)}: write 'local[2]' for two tasks at once on this machine, 'local[2,3]' to try each "
-            "three times"
+            "three times, or a cluster's address, as in 'spark://host:7077'"
         )
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark runs on this machine alone."""
+    return _LOCAL.fullmatch(master) is not None
 
 
 def check_memory(name: str, memory: object) -> None:

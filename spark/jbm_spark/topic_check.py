@@ -1,6 +1,6 @@
 """Asks the brokers, before Spark does, whether the topics are there: Spark would tell with a Java trace, and late."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
 from jbm_kafka.core.destination import Destination
@@ -48,6 +48,26 @@ def end_offsets(
         found = admin.describe([topic]).get(topic)
         there = [each for each in wanted if found is not None and each < found.partitions]
         return admin.end_positions(topic, there, stable=False)
+
+
+def topic_ids(
+    topics: Sequence[str],
+    *,
+    about: str,
+    bootstrap: str,
+    kafka: Mapping[str, object] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Mapping[str, str]:
+    """The Kafka ids of those of the topics that are there; `?` of each where only Spark's own options let us in.
+
+    Raises:
+        TopicError, JMSSecurityError, InvalidSettingError: as `check_topics`.
+    """
+    if not can_look(kafka, options):
+        return dict.fromkeys(topics, "?")
+    with one_line_errors(about), closing(ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S).admin()) as admin:
+        admin.cluster_id()
+        return {name: found.topic_id for name, found in admin.describe(topics).items()}
 
 
 def cluster_id(bootstrap: str, kafka: Mapping[str, object] | None) -> str:

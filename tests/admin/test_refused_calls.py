@@ -32,6 +32,10 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      "selector is '': it is not empty; leave it out, or set None, for any"),
     ("retry by an empty selector", lambda admin: admin.retry_dead_letters(selector=""), errors.InvalidSettingError,
      "selector is '': it is not empty; leave it out, or set None, for any"),
+    ("retry of a place that is none", lambda admin: admin.retry_dead_letters(places=[5]),  # type: ignore[list-item]
+     errors.InvalidTypeError, "places is 5: each is a pair of ints, partition and offset, as DeadLetter.place is"),
+    ("retry at no rate", lambda admin: admin.retry_dead_letters(rate=0), errors.InvalidSettingError,
+     "rate is 0: it is a number of letters a second, above 0"),
     ("remove unit 5", lambda admin: admin.remove("orders", unit=5), errors.InvalidTypeError,  # type: ignore[arg-type]
      "unit is 5: it is "),
     ("remove message 5", lambda admin: admin.remove("orders", message_id=[5]),  # type: ignore[list-item]

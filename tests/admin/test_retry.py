@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -46,7 +47,11 @@ class Shop:
             yield from kafka.log_reader().read("DLQ", {partition: (0, end)}, timeout_s=1)
 
     def retry(
-        self, wanted: LetterFilter | None = None, *, meanwhile: Callable[[], object] = lambda: None
+        self,
+        wanted: LetterFilter | None = None,
+        *,
+        meanwhile: Callable[[], object] = lambda: None,
+        rate: float | None = None,
     ) -> LetterRetry:
         kafka = MemoryKafka(self.cluster)
         connection = self.factory.create_connection()
@@ -60,7 +65,7 @@ class Shop:
         plan = planner.plan(self.records(), wanted or LetterFilter(), None)
         assert not plan.kept
         meanwhile()
-        return carry_out(connection, DLQ, plan.letters, planner.outgoing, TIMEOUT_S)
+        return carry_out(connection, DLQ, plan.letters, planner.outgoing, TIMEOUT_S, rate)
 
     def received(self, queue: Queue) -> list[tuple[str | None, object, int, bool]]:
         """(unit, body, delivery count, redelivered) of what is in a queue."""
@@ -85,6 +90,19 @@ def test_letters_are_sent_and_those_in_front_of_them_are_as_they_were(shop: Shop
     assert (len(done.sent), done.kept, done.wanted) == (2, [], {})
     assert shop.received(ORDERS) == [("ann", "1", 1, False), ("ann", "2", 1, False)]
     assert shop.received(DLQ) == [("joe", str(number), 1, False) for number in (1, 2, 3)]
+
+
+def test_letters_are_chosen_by_their_places_and_sent_at_a_rate(shop: Shop) -> None:
+    """Of REDELIVER-9: two at once, and two a second later."""
+    shop.give_up(*(("joe", str(number)) for number in range(6)))
+    letters = [letter_of(record) for record in shop.records()]
+    wanted = LetterFilter(places=frozenset(letter.place for letter in letters[:4]))
+    begun_at = time.monotonic()
+    done = shop.retry(wanted, rate=2.0)
+    assert time.monotonic() - begun_at >= 1.0
+    assert [letter.place for letter in done.sent] == [letter.place for letter in letters[:4]]
+    assert [body for _, body, *_ in shop.received(ORDERS)] == ["0", "1", "2", "3"]
+    assert [body for _, body, *_ in shop.received(DLQ)] == ["4", "5"]
 
 
 def test_a_letter_that_the_brokers_refuse_keeps_no_other(shop: Shop) -> None:
@@ -125,7 +143,7 @@ def test_a_retry_that_is_interrupted_leaves_letters_as_they_were(shop: Shop) -> 
         return Outgoing("orders", 0, None, None)
 
     with pytest.raises(KeyboardInterrupt):
-        carry_out(shop.factory.create_connection(), DLQ, letters, interrupted, TIMEOUT_S)
+        carry_out(shop.factory.create_connection(), DLQ, letters, interrupted, TIMEOUT_S, None)
     assert shop.received(ORDERS) == []
     assert shop.received(DLQ) == [("joe", str(number), 1, False) for number in range(4)]
 

@@ -81,8 +81,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["dead-letters", "list", "--id", ""],
      "Invalid value for '--id': an id is not empty; leave it out for any"),
     (["dead-letters", "retry", "--reason", "expire"],
-     "Invalid value for '--reason': 'expire': messages leave for 'max-delivery-attempts' or 'undecodable' or 'expired' "
-     "or 'operator'"),
+     "Invalid value for '--reason': 'expire': messages leave for 'max-delivery-attempts' or 'rejected' or "
+     "'undecodable' or 'expired' or 'operator'"),
     (["settings", "set", "a", "redelivery_delay_multiplier=0.5"],
      "Invalid value for 'NAME=VALUE...': redelivery_delay_multiplier is 0.5: it is at least 1"),
     (["settings", "set", "a", "expiry_address"],

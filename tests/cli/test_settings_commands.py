@@ -28,10 +28,14 @@ def test_settings_are_recorded_listed_and_taken_back(settings: Settings) -> None
         0, "orders.#: max_delivery_attempts=3, redelivery_delay_ms=250, dead_letter_address=nothing\n",
         f"orders.#: {FOR_NONE_YET}\n",
     )  # fmt: skip
-    said = settings("set", "#", "default_unit_of_order=SYSTEM_GENERATED", "partitions=4", "--json")
+    said = settings(
+        "set", "#", "default_unit_of_order=SYSTEM_GENERATED", "partitions=4", "record_deliveries=true", "--json"
+    )
     assert json.loads(said.out) == {
-        "pattern": "#", "settings": {"default_unit_of_order": "SYSTEM_GENERATED", "partitions": 4},
-    }  # fmt: skip
+        "pattern": "#",
+        "settings": {"default_unit_of_order": "SYSTEM_GENERATED", "partitions": 4, "record_deliveries": True},
+    }
+    assert "record_deliveries is 'yes': it is True or False" in settings("set", "#", "record_deliveries=yes").err
     assert said.err == "partitions: of queues that are created from now on; those that are there keep theirs\n"
     said = settings("unset", "orders.#", "max_delivery_attempts", "partitions")
     assert said.out == "orders.#: redelivery_delay_ms=250, dead_letter_address=nothing\n"

@@ -31,6 +31,7 @@ EVERYTHING = AddressSettings(
     partitions=4,
     truncate="never",
     routing="hash",
+    record_deliveries=True,
 )
 
 
@@ -38,6 +39,15 @@ EVERYTHING = AddressSettings(
 def test_what_is_written_is_read(names: set[str]) -> None:
     settings = AddressSettings.from_mapping({name: EVERYTHING.given()[name] for name in names})
     assert decode_settings(encode_settings(SettingsRecord(settings))) == (SettingsRecord(settings), [])
+
+
+def test_a_switch_is_a_number_that_earlier_versions_keep_and_another_number_is_told() -> None:
+    for value in (False, True):
+        written = encode_settings(SettingsRecord(AddressSettings(record_deliveries=value)))
+        assert codec("AddressSettings").decode(written)["settings"] == {"record_deliveries": int(value)}
+        assert decode_settings(written)[0].settings.record_deliveries is value
+    odd = codec("AddressSettings").encode({"settings": {"record_deliveries": 2}, "markers": {}})
+    assert decode_settings(odd)[1] == ["record_deliveries is 2: it is True or False"]
 
 
 def test_a_unit_that_is_called_as_a_marker_is_a_name() -> None:

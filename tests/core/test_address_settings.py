@@ -268,6 +268,7 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("duplicate_window_ms", 1.0, "an int of milliseconds"),
     ("duplicate_window_count", 0, "at least 1"),
     ("duplicate_window_count", True, "it is an int"),
+    ("record_deliveries", "true", "it is True or False"),
     ("partitions", 0, "at least 1 and at most 10000"),
     ("partitions", 10_001, "at least 1 and at most 10000"),
     ("truncate", "always", "it is 'never'"),
@@ -293,7 +294,7 @@ def test_a_bad_value_is_refused_with_field_value_and_remedy(setting: str, value:
 @pytest.mark.parametrize("name", RULES)
 def test_a_value_of_a_wrong_type_is_a_type_error_too_as_of_every_other_argument(name: str) -> None:
     """Docs and code disagreed about which of both it is."""
-    for wrong in (True, [1], object(), b"x"):
+    for wrong in (1 if TYPES[name] == (bool,) else True, [1], object(), b"x"):
         with pytest.raises(InvalidTypeError, match=f"{name} is "):
             AddressSettings(**cast(dict[str, Any], {name: wrong}))
     assert TYPES.keys() == RULES.keys()
@@ -307,7 +308,7 @@ def test_a_value_of_the_right_type_is_a_value_error_alone() -> None:
 
 
 def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
-    known = r"known are max_delivery_attempts, .*, routing"
+    known = r"known are max_delivery_attempts, .*, record_deliveries"
     for name, near in (("max_attempts", r"; did you mean 'max_delivery_attempts'\?"), ("x", "")):
         with pytest.raises(InvalidSettingError, match=f"^{name!r} is not an address setting; {known}{near}$"):
             AddressSettings.from_mapping({name: 3})
@@ -334,6 +335,7 @@ def test_every_setting_can_be_given_and_reads_back() -> None:
         "partitions": 1,
         "truncate": "never",
         "routing": "hash",
+        "record_deliveries": True,
     }
     settings = AddressSettings.from_mapping(values)
     assert settings.given() == values

@@ -128,7 +128,7 @@ def run_page(page: Page, folder: Path, bootstrap: str | None) -> None:
         AssertionError: a program failed, or did not print what the page says; with its output.
     """
     here = bootstrap or BROKER
-    with OneAfterAnother(folder, _environment(here), TIMEOUT_S) as with_spark:
+    with OneAfterAnother(folder, _environment(here, folder), TIMEOUT_S) as with_spark:
         output, tests = _run_steps(page, folder, here, with_spark)
     lines = iter(output.splitlines())
     for line in page.prints:
@@ -181,7 +181,7 @@ def _line(text: str, position: int) -> int:
     return text[:position].count("\n")
 
 
-def _environment(bootstrap: str) -> dict[str, str]:
+def _environment(bootstrap: str, folder: Path) -> dict[str, str]:
     imports = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     return {
         **os.environ,
@@ -189,6 +189,7 @@ def _environment(bootstrap: str) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "JBM_BOOTSTRAP": bootstrap,
+        "XDG_STATE_HOME": str(folder / "state"),
         "JBM_TEST_BROKER": bootstrap,
         "PYTEST_ADDOPTS": " ".join(["-p", "no:cacheprovider", "--rootdir=.", *OUR_PLUGIN]),
     }
@@ -199,7 +200,7 @@ def _run(command: list[str], folder: Path, bootstrap: str) -> str:
         command,
         check=False,
         cwd=folder,
-        env=_environment(bootstrap),
+        env=_environment(bootstrap, folder),
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -213,7 +214,7 @@ def _run_and_stop(command: list[str], last: str, folder: Path, bootstrap: str) -
     with (
         (folder / "errors.txt").open("w+") as errors,
         subprocess.Popen(
-            command, cwd=folder, env=_environment(bootstrap), stdout=subprocess.PIPE, stderr=errors, text=True
+            command, cwd=folder, env=_environment(bootstrap, folder), stdout=subprocess.PIPE, stderr=errors, text=True
         ) as process,
     ):
         timer = Timer(TIMEOUT_S, process.kill)

@@ -75,6 +75,8 @@ ADMINISTRATION: dict[type, tuple[str, ...]] = {
         "delete_destination",
         "subscriptions",
         "unsubscribe",
+        "readers",
+        "end_reader",
         "counts",
         "browse",
         "explain",

@@ -18,7 +18,10 @@ FOLDER_CIRCLES: list[str] = []
 """Folders that import each other in circles: each line one circle."""
 
 REPEATED_BASENAMES = {
+    "changelog.py": "`jbm_spark.changelog` is public, and named after what `codec/changelog.py` has the bytes of",
     "errors.py": "`jbm_kafka.errors` and `jbm_spark.errors`: where users of each package look",
+    "events.py": "`jbm_spark.events` is public, and named after what `codec/events.py` has the bytes of",
+    "letters.py": "`jbm_spark.letters` is public",
     "session.py": "`jbm_spark.session` is public; `jms/session.py` is where JMS's sessions are",
 }
 """File names that may stand in several folders, with the reason."""

@@ -63,6 +63,7 @@ ON_BOTH = {
     "test_bytes_messages",
     "test_map_and_stream",
     "test_object_messages",
+    "test_record_deliveries",
     "test_duplicates",
     "test_subscriptions",
     "test_letters_to_topics",

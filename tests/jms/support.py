@@ -26,6 +26,7 @@ SETTINGS = {
     "#.spread": AddressSettings(redelivery_delay_ms=600_000, redelivery_collision_avoidance_factor=0.5),
     "#.removed": AddressSettings(max_delivery_attempts=1, dead_letter_address=None, expiry_address=None),
     "#.held": AddressSettings(max_delivery_attempts=1, on_dead_letter="hold"),
+    "#.told": AddressSettings(partitions=1, record_deliveries=True),
     "#.windowless": AddressSettings(duplicate_window_ms=0),
     "#.named": AddressSettings(default_unit_of_order="by-destination"),
     "#.generated": AddressSettings(default_unit_of_order=SYSTEM_GENERATED),

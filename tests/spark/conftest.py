@@ -118,6 +118,16 @@ class Topics:
         self.delete(topic)
         create_topic(self.bootstrap, topic, config={"retention.ms": "-1"})
 
+    def count(self, topic: str) -> int:
+        """Offsets that the topic has now."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "reads-only"})
+        try:
+            partitions = consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
+            ends = [consumer.get_watermark_offsets(TopicPartition(topic, each), PATIENCE_S) for each in partitions]
+            return sum(high - low for low, high in ends)
+        finally:
+            consumer.close()
+
     def read(self, topic: str) -> list[Message]:
         """Every committed record that the topic holds now, partition by partition, in the order of the log."""
         settings = {"bootstrap.servers": self.bootstrap, "group.id": "reads-only", "enable.partition.eof": True,

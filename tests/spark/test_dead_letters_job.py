@@ -4,13 +4,15 @@ import json
 import os
 import subprocess
 import sys
+import time
+from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
 
 from jbm_kafka.version import version
 from jbm_spark.cli.job_command import main
-from jbm_spark.jobs.dead_letters import EXAMPLES_MAX, dead_letter_groups, queue_content
+from jbm_spark.jobs.dead_letters import EXAMPLES_MAX, queue_content, run
 from jbm_spark.messages import messages
 from tests.spark.conftest import Topics
 from tests.spark.records import Record
@@ -47,7 +49,9 @@ def dead_letters(topics: Topics) -> str:
 
 
 def test_dead_letters_are_counted_by_reason_and_origin(spark: SparkSession, topics: Topics, dead_letters: str) -> None:
-    first, *others = dead_letter_groups(messages(spark, dead_letters, bootstrap=topics.bootstrap))
+    report = run(spark, dead_letters, bootstrap=topics.bootstrap)
+    first, *others = report.groups
+    assert report.count == 7
     assert (first.reason, first.destination, first.count, first.attempts_max) == (REASON, "queue:orders", 5, 5)
     assert (first.first_at_ms, first.last_at_ms) == (1_700_000_000_001, 1_700_000_000_005)
     assert first.example_ids == ("ID:p:1", "ID:p:2", "ID:p:3")
@@ -57,8 +61,32 @@ def test_dead_letters_are_counted_by_reason_and_origin(spark: SparkSession, topi
     assert told == {("undecodable", "topic:news", 1, 1), (None, None, 1, None)}
 
 
+def test_dead_letters_are_counted_by_error_and_by_age(spark: SparkSession, topics: Topics) -> None:
+    topic, hour_ms = topics.create(), 3_600_000
+    now_ms = int(time.time() * 1000)
+    died = [
+        ("ValueError: 'many'", 1), ("ValueError: 'few'", 2 * hour_ms), ("jms.TimeOut", 30 * hour_ms),
+        ("no words for it", 200 * hour_ms), (None, 201 * hour_ms),
+    ]  # fmt: skip
+    topics.write(topic, [
+        replace(letter(number), timestamp_ms=now_ms - ago_ms, headers=(
+            *letter(number).headers, *([("jms.string._JBM_LAST_ERROR", text.encode())] if text else [])
+        )) for number, (text, ago_ms) in enumerate(died)
+    ])  # fmt: skip
+    report = run(spark, topic, bootstrap=topics.bootstrap)
+    assert [(each.error, each.destination, each.count, each.example, each.example_id) for each in report.errors] == [
+        ("ValueError", "queue:orders", 2, "ValueError: 'many'", "ID:p:0"),
+        ("jms.TimeOut", "queue:orders", 1, "jms.TimeOut", "ID:p:2"),
+        ("no words for it", "queue:orders", 1, "no words for it", "ID:p:3"),
+    ]
+    assert report.ages == (
+        ("less than an hour ago", 1), ("less than a day ago", 1), ("less than a week ago", 1), ("earlier", 2)
+    )  # fmt: skip
+
+
 def test_an_empty_dead_letter_topic_has_no_groups(spark: SparkSession, topics: Topics) -> None:
-    assert dead_letter_groups(messages(spark, topics.create(), bootstrap=topics.bootstrap)) == []
+    report = run(spark, topics.create(), bootstrap=topics.bootstrap)
+    assert (report.count, report.groups, report.errors, report.ages) == (0, (), (), ())
 
 
 def test_a_queue_is_counted_by_body_kind_and_unit(spark: SparkSession, topics: Topics) -> None:

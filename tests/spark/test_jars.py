@@ -1,5 +1,6 @@
 """Wrong jars are found before a JVM is started, each with the command that mends it."""
 
+import sys
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -120,9 +121,21 @@ def test_without_pyspark_it_is_told_before_anything_is_fetched(monkeypatch: pyte
 
     monkeypatch.setenv("JBM_CACHE", str(tmp_path))
     monkeypatch.setattr(jars, "version", missing)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(JarsError, match=r"^PySpark is not installed: pip install 'pyspark==[0-9.]+'$"):
         jars.ready()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_pyspark_without_a_package_of_that_name_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a SPARK_HOME, which spark-submit brings, was not."""
+
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    wanted = jars.installed_pyspark()
+    monkeypatch.setattr(jars, "version", missing)
+    assert jars.installed_pyspark() == wanted
 
 
 def test_fetch_without_maven_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

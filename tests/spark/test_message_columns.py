@@ -75,7 +75,8 @@ def test_a_record_without_headers_is_a_bytes_message_with_the_defaults(
 def test_numbers_that_are_none_count_as_absent_and_end_no_query(
     spark: SparkSession, bootstrap: str, written: Written
 ) -> None:
-    bad = [b"x", b"", b" 4", b"+4", b"1e3", b"5.0", b"9999999999999999999", b"\xff", None, b"-1"]
+    bad = [b"x", b"", b" 4", b"+4", b"1e3", b"5.0", b"9999999999999999999", b"\xff", None, b"-1",
+           b"5\n"]  # fmt: skip
     names = ("JMSPriority", "JMSExpiration", "JMSDeliveryTime", "JMSTimestamp")
     topic = written(*(Record(headers=tuple((name, value) for name in names)) for value in bad))
     for row in rows_of(spark, bootstrap, topic):
@@ -107,7 +108,7 @@ def test_a_header_is_a_property_only_with_a_legal_name_and_readable_text(
         ("ok_1", b"yes"), ("größe", b"7"), ("nothing", None), ("content-type", b"x"), ("binary", b"\xff\xfe"),
         ("Between", b"reserved"), ("1st", b"x"), ("jms.decimal.x", b"1"), ("jms.string.", b"x"),
         ("jms.string.broken", b"a\xff"), ("jms.string.null_value", None), ("JMSXGroupSeq", b"1"),
-        ("JMSOther", b"x"), ("jms.int.a-b", b"1"), ("jms.string.Like", b"x"),
+        ("JMSOther", b"x"), ("jms.int.a-b", b"1"), ("jms.string.Like", b"x"), ("a\n", b"x"), ("jms.int.b\n", b"1"),
     )  # fmt: skip
     (row,) = rows_of(spark, bootstrap, written(Record(headers=headers)))
     assert row.properties == {

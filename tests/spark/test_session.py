@@ -22,11 +22,6 @@ def test_the_session_has_the_settings_that_matter(spark: SparkSession) -> None:
     assert spark.conf.get("spark.ui.enabled") == "false"
 
 
-def test_a_second_session_in_the_process_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(SessionError, match="runs in this process already"):
-        session.build_session("second")
-
-
 def test_without_java_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -68,9 +63,12 @@ def test_a_fixed_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"master": "locl[2]"}, "master='locl[2]': write 'local[2]' for two tasks at once on this machine"),
         ({"master": "local[2"}, "master='local[2': write 'local[2]'"),
         ({"master": "local[0]"}, "master='local[0]': write 'local[2]'"),
-        ({"master": None}, "master=None: write 'local[2]'"),
         ({"settings": ["x"]}, "settings=['x']: it is a dict"),
         ({"settings": {"spark.x": None}}, "settings: 'spark.x': None: name and value are texts"),
+        (
+            {"master": "local[1]", "settings": {"spark.master": "local[2]"}},
+            "master='local[1]', and settings have spark",
+        ),
         ({"app_name": ""}, "app_name='': it is a name"),
         ({"log_path": "/proc/nope/x.log"}, "log_path /proc/nope/x.log: No such file or directory; name a file that"),
         ({"log_path": Path("/")}, "log_path /: Is a directory; name a file that this process can write to"),

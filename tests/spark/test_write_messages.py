@@ -147,9 +147,7 @@ def test_a_header_that_a_record_has_several_times_goes_on_as_it_came(spark: Spar
     assert new == [("other", b"x"), ("other", b"y"), ("jms.string.h", b"8")]
 
 
-def test_a_body_that_nobody_can_read_goes_on_with_what_it_was_announced_as(
-    spark: SparkSession, topics: Topics
-) -> None:
+def test_a_body_that_nobody_can_read_goes_on_with_what_it_was_announced_as(spark: SparkSession, topics: Topics) -> None:
     """SPARK-2, of MSG-2: receivers of the copy took it for bytes, and were told of no fault."""
     source, queue = topics.create(), topics.create()
     odd = [(b"text", b"\xff"), (b"none", b"x"), (b"video", b"x"), (b"map", b"x")]

@@ -79,7 +79,14 @@ class LetterAdmin:
         return any(letter_of(seen.record).reason is not None for seen in self._core.seen(queue))
 
     def retry(
-        self, source: Queue, wanted: LetterFilter, count: int | None, *, dry_run: bool, timeout_s: float
+        self,
+        source: Queue,
+        wanted: LetterFilter,
+        count: int | None,
+        rate: float | None,
+        *,
+        dry_run: bool,
+        timeout_s: float,
     ) -> RetryReport:
         """Send those that are wanted to where they came from."""
         with self._core.asking(f"retry dead letters of {source}"), closing(self._core.kafka.log_reader()) as reader:
@@ -98,7 +105,7 @@ class LetterAdmin:
             with self._core.connections.open() as connection:
                 provider = provider_of(connection)
                 sending = planner(info_of=provider.ensure, check_sendable=provider.check_sendable)
-                done = carry_out(connection, source, plan.letters, sending.outgoing, timeout_s)
+                done = carry_out(connection, source, plan.letters, sending.outgoing, timeout_s, rate)
             return retried_report(done, plan, lambda: self._core.seen(source), timeout_s)
 
     def _sendable(self, destination: Queue | Topic) -> TopicInfo:

@@ -123,11 +123,14 @@ class LetterFilter:
     """Its id, or that of the original."""
     selector: Selector | None = None
     """What is to be so of its copy's headers and properties."""
+    places: frozenset[tuple[int, int]] | None = None
+    """Partition and offset in its queue: one of these."""
 
     def matches(self, letter: DeadLetter, record: KafkaRecord) -> bool:
         """Whether all that is asked for is so of a letter and its record. An id names every message that has it."""
         return (
-            (self.origin is None or letter.origin.destination == str(self.origin))
+            (self.places is None or letter.place in self.places)
+            and (self.origin is None or letter.origin.destination == str(self.origin))
             and (self.reason is None or letter.reason == self.reason)
             and (self.unit is None or letter.unit == self.unit)
             and (self.message_id is None or self.message_id in (letter.message_id, letter.origin.message_id))

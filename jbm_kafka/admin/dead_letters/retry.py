@@ -35,14 +35,15 @@ def carry_out(
     letters: Sequence[DeadLetter],
     outgoing: Callable[[DeadLetter, KafkaRecord], Outgoing],
     timeout_s: float,
+    rate: float | None,
 ) -> LetterRetry:
-    """Send the letters over a connection of their own; the retry that was made, ended.
+    """Send the letters over a connection of their own, so many a second at most; the retry that was made, ended.
 
     Raises as `LetterRetry.run` does.
     """
     with connection, connection.create_session(AcknowledgeMode.TRANSACTED) as session:
         retry = LetterRetry(session, source, letters, outgoing)
-        retry.run(timeout_s)
+        retry.run(timeout_s, rate)
     return retry
 
 
@@ -116,10 +117,10 @@ class LetterRetry:
         self.kept: list[KeptLetter] = []
         self.partitions: frozenset[int] = frozenset()
         """Of the dead-letter queue: those that this process had when it ended."""
-        self._limit = BATCH
+        self._batch_max = self._limit = BATCH
         self._refusals: Counter[DeadLetter] = Counter()
 
-    def run(self, timeout_s: float) -> None:
+    def run(self, timeout_s: float, rate: float | None = None) -> None:
         """Send all that come; ends when for so many seconds none came.
 
         Raises:
@@ -131,12 +132,17 @@ class LetterRetry:
             ) as queue,
             queue.in_use(),
         ):
+            if rate is not None:
+                self._batch_max = min(BATCH, max(int(rate), 1))
+                self._limit = self._batch_max
             while self.wanted:
                 batch = self._gather(queue, timeout_s)
                 if not batch:
                     self.partitions = queue.partitions(LOOK_TIMEOUT_S)
                     return
                 self._send(queue, batch)
+                if rate is not None and self.wanted:
+                    queue.rest(len(batch) / rate)
 
     def _is_wanted(self, delivery: Delivery) -> bool:
         return delivery.place in self.wanted
@@ -169,7 +175,7 @@ class LetterRetry:
             self._rolled_back([self.wanted[delivery.place] for delivery in taken], error)
             return
         self.sent += [self.wanted.pop(delivery.place) for delivery in taken]
-        self._limit = min(self._limit * 2, BATCH)
+        self._limit = min(self._limit * 2, self._batch_max)
 
     def _rolled_back(self, letters: Sequence[DeadLetter], error: JMSError) -> None:
         """They come again. In smaller batches, so that one that is refused keeps no other."""

@@ -282,6 +282,8 @@ def nothing_matched(source: Queue, wanted: LetterFilter) -> Iterator[str]:
     named = [f"{name}={str(value)!r}" for name, value in asked.items() if value is not None]
     if wanted.selector is not None:
         named.append("the selector")
+    if wanted.places is not None:
+        named.append("the places that were named")
     if named:
         yield f"nothing in {source} is of {' and '.join(named)}; Admin.dead_letters() tells what there is"
     elif source.name != SHIPPED_DEAD_LETTERS:

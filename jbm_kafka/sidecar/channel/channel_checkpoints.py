@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from jbm_kafka.core.entries import MessageEvent
+from jbm_kafka.core.delivery_runs import DeliveryRuns
+from jbm_kafka.core.entries import DeliveryRun, MessageEvent
 from jbm_kafka.core.freeze import Freeze
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
@@ -13,7 +14,7 @@ from jbm_kafka.ports.deliveries import PartitionLease
 class _Notes:
     """What the next checkpoint records of a channel, and whom it notifies: gathered since the last freeze."""
 
-    __slots__ = ("acknowledged", "events", "unawaited", "waiters")
+    __slots__ = ("acknowledged", "deliveries", "events", "unawaited", "waiters")
 
     def __init__(self) -> None:
         self.waiters: list[Completion] = []
@@ -22,13 +23,15 @@ class _Notes:
         """Offsets that sessions have settled."""
         self.events: list[MessageEvent] = []
         """What else happened to messages."""
+        self.deliveries = DeliveryRuns()
+        """What applications were given."""
         self.unawaited: list[tuple[PartitionLease, Sequence[int]]] = []
         """Acknowledgements that no call waits for: their sessions get an error when they will never be recorded."""
 
     @property
     def must_be_told(self) -> bool:
         """Somebody waits for the checkpoint, or it has an event to tell."""
-        return bool(self.waiters or self.events)
+        return bool(self.waiters or self.events or self.deliveries)
 
     def continued(self, later: _Notes) -> _Notes:
         """These notes, which no checkpoint has recorded, with those that came after them."""
@@ -36,6 +39,7 @@ class _Notes:
         whole.waiters = self.waiters + later.waiters
         whole.acknowledged = self.acknowledged + later.acknowledged
         whole.events = self.events + later.events
+        whole.deliveries = self.deliveries.continued(later.deliveries)
         whole.unawaited = self.unawaited + later.unawaited
         return whole
 
@@ -92,6 +96,10 @@ class ChannelCheckpoints:
         """Sessions have settled these."""
         self._notes.acknowledged.extend(offsets)
 
+    def note_given(self, session: str, mode: str, given: Sequence[tuple[int, int, int]], from_ms: int) -> None:
+        """A session's application got these; see `DeliveryRuns.note`."""
+        self._notes.deliveries.note(session, mode, given, from_ms)
+
     def note_unawaited(self, lease: PartitionLease, offsets: Sequence[int]) -> None:
         """No call waits for the record of these acknowledgements: `take_unrecorded` names them until then."""
         self._notes.unawaited.append((lease, offsets))
@@ -125,10 +133,10 @@ class ChannelCheckpoints:
 
     def events_of(
         self, committed: Sequence[int], leaving: Sequence[MessageEvent]
-    ) -> tuple[Sequence[int], Sequence[MessageEvent]]:
-        """What the taken freeze tells with what its transfers do: offsets that were acknowledged, and events."""
+    ) -> tuple[Sequence[int], Sequence[MessageEvent], Sequence[DeliveryRun]]:
+        """What the taken freeze tells with what its transfers do: offsets acknowledged, events, what was given."""
         notes = self._frozen_notes
-        return [*notes.acknowledged, *committed], [*notes.events, *leaving]
+        return [*notes.acknowledged, *committed], [*notes.events, *leaving], notes.deliveries.as_told()
 
     def end(self, *, durable: bool) -> list[Completion]:
         """The checkpoint's end is known. Returns whom to tell that everything they waited for is durable."""

@@ -276,8 +276,8 @@ class OwnedChannel:
         self, checkpoint_id: str, at_ms: int, *, committed: Sequence[int], leaving: Sequence[MessageEvent]
     ) -> ChannelEvents | None:
         """What the taken freeze did, for jbm.events, with what its transfers do; None when nothing to any message."""
-        acknowledged, messages = self.checkpoints.events_of(committed, leaving)
-        if not acknowledged and not messages:
+        acknowledged, messages, deliveries = self.checkpoints.events_of(committed, leaving)
+        if not (acknowledged or messages or deliveries):
             return None
         return ChannelEvents(
             group=self.changelog.group,
@@ -288,6 +288,7 @@ class OwnedChannel:
             acknowledged=ranges_of(acknowledged),
             messages=tuple(messages),
             topic_id=self.changelog.topic_id,
+            deliveries=tuple(deliveries),
         )
 
     def settle_freeze(self, *, durable: bool) -> list[Completion]:

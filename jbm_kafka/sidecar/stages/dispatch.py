@@ -225,9 +225,14 @@ class Dispatch:
         leases = link.settlement.leases
         lease = leases.get(channel.partition)
         if lease is None or lease.channel is not channel:
+            every = [
+                each.settlement.leases.get(channel.partition) for each in self._data.links_of(link.terms.session_id)
+            ]
+            given = next((each.given for each in every if each is not None and each.channel is channel), None)
             lease = leases[channel.partition] = PartitionLease(
-                channel, session_id=link.terms.session_id, notify=link.notices.notify
+                channel, session_id=link.terms.session_id, notify=link.notices.notify, given=given
             )
+        lease.records_deliveries = channel.settings.record_deliveries and not self._data.group.is_temporary
         return lease
 
     def take_back_from_idle(self, now_ms: int) -> None:

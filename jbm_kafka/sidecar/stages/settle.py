@@ -35,7 +35,7 @@ class Settle:
         """Take what links have enqueued; True: there was something."""
         links = self._data.links.values()
         said = [link for link in links if link.settlement.dispositions]
-        said += [link for link in links for lease in link.settlement.leases.values() if lease.acked]
+        said += [link for link in links for lease in link.settlement.leases.values() if lease.acked or lease.given]
         for link in dict.fromkeys(said):
             self.take(link)
         return bool(said)
@@ -48,6 +48,15 @@ class Settle:
                 self._acknowledge(lease, lease.take_acked())
         while dispositions and not _is_early(dispositions[0]):
             self._carry_out(link, dispositions.popleft())
+        # After what was said of them: so nothing is told as acknowledged or returned before it is told as given.
+        for lease in leases.values():
+            if lease.given:
+                self._note_given(link, lease)
+
+    def _note_given(self, link: Link, lease: PartitionLease) -> None:
+        """Told by the clock that delays end by, which is no less than the wall clock (SlewedClock)."""
+        from_ms = self._data.clock.now_ms() - self._data.clock.monotonic_ms()
+        owned(lease).checkpoints.note_given(lease.session_id, link.terms.mode, lease.take_given(), from_ms)
 
     def _acknowledge(self, lease: PartitionLease, offsets: Sequence[int]) -> None:
         channel = owned(lease)

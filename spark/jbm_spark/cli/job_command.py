@@ -11,10 +11,13 @@ from jbm_kafka.cli.main import run
 
 # A new job is one line here.
 JOBS = {
+    "archive": LazyCommand("jbm_spark.jobs.archive:archive", "Keep messages as Parquet files."),
+    "bench": LazyCommand("jbm_spark.jobs.bench:bench", "What reading and writing costs beside Spark alone."),
     "dead-letters": LazyCommand(
-        "jbm_spark.jobs.dead_letters:dead_letters", "Why messages died, and what a queue's topic holds."
+        "jbm_spark.jobs.letters_command:dead_letters", "Why messages died; send some of them again."
     ),
-    "load": LazyCommand("jbm_spark.jobs.load_file:load", "Send the rows of a file to a queue."),
+    "load": LazyCommand("jbm_spark.jobs.load.load_command:load", "Send the rows of a file to a queue."),
+    "replay": LazyCommand("jbm_spark.jobs.replay:replay", "Send archived messages, or those of a log, once more."),
 }
 
 cli = LazyGroup(table=JOBS, help="Spark jobs over jbm-kafka's topics; none acknowledges anything.")

@@ -1,6 +1,4 @@
-"""Why messages died: the dead-letter topic by reason and original destination, and what a queue's topic holds.
-
-    jbm-spark dead-letters --bootstrap localhost:9092 [--from DLQ] [--queue orders] [--json]
+"""Why messages died: the dead-letter topic by reason, error and age, and what a queue's topic holds.
 
 Reads only committed messages, acknowledges nothing, and can run beside live receivers. The two topics are read one
 after the other, each to its end at that moment.
@@ -9,21 +7,17 @@ after the other, each to its end at that moment.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import click
-
-from jbm_kafka.cli.cluster_options import cluster_options
-from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import Whole, json_option
-from jbm_kafka.cli.connect import as_queue
-from jbm_kafka.codec.dead_letter import DEAD_LETTER_REASON, DELIVERY_COUNT, ORIG_DESTINATION, ORIG_MESSAGE_ID
-from jbm_kafka.core.destination import Queue
-from jbm_spark.jars import installed_pyspark
-from jbm_spark.jobs.report import DeadLetterGroup, DeadLetterReport, QueueContent, as_json_line, as_text
-from jbm_spark.kafka_properties import kafka_options
-from jbm_spark.topic_check import check_topics
+from jbm_kafka.codec.dead_letter import (
+    DEAD_LETTER_REASON,
+    DELIVERY_COUNT,
+    LAST_ERROR,
+    ORIG_DESTINATION,
+    ORIG_MESSAGE_ID,
+)
+from jbm_spark.jobs.report import DeadLetterGroup, DeadLetterReport, ErrorGroup, QueueContent
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 EXAMPLES_MAX = 3
 """Examples of each group in the report: the first by partition and offset."""
@@ -31,26 +25,47 @@ EXAMPLES_MAX = 3
 GROUPS_MAX = 1_000
 """Groups in the report; reasons and destinations are few, unless a foreign producer invents them."""
 
+_HOUR_MS = 3_600_000
+AGES = (
+    ("less than an hour ago", _HOUR_MS),
+    ("less than a day ago", 24 * _HOUR_MS),
+    ("less than a week ago", 168 * _HOUR_MS),
+)
+_EARLIER = "earlier"
+_ERROR_CLASS = r"^([A-Za-z_][A-Za-z0-9_.]*)(?=:|$)"
+_ERROR_MAX = 60
 
-def dead_letter_groups(letters: "DataFrame") -> list[DeadLetterGroup]:
-    """Dead letters (rows of `messages`) by reason and original destination, the largest group first."""
-    from pyspark.sql import Window
+
+def narrow_letters(letters: "DataFrame") -> "DataFrame":
+    """Of dead letters (rows of `messages`) what the report counts."""
     from pyspark.sql import functions as F  # noqa: N812
 
     from jbm_spark.columns import property_column
 
-    narrow = letters.select(
+    error = property_column(LAST_ERROR)
+    return letters.select(
         property_column(DEAD_LETTER_REASON).alias("reason"),
         property_column(ORIG_DESTINATION).alias("destination"),
         property_column(DELIVERY_COUNT, "int").alias("attempts"),
+        error.alias("text"),
+        F.coalesce(
+            F.nullif(F.regexp_extract(error, _ERROR_CLASS, 1), F.lit("")), F.left(error, F.lit(_ERROR_MAX))
+        ).alias("error"),
         F.unix_millis("kafka.timestamp").alias("at_ms"),
         F.coalesce(property_column(ORIG_MESSAGE_ID), "message_id").alias("id"),
         F.col("unit_of_order").alias("unit"),
         F.col("kafka.partition").alias("partition"),
         F.col("kafka.offset").alias("offset"),
     )
+
+
+def dead_letter_groups(letters: "DataFrame") -> tuple[DeadLetterGroup, ...]:
+    """Rows of `narrow_letters` by reason and original destination, the largest group first."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
     in_log_order = Window.partitionBy("reason", "destination").orderBy("partition", "offset")
-    ranked = narrow.withColumn("rank", F.row_number().over(in_log_order))
+    ranked = letters.withColumn("rank", F.row_number().over(in_log_order))
     example = F.when(F.col("rank") <= EXAMPLES_MAX, F.struct("rank", "id", "unit"))
     rows = (
         ranked.groupBy("reason", "destination")
@@ -65,7 +80,7 @@ def dead_letter_groups(letters: "DataFrame") -> list[DeadLetterGroup]:
         .limit(GROUPS_MAX)
         .collect()
     )
-    return [
+    return tuple(
         DeadLetterGroup(
             reason=row["reason"],
             destination=row["destination"],
@@ -77,7 +92,45 @@ def dead_letter_groups(letters: "DataFrame") -> list[DeadLetterGroup]:
             example_units=tuple(dict.fromkeys(found["unit"] for found in row["examples"] if found["unit"] is not None)),
         )
         for row in rows
-    ]
+    )
+
+
+def error_groups(letters: "DataFrame") -> tuple[ErrorGroup, ...]:
+    """Rows of `narrow_letters` that tell an error, by its class and original destination, the largest group first."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = (
+        letters.where(F.col("error").isNotNull())
+        .groupBy("error", "destination")
+        .agg(
+            F.count("*").alias("n"),
+            F.min("at_ms").alias("first_at_ms"),
+            F.max("at_ms").alias("last_at_ms"),
+            F.min(F.struct("partition", "offset", "text", "id")).alias("first"),
+        )
+        .orderBy(F.desc("n"), "error", "destination")
+        .limit(GROUPS_MAX)
+        .collect()
+    )
+    return tuple(
+        ErrorGroup(
+            error=row["error"], destination=row["destination"], count=row["n"], first_at_ms=row["first_at_ms"],
+            last_at_ms=row["last_at_ms"], example=row["first"]["text"], example_id=row["first"]["id"],
+        )
+        for row in rows
+    )  # fmt: skip
+
+
+def ages(letters: "DataFrame") -> tuple[tuple[str, int], ...]:
+    """How many of the rows of `narrow_letters` died how long ago."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    age = F.unix_millis(F.current_timestamp()) - F.col("at_ms")
+    named = F.lit(_EARLIER)
+    for name, limit_ms in reversed(AGES):
+        named = F.when(age < limit_ms, F.lit(name)).otherwise(named)
+    found = {row["age"]: row["count"] for row in letters.groupBy(named.alias("age")).count().collect()}
+    return tuple((name, found[name]) for name in (*(name for name, _ in AGES), _EARLIER) if name in found)
 
 
 def queue_content(name: str, held: "DataFrame", *, top: int) -> QueueContent:
@@ -101,54 +154,34 @@ def queue_content(name: str, held: "DataFrame", *, top: int) -> QueueContent:
 
 
 def run(
-    bootstrap: str,
+    spark: "SparkSession",
+    dead_letters: str = "DLQ",
     *,
-    dead_letters: str,
-    queue: str | None,
-    top: int,
+    bootstrap: str,
     namespace: str = "",
     kafka: Mapping[str, object] | None = None,
-    is_quiet: bool = True,
+    queue: str | None = None,
+    top: int = 5,
 ) -> DeadLetterReport:
-    """The report, from a Spark session of its own that is stopped again. `kafka` are librdkafka's properties.
+    """The report; with `queue` also of what that queue's topic holds, and its `top` largest units.
 
     Raises:
-        SparkJobError: the broker, a topic, Java or the jars are not there, or Spark failed.
-        InvalidDestinationError: no legal name.
+        As `messages`.
     """
-    installed_pyspark()
-    queues = [Queue(name) for name in (dead_letters, queue) if name is not None]
-    about = "read " + " and ".join(map(str, queues))
-    check_topics(queues, about=about, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
-    kafka_options(kafka or {})
-    # Only now: a wrong address fails in a moment, not after Spark's start.
     from jbm_spark.messages import messages
-    from jbm_spark.session import job_session
 
-    with job_session("jbm dead-letters", is_quiet=is_quiet) as spark:
+    def rows(name: str) -> "DataFrame":
+        return messages(spark, name, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
 
-        def rows(name: str) -> "DataFrame":
-            return messages(spark, name, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
-
-        groups = dead_letter_groups(rows(dead_letters))
-        content = None if queue is None else queue_content(queue, rows(queue), top=top)
-        return DeadLetterReport(dead_letters=dead_letters, groups=tuple(groups), queue=content)
-
-
-@click.command(name="dead-letters")
-@click.option("--from", "source", metavar="DEST", callback=as_queue, default="DLQ", show_default=True,
-              help="The dead-letter or expiry queue.")  # fmt: skip
-@click.option("--dead-letters", "old_source", hidden=True, callback=as_queue)  # what `--from` was called
-@click.option("--queue", metavar="DEST", callback=as_queue, help="Also tell what this queue's topic holds.")
-@click.option("--top", metavar="N", type=Whole(1, 1_000), default=5, show_default=True,
-              help="So many of the queue's largest units.")  # fmt: skip
-@cluster_options
-@json_option
-def dead_letters(
-    source: Queue, old_source: Queue | None, queue: Queue | None, top: int, cluster: Cluster, as_json: bool
-) -> None:
-    """Tell why messages died: the dead-letter queue by reason and origin. Nothing is received, nothing written."""
-    letters, held = old_source or source, None if queue is None else queue.name
-    report = run(cluster.bootstrap, dead_letters=letters.name, queue=held, top=top, namespace=cluster.namespace,
-                 kafka=cluster.kafka, is_quiet=as_json)  # fmt: skip
-    click.echo(as_json_line(report) if as_json else as_text(report))
+    letters = narrow_letters(rows(dead_letters)).cache()
+    try:
+        return DeadLetterReport(
+            dead_letters=dead_letters,
+            count=letters.count(),
+            groups=dead_letter_groups(letters),
+            errors=error_groups(letters),
+            ages=ages(letters),
+            queue=None if queue is None else queue_content(queue, rows(queue), top=top),
+        )
+    finally:
+        letters.unpersist()

@@ -48,9 +48,11 @@ def job_options(function: _Function) -> _Function:
 
 def in_session(
     name: str, work: "Callable[[SparkSession], _Result]", *, cluster: Cluster, master: str | None, as_json: bool,
-    check: Callable[[Cluster], None] | None = None,
+    check: Callable[[Cluster], None] | None = None, starts_fast: bool = True,
 ) -> None:  # fmt: skip
     """Does the job in a session of its own and prints its result; a wrong address fails in `check`.
+
+    `starts_fast` is that of `build_session`: a job of minutes does without.
 
     Raises:
         click.exceptions.Exit: with VIOLATIONS, where the job found some.
@@ -61,7 +63,7 @@ def in_session(
         check(cluster)
     from jbm_spark.session import job_session
 
-    with job_session(f"jbm {name}", is_quiet=as_json, master=master) as spark:
+    with job_session(f"jbm {name}", is_quiet=as_json, master=master, starts_fast=starts_fast) as spark:
         result = work(spark)
     emit(asdict(result), result.text(), as_json=as_json)
     if result.has_violations:

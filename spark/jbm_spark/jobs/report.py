@@ -1,8 +1,7 @@
-"""What the dead-letter job found, as values, as a table and as one line of JSON. No Spark needed."""
+"""What the dead-letter job found, as values and as tables. No Spark needed."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 UNKNOWN = "(not said)"
@@ -30,6 +29,21 @@ class DeadLetterGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorGroup:
+    """The dead letters whose last attempt failed with errors of one class."""
+
+    error: str
+    """The class, as in `ValueError`; the beginning of the text, where it names none."""
+    destination: str | None
+    count: int
+    first_at_ms: int
+    last_at_ms: int
+    example: str
+    """The whole text of one of them."""
+    example_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueContent:
     """What a queue's topic holds: settled messages too, as long as they are not deleted."""
 
@@ -46,26 +60,35 @@ class DeadLetterReport:
 
     dead_letters: str
     """Name of the dead-letter address."""
+    count: int
+    """All dead letters."""
     groups: tuple[DeadLetterGroup, ...]
-    queue: QueueContent | None
+    errors: tuple[ErrorGroup, ...] = ()
+    """Of those letters that tell an error."""
+    ages: tuple[tuple[str, int], ...] = ()
+    """How many died how long ago, in words."""
+    queue: QueueContent | None = None
 
     @property
-    def count(self) -> int:
-        """All dead letters."""
-        return sum(group.count for group in self.groups)
+    def has_violations(self) -> bool:
+        """No: that messages die is no fault of the product."""
+        return False
+
+    def text(self) -> str:
+        """The tables a person reads."""
+        return _as_text(self)
 
 
-def as_json_line(report: DeadLetterReport) -> str:
-    """One line; the field names of the classes above, and the total `count`."""
-    return json.dumps({"count": report.count, **asdict(report)}, ensure_ascii=False)
-
-
-def as_text(report: DeadLetterReport) -> str:
-    """The tables a person reads."""
-    lines = [f"{report.dead_letters}: {_counted(report.count, 'dead letter')}"]
+def _as_text(report: DeadLetterReport) -> str:
+    lines = [f"{report.dead_letters}: {counted(report.count, 'dead letter')}"]
     if report.groups:
         header = ("reason", "from", "count", "attempts", "first (UTC)", "last (UTC)", "units", "messages")
-        lines += _table(header, [_group_row(group) for group in report.groups])
+        lines += table(header, [_group_row(group) for group in report.groups])
+    if report.errors:
+        columns = ("error", "from", "count", "first (UTC)", "last (UTC)", "for example", "message")
+        lines += ["", *table(columns, [_error_row(group) for group in report.errors])]
+    if report.ages:
+        lines += ["", *table(("died", "count"), [(age, str(count)) for age, count in report.ages])]
     if report.queue is not None:
         lines += ["", *_queue_lines(report.queue)]
     return "\n".join(lines)
@@ -74,8 +97,8 @@ def as_text(report: DeadLetterReport) -> str:
 def _group_row(group: DeadLetterGroup) -> tuple[str, ...]:
     attempts = "" if group.attempts_max is None else str(group.attempts_max)
     return (
-        _printable(group.reason or UNKNOWN),
-        _printable(group.destination or UNKNOWN),
+        printable(group.reason or UNKNOWN),
+        printable(group.destination or UNKNOWN),
         str(group.count),
         attempts,
         _utc(group.first_at_ms),
@@ -85,17 +108,30 @@ def _group_row(group: DeadLetterGroup) -> tuple[str, ...]:
     )
 
 
+def _error_row(group: ErrorGroup) -> tuple[str, ...]:
+    return (
+        printable(group.error),
+        printable(group.destination or UNKNOWN),
+        str(group.count),
+        _utc(group.first_at_ms),
+        _utc(group.last_at_ms),
+        printable(group.example),
+        printable(group.example_id),
+    )
+
+
 def _queue_lines(queue: QueueContent) -> list[str]:
     kinds = ", ".join(f"{kind} {count}" for kind, count in queue.by_body_kind)
-    lines = [f"{queue.name}: {_counted(queue.count, 'message')} in the topic (settled ones too, until deleted), "
-             f"{_counted(queue.unit_count, 'unit')}" + (f"; by body: {kinds}" if kinds else "")]  # fmt: skip
+    lines = [f"{queue.name}: {counted(queue.count, 'message')} in the topic (settled ones too, until deleted), "
+             f"{counted(queue.unit_count, 'unit')}" + (f"; by body: {kinds}" if kinds else "")]  # fmt: skip
     if queue.largest_units:
-        rows = [(_printable(unit), str(count)) for unit, count in queue.largest_units]
-        lines += _table(("largest units", "count"), rows)
+        rows = [(printable(unit), str(count)) for unit, count in queue.largest_units]
+        lines += table(("largest units", "count"), rows)
     return lines
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of aligned columns."""
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     is_number = [all(row[column].isdigit() or not row[column] for row in rows) for column in range(len(header))]
     ruler = ["-" * width for width in widths]
@@ -109,10 +145,11 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _examples(values: Sequence[str], *, is_all: bool) -> str:
-    return ", ".join(_printable(value) for value in values) + (", ..." if values and not is_all else "")
+    return ", ".join(printable(value) for value in values) + (", ..." if values and not is_all else "")
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """The text, with a mark in place of what steers a terminal."""
     # Any producer may write to the topics; its text must not steer the reader's terminal.
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
@@ -124,5 +161,6 @@ def _utc(at_ms: int) -> str:
         return f"{at_ms} ms"
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """As in `1 message`, `2 messages`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

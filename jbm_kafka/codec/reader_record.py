@@ -1,0 +1,78 @@
+"""Records of `jbm.registry` about readers that must not be overtaken: key `reader|<kind>|<name>`, value Avro."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from jbm_kafka.codec.schemas import codec
+from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
+
+_READER = b"reader|"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredReader:
+    """A streaming query, an archive job or a private subscriber, and how far it has read a topic."""
+
+    kind: str
+    """`spark` or `private`."""
+    name: str
+    """Its own, one for each topic that it reads."""
+    topic: str
+    """The Kafka topic."""
+    topic_id: str
+    """Of a topic of another id the record says nothing."""
+    positions: Mapping[int, int]
+    """By partition the first offset that it may still read."""
+    at_ms: int
+    """When it said so, ms since the epoch."""
+    lease_until_ms: int
+    """From then on it is forgotten, ms since the epoch."""
+
+    def counts(self, now_ms: int) -> bool:
+        """Whether what it has not read must be kept."""
+        return now_ms < self.lease_until_ms
+
+
+def reader_key(kind: str, name: str) -> bytes:
+    """Of the reader's record."""
+    return _READER + f"{kind}|{name}".encode()
+
+
+def encode_reader(reader: RegisteredReader) -> bytes:
+    """The value."""
+    return codec("Reader").encode(
+        {
+            "topic": reader.topic,
+            "topic_id": reader.topic_id,
+            "positions": {str(partition): offset for partition, offset in reader.positions.items()},
+            "at_ms": reader.at_ms,
+            "lease_until_ms": reader.lease_until_ms,
+        }
+    )
+
+
+def decode_reader(key: bytes, value: bytes) -> RegisteredReader:
+    """What key and value say.
+
+    Raises:
+        CorruptRecordError, NewerRecordError: they cannot be read here.
+    """
+    kind, _, name = key.removeprefix(_READER).decode(errors="replace").partition("|")
+    fields = codec("Reader").decode(value)
+    try:
+        fields["positions"] = {int(partition): offset for partition, offset in fields["positions"].items()}
+    except ValueError as error:
+        raise CorruptRecordError(f"Reader {name}: {error}") from None
+    return RegisteredReader(kind, name, **fields)
+
+
+def readers_in(values: Mapping[bytes, bytes]) -> Iterator[tuple[bytes, RegisteredReader | None]]:
+    """The key of each reader's record, with what it says; None: that cannot be read here, and nobody knows."""
+    for key, value in values.items():
+        if key.startswith(_READER):
+            try:
+                yield key, decode_reader(key, value)
+            except (CorruptRecordError, NewerRecordError):
+                yield key, None

@@ -1,0 +1,72 @@
+"""Rows to Parquet files and back, as every reader of such files understands them."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from jbm_spark.archiving.manifest import Span
+from jbm_spark.errors import ArchiveError
+
+DAY_MS = 86_400_000
+_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
+ROWS_A_FILE = 250_000
+
+
+def write_rows(rows: DataFrame, path: Path, *, key: Sequence[str], files: int) -> None:
+    """Into a new folder, by day (UTC) of the column `timestamp`, each file in the order of the key, as is the log."""
+    days = F.floor(F.unix_millis("timestamp") / DAY_MS).cast("int")
+    dated = rows.withColumn("day", F.date_add(F.lit("1970-01-01").cast("date"), days))
+    with _readable_timestamps(rows.sparkSession):
+        (
+            dated.coalesce(max(1, files))
+            .sortWithinPartitions("day", *key)
+            .write.partitionBy("day")
+            .option("compression", "zstd")
+            .parquet(str(path))
+        )
+
+
+def read_rows(spark: SparkSession, path: Path, schema: str) -> DataFrame:
+    """The rows of all files in there, of one batch or of many."""
+    return spark.read.schema(schema).parquet(str(path))
+
+
+def count_back(rows: DataFrame, span: Span, *, key: Sequence[str]) -> int:
+    """How many rows there are, each in the span and none twice: read from the files. The key begins with partition and
+    offset.
+
+    Raises:
+        ArchiveError: they are not as they must be.
+    """
+    partition, offset, *_ = key
+    found = rows.groupBy(F.col(partition).alias("partition")).agg(
+        F.count("*").alias("rows"),
+        F.count_distinct(*key[1:]).alias("keys"),
+        F.min(offset).alias("first"),
+        F.max(offset).alias("last"),
+    )
+    total = 0
+    for row in found.collect():
+        begin, end = span.begin.get(row["partition"], 0), span.end.get(row["partition"], 0)
+        if row["rows"] != row["keys"] or row["first"] < begin or row["last"] >= end:
+            raise ArchiveError(
+                f"partition {row['partition']}: read back were {row['rows']} rows of {row['keys']} places from "
+                f"{row['first']} to {row['last']}, and written was what is from {begin} up to {end}: nothing was "
+                "published; see that the disk is sound, and run the job again"
+            )
+        total += row["rows"]
+    return total
+
+
+@contextmanager
+def _readable_timestamps(spark: SparkSession) -> Iterator[None]:
+    """Spark's own form of 96 bits overflows in other readers, for years after 2262."""
+    before = spark.conf.get(_TIMESTAMPS)
+    spark.conf.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
+    try:
+        yield
+    finally:
+        spark.conf.set(_TIMESTAMPS, str(before))

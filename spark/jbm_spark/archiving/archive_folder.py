@@ -1,0 +1,130 @@
+"""The folder of an archive: whose it is, and that one job at a time writes to it. No Spark needed.
+
+    _archive.json   which destination of which cluster it is of
+    messages/       what readers read: segment=N/batch=N/day=YYYY-MM-DD/*.parquet
+    events/         the same, of what became of the messages
+    _staging/       what is being written; removed by the next job
+
+Readers pass over names that begin with `_`, and batches come to `messages` by a rename when they are whole.
+"""
+
+import json
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from jbm_kafka.devbroker.file_lock import FileLock
+from jbm_spark.archiving.durably import sync, write_text_durably
+from jbm_spark.checkpoint_lock import local_folder
+from jbm_spark.errors import ArchiveError
+
+IDENTITY_FILE = "_archive.json"
+LOCK_FILE = "_archive.lock"
+STAGING = "_staging"
+MESSAGES, EVENTS = "messages", "events"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveIdentity:
+    """Whose archive it is."""
+
+    archive_id: str
+    """Made up with the archive."""
+    destination: str
+    """As in `queue:orders`."""
+    cluster_id: str
+    """The brokers' own name of their cluster."""
+
+
+def archive_path(folder: object) -> Path:
+    """The folder on this machine.
+
+    Raises:
+        ArchiveError: it is on another file system, or no path at all.
+    """
+    text = str(folder)
+    path = local_folder(text, plain_is_local=True) if text else None
+    if path is None:
+        raise ArchiveError(
+            f"archive {text!r}: an archive of Parquet files is in a folder that this process and all executors have, "
+            "such as /data/orders, for its batches are renamed in one step; mount the storage there"
+        )
+    return path
+
+
+def read_identity(path: Path) -> ArchiveIdentity:
+    """Of an archive that is there.
+
+    Raises:
+        ArchiveError: it is none, or its file cannot be read.
+    """
+    file = path / IDENTITY_FILE
+    try:
+        fields = json.loads(file.read_text(encoding="utf-8"))
+        if fields.pop("format") != 1:
+            raise ArchiveError(f"archive {path} is of a newer format: use the jbm-kafka that wrote it")
+        return ArchiveIdentity(**fields)
+    except FileNotFoundError:
+        raise ArchiveError(
+            f"{path} is no archive: it has no file {IDENTITY_FILE}; jbm-spark archive DESTINATION --to {path} makes one"
+        ) from None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ArchiveError(
+            f"archive {path}: its file {IDENTITY_FILE} cannot be used ({error}); restore that file, or begin another "
+            "archive"
+        ) from None
+
+
+@contextmanager
+def locked_archive(path: Path, *, destination: str, cluster_id: str) -> Iterator[ArchiveIdentity]:
+    """The archive of the destination, made if it is missing, while no other job writes to it; its staging is empty.
+
+    Raises:
+        ArchiveError: the folder cannot be written, another job has it, or it is something else.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path / LOCK_FILE)
+        is_ours = lock.try_acquire()
+    except OSError as error:
+        raise _not_writable(path, error) from None
+    if not is_ours:
+        raise ArchiveError(f"archive {path} is being written by another job: wait for its end, or stop it")
+    try:
+        yield _claimed(path, destination, cluster_id)
+    finally:
+        lock.close()
+
+
+def _claimed(path: Path, destination: str, cluster_id: str) -> ArchiveIdentity:
+    others = sorted(found.name for found in path.iterdir() if found.name not in (LOCK_FILE, IDENTITY_FILE, STAGING))
+    if not (path / IDENTITY_FILE).exists() and others:
+        raise ArchiveError(
+            f"{path} is no archive and has other files, such as {others[0]}: name a new folder; of an archive restore "
+            f"the file {IDENTITY_FILE}"
+        )
+    try:
+        if not (path / IDENTITY_FILE).exists():
+            made = ArchiveIdentity(uuid.uuid4().hex, destination, cluster_id)
+            write_text_durably(path / IDENTITY_FILE, json.dumps({"format": 1, **asdict(made)}) + "\n")
+        shutil.rmtree(path / STAGING, ignore_errors=True)
+        for name in (STAGING, MESSAGES, EVENTS):
+            (path / name).mkdir(exist_ok=True)
+        sync(path)
+    except OSError as error:
+        raise _not_writable(path, error) from None
+    identity = read_identity(path)
+    if (identity.destination, identity.cluster_id) != (destination, cluster_id):
+        of_cluster = "" if identity.cluster_id == cluster_id else f" in cluster {identity.cluster_id}"
+        raise ArchiveError(
+            f"archive {path} is that of {identity.destination}{of_cluster}, and this job is for {destination} in "
+            f"cluster {cluster_id}: give each a folder of its own"
+        )
+    return identity
+
+
+def _not_writable(path: Path, error: OSError) -> ArchiveError:
+    return ArchiveError(f"archive {path}: {error.strerror or error}; name a folder that this process can write to")

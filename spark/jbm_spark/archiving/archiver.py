@@ -1,0 +1,105 @@
+"""Archives one topic, batch by batch, into one folder of an archive.
+
+There is no checkpoint of Spark's: the manifests of the published batches say where to go on. A batch that a crash
+interrupted was never seen, and is read again from Kafka.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from jbm_kafka.ports import KafkaAdmin
+from jbm_spark.archiving.archive_files import ROWS_A_FILE, count_back, read_rows, write_rows
+from jbm_spark.archiving.data_folder import DataFolder, Segment
+from jbm_spark.archiving.manifest import Manifest, Span
+from jbm_spark.archiving.next_span import TopicState, next_span, topic_state
+from jbm_spark.causes import cause_line
+from jbm_spark.errors import ArchiveError, SparkJobError
+
+OFFSETS_MAX = 1_000_000
+"""Of one batch: what a crash makes us read again at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicArchiver:
+    """Brings what a topic has into its folder."""
+
+    spark: SparkSession
+    admin: KafkaAdmin
+    topic: str
+    folder: DataFolder
+    schema: str
+    """Of the rows, in the words of Spark's DDL."""
+    rows_of: Callable[[Span], DataFrame] = field(repr=False)
+    """What is archived of these offsets, with the column `timestamp`."""
+    key: tuple[str, ...] = ("partition", "offset")
+    """The columns that tell a row from all others, the record's partition and offset first."""
+    accept_loss: bool = False
+
+    def state(self) -> TopicState:
+        """Of the topic now; raises as `topic_state`."""
+        return topic_state(self.admin, self.topic)
+
+    def archive_next(self, until: TopicState) -> Manifest | None:
+        """Archive one batch of what was there at that moment; None: all of it is archived.
+
+        Raises:
+            ArchiveError: what comes next is gone, or the files are not as they must be; nothing was published.
+            SparkJobError: Spark failed.
+            KafkaClientError: no answer.
+        """
+        span = next_span(until, self.folder.position(), offsets_max=OFFSETS_MAX, accept_loss=self.accept_loss)
+        if span is None:
+            return None
+        staged = self.folder.staged()
+        written = Observation()
+        offsets = sum(end - span.begin[partition] for partition, end in span.end.items())
+        try:
+            rows = self.rows_of(span).observe(written, F.count(F.lit(1)).alias("rows"))
+            write_rows(rows, staged, key=self.key, files=-(-offsets // ROWS_A_FILE))
+            read_back = count_back(read_rows(self.spark, staged, self.schema), span, key=self.key)
+        except (PySparkException, Py4JError) as error:
+            # Where the log was cut meanwhile this names the range; Spark says it in fifty lines.
+            next_span(self.state(), self.folder.position(), offsets_max=1, accept_loss=False)
+            raise SparkJobError(
+                f"archive of {self.topic}: {cause_line(error)}; nothing of this batch was published"
+            ) from None
+        if self.state().topic_id != span.topic_id:
+            raise ArchiveError(
+                f"topic {self.topic} was made anew meanwhile; nothing of this batch was published: run again"
+            )
+        if read_back != written.get["rows"]:
+            raise ArchiveError(
+                f"archive {self.folder.path}: {written.get['rows']} rows were read from Kafka, and {read_back} read "
+                "back from the files: nothing was published; see that all executors write to this folder"
+            )
+        return self.folder.publish(rows=read_back, span=span)
+
+    def compact(self) -> bool:
+        """Whether a segment of many batches is one of a single batch now.
+
+        Raises:
+            ArchiveError: the rows that its files have are not those that were written; nothing has changed.
+        """
+        segment = self.folder.to_compact()
+        if segment is None:
+            return False
+        staged = self.folder.staged()
+        rows = read_rows(self.spark, segment.path, self.schema)
+        write_rows(rows, staged, key=self.key, files=segment.data_bytes // (64 * 1024 * 1024))
+        _check_compacted(read_rows(self.spark, staged, self.schema), segment)
+        self.folder.replace(segment)
+        return True
+
+
+def _check_compacted(rows: DataFrame, segment: Segment) -> None:
+    expected, found = sum(manifest.rows for manifest in segment.manifests), rows.count()
+    if expected != found:
+        raise ArchiveError(
+            f"archive {segment.path}: its batches had {expected} rows when they were written, and {found} can be read: "
+            "files are missing or were added; nothing was compacted, restore them"
+        )

@@ -1,0 +1,143 @@
+"""`messages` or `events` of an archive: its published batches, and how one more comes there. No Spark needed.
+
+At every moment a reader who lists the folder finds whole batches alone, and each row once. A batch is a folder that is
+renamed into its place. Some batches make a segment. When a segment has many, a compacted one takes its place by an
+exchange of the two folders, which is one step as well. A reader that has listed the old files and not opened them yet
+fails then, and reads anew.
+"""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jbm_spark.archiving.durably import sync, sync_all
+from jbm_spark.archiving.exchange import can_exchange, exchange
+from jbm_spark.archiving.manifest import MANIFEST_FILE, Manifest, Span, compacted, read_manifest
+from jbm_spark.errors import ArchiveError
+
+SEGMENT_BYTES = 128 * 1024 * 1024
+"""A segment that has as much gets no further batch, and is not compacted again."""
+BATCHES_MAX = 8
+"""A segment with more of them is compacted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Batches that stand together."""
+
+    number: int
+    path: Path
+    manifests: tuple[Manifest, ...]
+    """In order."""
+
+    @property
+    def data_bytes(self) -> int:
+        """Of all its files."""
+        return sum(manifest.data_bytes for manifest in self.manifests)
+
+
+class DataFolder:
+    """One of the folders that readers read; the caller has the archive's lock where it writes."""
+
+    def __init__(self, archive: Path, name: str) -> None:
+        self.path = archive / name
+        self._staging = archive / "_staging"
+        self._staged = self._staging / name
+
+    def segments(self) -> list[Segment]:
+        """All of them, in order, as they are now.
+
+        Raises:
+            ArchiveError: a batch is missing, or its manifest.
+        """
+        try:
+            found = [_segment(path) for path in sorted(self.path.glob("segment=*"))]
+        except OSError as error:
+            raise ArchiveError(f"archive {self.path}: {error.strerror or error}; see that it can be read") from None
+        expected = 0
+        for manifest in (manifest for segment in found for manifest in segment.manifests):
+            if manifest.first != expected:
+                raise ArchiveError(
+                    f"archive {self.path}: batch {expected} is missing, and {manifest.folder_name} is there: restore it"
+                )
+            expected = manifest.last + 1
+        return found
+
+    def manifests(self) -> list[Manifest]:
+        """Of all batches, in order; raises as `segments`."""
+        return [manifest for segment in self.segments() for manifest in segment.manifests]
+
+    def position(self) -> Span | None:
+        """The last that was archived; None: nothing yet. Raises as `segments`."""
+        return next((manifest.spans[-1] for manifest in reversed(self.manifests())), None)
+
+    def staged(self) -> Path:
+        """A place that is not there, for the files of the next batch."""
+        shutil.rmtree(self._staged, ignore_errors=True)
+        return self._staged
+
+    def publish(self, *, rows: int, span: Span) -> Manifest:
+        """What was staged is the next batch: from now on readers see it, with its manifest, whatever happens."""
+        segments = self.segments()
+        number = segments[-1].manifests[-1].last + 1 if segments else 0
+        self._staged.mkdir(exist_ok=True)  # no rows, no files
+        manifest = Manifest(number, number, rows, _tidied(self._staged), (span,))
+        manifest.write(self._staged)
+        sync_all(self._staged)
+        if segments and segments[-1].data_bytes < SEGMENT_BYTES:
+            place = segments[-1].path
+            self._staged.rename(place / manifest.folder_name)
+            sync(place)
+        else:
+            name = f"segment={segments[-1].number + 1 if segments else 0:06d}"
+            outer = self._staging / name
+            outer.mkdir()
+            self._staged.rename(outer / manifest.folder_name)
+            sync(outer)
+            outer.rename(self.path / name)
+            sync(self.path)
+        return manifest
+
+    def to_compact(self) -> Segment | None:
+        """The segment that has too many batches, where it can be done at all."""
+        last = next(reversed(self.segments()), None)
+        is_due = last is not None and len(last.manifests) > BATCHES_MAX
+        return last if is_due and can_exchange(self._staging) else None
+
+    def replace(self, segment: Segment) -> None:
+        """What was staged has all rows of the segment, and takes its place."""
+        outer = self._staging / segment.path.name
+        shutil.rmtree(outer, ignore_errors=True)
+        outer.mkdir()
+        manifest = compacted(segment.manifests, data_bytes=_tidied(self._staged))
+        manifest.write(self._staged)
+        self._staged.rename(outer / manifest.folder_name)
+        sync_all(outer)
+        exchange(outer, segment.path)
+        sync(self.path)
+        shutil.rmtree(outer, ignore_errors=True)
+
+
+def _segment(path: Path) -> Segment:
+    manifests = sorted((read_manifest(batch) for batch in path.glob("batch=*")), key=lambda each: each.first)
+    try:
+        number = int(path.name.partition("=")[2])
+    except ValueError:
+        raise ArchiveError(f"{path} is not of an archive: move it elsewhere") from None
+    return Segment(number, path, tuple(manifests))
+
+
+def _tidied(staged: Path) -> int:
+    """Bytes of the data files; what Spark leaves beside them is removed."""
+    size = 0
+    for path in _files(staged):
+        if path.suffix == ".parquet" and not path.name.startswith((".", "_")):
+            size += path.stat().st_size
+        elif path.name != MANIFEST_FILE:
+            path.unlink()
+    return size
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in list(folder.rglob("*")) if path.is_file())

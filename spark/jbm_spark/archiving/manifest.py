@@ -1,0 +1,99 @@
+"""What one batch of an archive holds, as the file `_manifest.json` in its folder says. No Spark needed.
+
+The manifest comes to be seen with the rows, by one rename of their folder. So the archive itself says how far it has
+come, and nothing else needs to agree with it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from jbm_spark.errors import ArchiveError
+
+MANIFEST_FILE = "_manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Offsets of one topic that were archived."""
+
+    topic_id: str
+    begin: Mapping[int, int]
+    """By partition the first offset."""
+    end: Mapping[int, int]
+    """By partition one past the last offset."""
+    lost: Mapping[int, int]
+    """By partition the first of the offsets before `begin` that are missing, since somebody accepted their loss."""
+
+    def followed_by(self, other: "Span") -> "Span | None":
+        """Both as one, if the other goes on where this one ends and nothing is missing between."""
+        goes_on = all(begin == self.end.get(partition, begin) for partition, begin in other.begin.items())
+        if self.topic_id != other.topic_id or not goes_on or other.lost:
+            return None
+        begin = {**other.begin, **self.begin}
+        return Span(self.topic_id, begin, {**self.end, **other.end}, self.lost)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One published batch, or several that were compacted into one."""
+
+    first: int
+    last: int
+    """Numbers of the batches, from 0 on without gaps."""
+    rows: int
+    """Counted when they were read back from the files."""
+    data_bytes: int
+    spans: Sequence[Span]
+
+    @property
+    def folder_name(self) -> str:
+        """Of the batch's folder, in the manner of Hive. Always both numbers: readers take one number for an int, and
+        refuse a folder whose batches are ints and texts."""
+        return f"batch={self.first:08d}-{self.last:08d}"
+
+    def write(self, folder: Path) -> None:
+        """Into the folder, which nobody sees yet."""
+        (folder / MANIFEST_FILE).write_text(json.dumps({"format": 1, **asdict(self)}) + "\n", encoding="utf-8")
+
+
+def compacted(manifests: Sequence[Manifest], *, data_bytes: int) -> Manifest:
+    """The manifest of all of them in one."""
+    spans: list[Span] = []
+    for span in (span for manifest in manifests for span in manifest.spans):
+        together = spans[-1].followed_by(span) if spans else None
+        spans[-1:] = [*spans[-1:], span] if together is None else [together]
+    rows = sum(manifest.rows for manifest in manifests)
+    return Manifest(manifests[0].first, manifests[-1].last, rows, data_bytes, spans)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Of a published batch.
+
+    Raises:
+        ArchiveError: it is not there, or cannot be read.
+    """
+    path = folder / MANIFEST_FILE
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        if fields["format"] != 1:
+            raise ArchiveError(f"{path} is of format {fields['format']}: use the newer jbm-kafka that wrote it")
+        spans = [_span(each) for each in fields["spans"]]
+        return Manifest(fields["first"], fields["last"], fields["rows"], fields["data_bytes"], spans)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ArchiveError(
+            f"the batch {folder} has no manifest that can be read ({error}): it was not written by an archive job, or "
+            "only half of it was copied; restore it, or remove this archive and begin another"
+        ) from None
+
+
+def _span(fields: Mapping[str, object]) -> Span:
+    by_partition = {name: _offsets(fields[name]) for name in ("begin", "end", "lost")}
+    return Span(str(fields["topic_id"]), **by_partition)
+
+
+def _offsets(fields: object) -> Mapping[int, int]:
+    if not isinstance(fields, dict):
+        raise TypeError("offsets by partition are missing")
+    return {int(partition): int(offset) for partition, offset in fields.items()}

@@ -1,0 +1,72 @@
+"""Where a replay takes its messages from: an archive, or the log of a queue or topic as it is at one moment."""
+
+import os
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.kafka import ConfluentKafka
+from jbm_spark.archiving.archive_folder import MESSAGES, archive_path, read_identity
+from jbm_spark.archiving.archive_reading import archived_messages
+from jbm_spark.archiving.archive_rows import message_rows
+from jbm_spark.archiving.data_folder import DataFolder
+from jbm_spark.archiving.next_span import topic_state
+from jbm_spark.messages import messages
+from jbm_spark.topic_check import TIMEOUT_S, one_line_errors
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySource:
+    """The rows to choose from, with `topic_id` beside the columns of `messages`."""
+
+    name: str
+    identity: str
+    """The same for the same source, wherever its folder is."""
+    destination: str
+    """Whose messages they are, without its kind."""
+    rows: DataFrame
+    topic_ids: tuple[str, ...]
+    """Of the topics of that name, the oldest first."""
+
+
+def replay_source(
+    spark: SparkSession,
+    source: str | os.PathLike[str] | Destination,
+    *,
+    bootstrap: str,
+    namespace: str,
+    kafka: Mapping[str, object] | None,
+) -> ReplaySource:
+    """What is in there now: a folder is an archive.
+
+    Raises:
+        ArchiveError, TopicError: there is no such archive, or no such queue or topic.
+    """
+    if not isinstance(source, Destination):
+        path = archive_path(source)
+        spans = [span for manifest in DataFolder(path, MESSAGES).manifests() for span in manifest.spans]
+        topic_ids = tuple(dict.fromkeys(span.topic_id for span in spans))
+        rows = message_rows(archived_messages(spark, path), "topic_id")
+        whose = read_identity(path)
+        name = whose.destination.partition(":")[2]
+        return ReplaySource(os.fspath(source), whose.archive_id, name, rows, topic_ids)
+    rows, topic_id = log_of_now(spark, source, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
+    with_id = rows.withColumn("topic_id", F.lit(topic_id))
+    return ReplaySource(str(source), str(source), source.name, with_id, (topic_id,))
+
+
+def log_of_now(
+    spark: SparkSession, named: Destination, *, bootstrap: str, namespace: str, kafka: Mapping[str, object] | None
+) -> tuple[DataFrame, str]:
+    """The messages that its log has at this moment, whenever they are read; and the topic's id."""
+    client = ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S)
+    with one_line_errors(f"replay {named}"), closing(client.admin()) as admin:
+        now = topic_state(admin, named.kafka_topic(namespace))
+    end = {partition: max(offset, now.begin[partition]) for partition, offset in now.end.items()}
+    frame = messages(spark, named, bootstrap=bootstrap, namespace=namespace, kafka=kafka,
+                     starting=now.begin, ending=end)  # fmt: skip
+    return frame, now.topic_id

@@ -1,0 +1,165 @@
+"""Registers archives and streaming queries as readers, so that nothing is deleted that they have not read.
+
+Who deletes from the log asks the registry first (docs/topics.md). A reader counts for seven days after it was heard of
+last; a position that is older than the reader's own keeps more, and never less.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from jbm_kafka.codec.reader_record import RegisteredReader
+from jbm_kafka.core.destination import with_namespace
+from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.ports.clock import SystemClock
+from jbm_kafka.registry.readers import SPARK_LEASE_MS, registered_readers, renew_reader
+from jbm_kafka.registry.registry import Registry
+from jbm_spark.topic_check import TIMEOUT_S
+
+log = logging.getLogger(__name__)
+
+RENEWED_AFTER_S = 60.0
+"""A query of many small batches does not write to the registry after each of them."""
+
+
+class ReaderRegistration:
+    """Tells the registry of a cluster how far readers are. A context manager."""
+
+    def __init__(self, *, bootstrap: str, namespace: str = "", kafka: Mapping[str, object] | None = None) -> None:
+        client = ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S)
+        self._admin = client.admin()
+        self._registry = Registry(client, self._admin, with_namespace("jbm.registry", namespace))
+
+    def renew(self, name: str, topic: str, positions: Mapping[int, int], *, topic_id: str | None = None) -> None:
+        """Keep what is from these positions on; of a partition that is not named, all. For seven days.
+
+        Raises:
+            KafkaClientError: it cannot be recorded.
+            KeyError: no id is given, and there is no such topic.
+        """
+        now_ms = SystemClock().now_ms()
+        known_id = topic_id or self._admin.describe([topic])[topic].topic_id
+        renew_reader(
+            self._registry.log,
+            RegisteredReader("spark", name, topic, known_id, dict(positions), now_ms, now_ms + SPARK_LEASE_MS),
+        )
+
+    def renew_first(self, name: str, topic: str) -> None:
+        """Keep all of the topic for a reader that was not heard of, and for others what was kept, seven days more.
+
+        Raises:
+            KafkaClientError: as `renew`.
+        """
+        known = {each.name: each for each in registered_readers(self._registry.log) if each.kind == "spark"}
+        topic_id = self._admin.describe([topic])[topic].topic_id
+        before = known.get(name)
+        is_same = before is not None and before.topic_id == topic_id
+        self.renew(name, topic, before.positions if before is not None and is_same else {}, topic_id=topic_id)
+
+    def close(self) -> None:
+        """Let the cluster go; what is registered stays until its lease ends."""
+        self._registry.close()
+        self._admin.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def register_query(
+    spark: SparkSession,
+    query: StreamingQuery,
+    topics: Iterable[str],
+    *,
+    bootstrap: str,
+    namespace: str = "",
+    kafka: Mapping[str, object] | None = None,
+    renewed_after_s: float = RENEWED_AFTER_S,
+) -> StreamingQueryListener:
+    """Register a query that was just started as a reader of these Kafka topics: all that they have is kept for it, and
+    from its first batch on what is behind its committed offsets.
+
+    Its name in the registry is the query's own, or its id, with the topic. The listener that is returned follows it,
+    and writes to the registry once in `renewed_after_s` seconds at most.
+
+    Raises:
+        KafkaClientError: it cannot be recorded.
+    """
+    registration = ReaderRegistration(bootstrap=bootstrap, namespace=namespace, kafka=kafka)
+    listener = _QueryReader(query, registration, renewed_after_s)
+    for topic in topics:
+        registration.renew_first(f"{query.name or query.id}/{topic}", topic)
+    spark.streams.addListener(listener)
+    return listener
+
+
+class _QueryReader(StreamingQueryListener):
+    """Follows one query."""
+
+    def __init__(self, query: StreamingQuery, registration: ReaderRegistration, renewed_after_s: float) -> None:
+        self._id = str(query.id)
+        self._name = query.name or str(query.id)
+        self._registration = registration
+        self._renewed_after_s = renewed_after_s
+        self._renewed_s = -renewed_after_s
+        self._latest: dict[str, Mapping[int, int]] = {}
+        """By topic the positions behind the latest batch."""
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  (Spark's name)
+        """Nothing is known of its offsets yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """A batch is committed."""
+        if str(event.progress.id) == self._id:
+            for source in event.progress.sources:
+                self._latest.update(topic_positions(source.endOffset))
+            self._renew()
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """It waits for messages; its lease must not end meanwhile."""
+        if str(event.id) == self._id:
+            self._renew()
+
+    def _renew(self) -> None:
+        if time.monotonic() < self._renewed_s + self._renewed_after_s:
+            return
+        try:
+            for topic, positions in self._latest.items():
+                self._registration.renew(f"{self._name}/{topic}", topic, positions)
+        except (KafkaClientError, KeyError) as error:
+            log.warning("query %s is not registered as a reader after this batch: %s", self._name, error)
+        else:
+            self._renewed_s = time.monotonic()
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """What it has not read is kept until the lease ends, for the query may be started again."""
+        if str(event.id) == self._id:
+            self._registration.close()
+
+
+def topic_positions(offsets: str | None) -> Mapping[str, Mapping[int, int]]:
+    """By topic and partition the positions that a Kafka source tells of itself; nothing of any other source."""
+    try:
+        found = json.loads(offsets or "null")
+        return {
+            str(topic): {int(partition): int(position) for partition, position in positions.items()}
+            for topic, positions in found.items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        return {}

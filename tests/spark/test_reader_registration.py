@@ -1,0 +1,42 @@
+"""Streaming queries that the registry knows as readers."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jbm_kafka.admin import Admin, RegisteredReader
+from jbm_spark.messages import message_stream
+from jbm_spark.reader_registration import register_query
+from tests.spark.conftest import PATIENCE_S, Topics
+from tests.spark.records import Record
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.thorough
+
+
+def test_a_query_is_registered_with_all_and_then_with_what_it_has_not_read(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create(2)
+
+    def registered(admin: Admin) -> list[RegisteredReader]:
+        return [reader for reader in admin.readers() if reader.topic == topic]
+
+    stream = message_stream(spark, topic, bootstrap=topics.bootstrap).writeStream.format("noop").queryName("watch")
+    query = stream.option("checkpointLocation", str(tmp_path)).trigger(processingTime="0 seconds").start()
+    with Admin(topics.bootstrap) as admin:
+        listener = register_query(spark, query, [topic], bootstrap=topics.bootstrap, renewed_after_s=0)
+        try:
+            [reader] = registered(admin)
+            assert (reader.kind, reader.name) == ("spark", f"watch/{topic}")
+            topics.write(topic, [Record(key=b"k%d" % number) for number in range(10)])
+            wait_until(lambda: sum(registered(admin)[0].positions.values()) == 10, about="its position",
+                       timeout_s=PATIENCE_S)  # fmt: skip
+        finally:
+            query.stop()
+            spark.streams.removeListener(listener)
+        again = register_query(spark, query, [topic], bootstrap=topics.bootstrap)
+        spark.streams.removeListener(again)
+        assert sum(registered(admin)[0].positions.values()) == 10
+        admin.end_reader(f"watch/{topic}")

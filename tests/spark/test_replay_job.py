@@ -1,0 +1,143 @@
+"""`jbm-spark replay`: what is meant comes once and in order, however often the job is killed and run again."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory
+from jbm_kafka.admin import Admin
+from jbm_spark.cli.job_command import main
+from jbm_spark.errors import ArchiveError, OptionRefusedError
+from jbm_spark.jobs import archive
+from jbm_spark.jobs.replay import Replayed, run
+from tests.spark.conftest import Topics
+from tests.spark.records import Record, headers
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.thorough
+
+EXPIRED = ("JMSExpiration", b"1700000000500")
+SENT_MS = 1_700_000_000_000
+
+
+def replay(spark: SparkSession, topics: Topics, source: str | Path, to: str, **arguments: Any) -> Replayed:
+    return run(spark, source, to, bootstrap=topics.bootstrap, **arguments)
+
+
+def test_a_replay_sends_what_is_meant_in_order_and_again_what_is_missing(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """SPARK-11: from an archive, in portions, with one that was killed in the midst of one."""
+    source, target = topics.create(3), topics.create(2)
+    topics.write(
+        source,
+        [
+            Record(key=b"u%d" % (number % 7), value=b"%d" % number, timestamp_ms=SENT_MS + number,
+                   headers=(("JBMBody", b"text"), EXPIRED, ("jms.int.qty", b"%d" % number)))
+            for number in range(200)
+        ],
+    )  # fmt: skip
+    archive.run(spark, source, tmp_path, bootstrap=topics.bootstrap)
+    span: dict[str, Any] = {"since_ms": SENT_MS + 20, "until_ms": SENT_MS + 180, "where": "properties['qty'] <> '100'"}
+    counted = replay(spark, topics, tmp_path, target, dry_run=True, **span)
+    assert (counted.sent, counted.already_there, topics.read(target)) == (159, 0, [])
+
+    class Killed(Exception):
+        pass
+
+    def kill(_: str) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        replay(spark, topics, tmp_path, target, rate=10, tell=kill, **span)
+    before = len(topics.read(target))
+    assert 0 < before < 159
+    done = replay(spark, topics, tmp_path, target, **span)
+    assert (done.matching, done.already_there, done.sent) == (159, before, 159 - before)
+    assert replay(spark, topics, tmp_path, target, **span).sent == 0
+    found = topics.read(target)
+    assert sorted(int(record.value() or b"") for record in found) == [n for n in range(20, 180) if n != 100]
+    for unit in range(7):
+        mine = [int(record.value() or b"") for record in found if record.key() == b"u%d" % unit]
+        assert mine == sorted(mine)
+    told = [headers(record) for record in found]
+    assert {each["jms.int.qty"] for each in told} == {record.value() for record in found}
+    assert len({each["JBMDuplicateID"] for each in told}) == 159
+    assert not any("JMSExpiration" in each for each in told)
+    assert replay(spark, topics, tmp_path, target, job="again", **span).sent == 159
+
+
+def test_times_are_as_far_ahead_as_they_were(spark: SparkSession, topics: Topics) -> None:
+    source, target = topics.create(), topics.create()
+    topics.write(source, [Record(headers=(EXPIRED,)), Record()])
+    replay(spark, topics, source, target, shift_times=True)
+    first, second = topics.read(target)
+    assert 0 <= int(headers(first)["JMSExpiration"] or b"") - 500 - first.timestamp()[1] + 600_000 <= 600_000
+    assert "JMSExpiration" not in headers(second)
+
+
+def test_what_would_go_back_to_its_source_needs_to_be_meant(spark: SparkSession, topics: Topics) -> None:
+    """SPARK-11: and then its own copies are not sent on."""
+    source = topics.create()
+    topics.write(source, [Record(value=b"1"), Record(value=b"2")])
+    with pytest.raises(OptionRefusedError, match="is where these messages came from"):
+        replay(spark, topics, source, source)
+    for _ in range(2):
+        replay(spark, topics, source, source, force=True)
+    assert [record.value() for record in topics.read(source)] == [b"1", b"2", b"1", b"2"]
+
+
+def test_what_cannot_be_is_one_line(
+    spark: SparkSession, topics: Topics, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = topics.create(), topics.create()
+    with pytest.raises(OptionRefusedError, match=r"where is 'colour = 1': it is an SQL expression .*colour") as raised:
+        replay(spark, topics, source, target, where="colour = 1")
+    assert "\n" not in str(raised.value)
+    with pytest.raises(ArchiveError, match="is no archive"):
+        replay(spark, topics, tmp_path, target)
+    at = ["--bootstrap", topics.bootstrap]
+    assert main(["replay", "--from", str(tmp_path), "--to", target, *at]) == 1
+    assert f"{tmp_path} is no archive" in capsys.readouterr().err
+    assert main(["replay", "--from", source, "--to", target, "--since", "yesterday", *at]) == 2
+    assert "'yesterday': write a day or a time" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)  # Spark starts eleven times
+def test_a_replay_that_is_killed_ten_times_is_received_once_and_in_order(topics: Topics) -> None:
+    """SPARK-11: 12,000 a partition, at the defaults: more than a queue remembers of duplicate ids."""
+    source, target, units, count = topics.create(3), topics.create(2), 60, 36_000
+    topics.write(source, [Record(key=b"u%d" % (n % units), value=b"%d" % n) for n in range(count)])
+    command = [sys.executable, "-m", "jbm_spark.cli", "replay", "--from", source, "--to", target, "--json"]
+    with Admin(topics.bootstrap) as admin:
+
+        def written() -> int:
+            return sum(part.end for part in admin.counts(target).partitions)
+
+        for number in range(1, 11):
+            process = subprocess.Popen([*command, "--bootstrap", topics.bootstrap], start_new_session=True)
+            try:
+                least = max(written() + 1, count * number // 12)
+                wait_until(lambda process=process, least=least: process.poll() is not None or written() >= least,  # type: ignore[misc]
+                           about="some messages sent", timeout_s=300)  # fmt: skip
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    subprocess.run([*command, "--bootstrap", topics.bootstrap], check=True, timeout=600)
+    received: list[tuple[str | None, int]] = []
+    with ConnectionFactory(topics.bootstrap).create_context(AcknowledgeMode.AUTO) as jms:
+        consumer = jms.create_consumer(jms.create_queue(target))
+        while (message := consumer.receive(timeout=10.0)) is not None:
+            received.append((message.unit_of_order, int(bytes(message.body))))
+    assert len(received) == count
+    for unit in range(units):
+        assert [n for name, n in received if name == f"u{unit}"] == [*range(unit, count, units)]
