@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-SPARK  := $(wildcard spark/jbm_spark)
+SPARK  := $(wildcard spark/jbm_spark spark/pyspark_jbm)
 # Most tests wait, for a broker or a timeout, so that more processes of them than processors rarely wait for each other;
 # each has a broker of its own. What needs no broker waits for nothing, and shares nothing that must stay together.
 # With more than these, on a slow machine, brokers and clients are kept waiting for seconds, and limits of time pass.

@@ -101,9 +101,17 @@ class ConfluentKafka:
         )
 
     def transactional_producer(
-        self, transactional_id: str, *, transaction_timeout_ms: int, is_contended: bool = False
+        self,
+        transactional_id: str,
+        *,
+        transaction_timeout_ms: int,
+        is_contended: bool = False,
+        is_patient: bool = False,
     ) -> ConfluentTransactionalProducer:
+        """`is_patient`: a record waits for a broker as long as the transaction may take."""
         ours = transactional_settings(transactional_id, transaction_timeout_ms, self._memory_bytes)
+        if is_patient:
+            ours["message.timeout.ms"] = transaction_timeout_ms
         logger = ClientLog(counted_at(self._bootstrap), is_contended=is_contended)
         return kept_at_fork(
             ConfluentTransactionalProducer({**self._settings(ours), "logger": logger}, bootstrap=self._bootstrap)

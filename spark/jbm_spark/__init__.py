@@ -1,5 +1,17 @@
 """Spark reads jbm-kafka's topics: messages as typed columns, and the jobs operators want.
 
-Spark only reads (and, later, produces) messages. It never acknowledges one and never writes a changelog, so a job
-can run beside live receivers at any time. Needs the extra `spark`: PySpark.
+Spark only reads and produces messages. It never acknowledges one and never writes a changelog, so a job can run beside
+live receivers at any time. Needs the extra `spark`: PySpark.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: "SparkSession") -> None:
+    """Make format "jbm" known to a session that does not find it by itself, for its Python path came later."""
+    # By its name, as Spark itself finds it: the format is built on this package, and not the other way round.
+    spark.dataSource.register(import_module("pyspark_jbm").DefaultSource)

@@ -49,13 +49,18 @@ _KAFKA_FIELDS = {"topic": StringType, "partition": IntegerType, "offset": LongTy
 
 
 def checked_columns(frame: DataFrame, order_by: Sequence[str] = ()) -> frozenset[str]:
+    """As `checked_fields`, of a frame."""
+    return checked_fields(frame.schema, order_by)
+
+
+def checked_fields(schema: StructType, order_by: Sequence[str] = ()) -> frozenset[str]:
     """The columns that are written; a warning names the others.
 
     Raises:
         FrameRefusedError: no body, a column of a wrong type or twice, a column to sort by that is not there.
     """
-    fields = {field.name: field.dataType for field in frame.schema.fields}
-    _check_once([field.name for field in frame.schema.fields], order_by)
+    fields = {field.name: field.dataType for field in schema.fields}
+    _check_once([field.name for field in schema.fields], order_by)
     if not {"body_text", "body_bytes"} & fields.keys():
         raise FrameRefusedError(
             f"the frame has no body among its columns ({', '.join(fields) or 'none'}): name the column with the body "

@@ -173,6 +173,7 @@ def write_stream(
     output_mode: str = "append",
     name: str | None = None,
     on_progress: Callable[[StreamingQueryProgress], object] | None = None,
+    exactly_once: bool = True,
     rejects: str | os.PathLike[str] | None = None,
     kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
@@ -180,8 +181,8 @@ def write_stream(
     """Start a query that sends the rows of a stream to a queue, batch by batch; columns as for `write_messages`.
 
     Returns when the query runs; a batch that a crash interrupted is finished before.
-    At least once: after a failure a query that is started again with its `checkpoint` writes its last batch again,
-    with the same ids. Of every id the first record stands in the order of its unit.
+    Each row is written once: after a failure a query that is started again with its `checkpoint` leaves out what it has
+    written of its last batch. Of each batch every task writes its part in one Kafka transaction.
 
     Args:
         checkpoint: a folder of this query alone, kept between its runs; it holds the position and the query's identity.
@@ -191,6 +192,8 @@ def write_stream(
         name: what Spark and the log call the query.
         on_progress: called with Spark's progress after each batch, on a thread of Spark's;
             `progress.observedMetrics["jbm"].rows` is how many rows the batch had. A line in the log tells the same.
+        exactly_once: False writes by Spark's own sink, which takes all of Java's options and may write a batch again
+            after a failure, with the same ids, of which the first stand in the order of the unit.
         rejects: a folder for the rows that are no messages, as JSON with the reason; the others are written. A batch's
             are in `job=<query.id>/batch=<number>`. Without it such a row ends the query, at every start.
 
@@ -204,7 +207,7 @@ def write_stream(
     check_frame(frame, is_stream=True)
     refuse_connect(frame, "write_stream()")
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
-                    options=options, order_by=order_by, rejects=rejects)  # fmt: skip
+                    options=options, order_by=order_by, rejects=rejects, exactly_once=exactly_once)  # fmt: skip
     wanted = _checked_trigger(frame, trigger)
     if not isinstance(checkpoint, str | os.PathLike) or not os.fspath(checkpoint):
         raise OptionRefusedError(f"checkpoint={checkpoint!r}: name a folder of this query alone, to be kept")

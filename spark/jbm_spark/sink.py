@@ -24,6 +24,7 @@ from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.call_checks import column_names
 from jbm_spark.causes import cause_line, is_stop, short_stop
 from jbm_spark.checkpoint_lock import local_folder, plain_is_local
+from jbm_spark.client_properties import client_properties
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
 from jbm_spark.kafka_properties import checked_kafka_options
@@ -33,6 +34,7 @@ from jbm_spark.record_bytes import batch_bytes, batch_bytes_at_most
 from jbm_spark.rejects import save_rejects
 from jbm_spark.sink_options import checked_sink_options, fixed_sink_options, is_compressing
 from jbm_spark.target import Target, target
+from jbm_spark.transactional_sink import TransactionalSink
 from jbm_spark.unit_partition import partition_of
 from jbm_spark.written_slices import rows_by_id, slice_rows, write_slices
 
@@ -67,6 +69,8 @@ class Sink:
     order_by: Sequence[str]
     rejects: str | None = None
     """The folder of rows that are no messages; None: such a row ends its batch."""
+    once: TransactionalSink | None = None
+    """Writes the batches of a stream, each once; None: Spark's own sink does, which may repeat them."""
 
     def look(self) -> Target:
         """The queue as it is now; raises as `target` does."""
@@ -104,20 +108,24 @@ class Sink:
         placed = self._placed(frame, queue.info, job=job, batch=number)
         if self.rejects is None:
             good = F.when(F.col("out_fault").isNull(), F.col("value")).otherwise(F.raise_error(F.col("out_fault")))
-            self._save_in_order(placed.withColumn("value", good), queue, batch)
+            self._save_in_order(placed.withColumn("value", good), queue, job, batch)
             return
         placed.persist()
         try:
             rejected = placed.where("out_fault is not null").select(F.col("out_fault").alias("reason"), "row")
             save_rejects(rejected, self.rejects, job=job, batch=number or 0)
-            self._save_in_order(placed.where("out_fault is null"), queue, batch)
+            self._save_in_order(placed.where("out_fault is null"), queue, job, batch)
         finally:
             placed.unpersist()
 
-    def _save_in_order(self, placed: DataFrame, queue: Target, batch: StreamBatch | None) -> None:
-        """In slices that the queue's duplicate window holds, where a stream's rows have duplicate ids."""
+    def _save_in_order(self, placed: DataFrame, queue: Target, job: str, batch: StreamBatch | None) -> None:
+        """A stream's rows once; else, where they have duplicate ids, in slices that the duplicate window holds."""
         sparks = int(cast(str, placed.sparkSession.conf.get("spark.sql.shuffle.partitions")))
         order = [name for name in placed.columns if name.startswith(_ORDER.format(""))]
+        if self.once is not None and batch is not None:
+            routed = placed.withColumn("routed_by", _routed_by())
+            self.once.write(routed, [*order, "out_row"], PLACED, queue.info, query=job, batch=batch.number)
+            return
         in_order = placed.repartition(min(queue.info.partitions, sparks), "partition").sortWithinPartitions(
             "partition", *order, "out_row"
         )
@@ -175,9 +183,8 @@ class Sink:
             *given,
         )
         judged = self._measured(records, info)
-        routed_by = F.coalesce("key", F.coalesce("out_duplicate", "out_id").cast("binary"))
         is_good = F.col("out_fault").isNull()
-        placed = judged.withColumn("partition", partition_of(F.when(is_good, routed_by), info.unit_partitions))
+        placed = judged.withColumn("partition", partition_of(F.when(is_good, _routed_by()), info.unit_partitions))
         return placed if self.rejects is None else placed.withColumn("row", F.when(~is_good, F.col("row")))
 
     def _order(self) -> list[Column]:
@@ -210,6 +217,11 @@ class Sink:
         return sized.withColumn("out_fault", F.coalesce("out_fault", too_large)).drop("out_size")
 
 
+def _routed_by() -> Column:
+    """What tells a record's partition: its unit, else an id that a repeated record has again."""
+    return F.coalesce("key", F.coalesce("out_duplicate", "out_id").cast("binary"))
+
+
 def _quoted(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
@@ -224,6 +236,7 @@ def sink_for(
     options: Mapping[str, str] | None,
     order_by: str | Sequence[str] | None,
     rejects: str | os.PathLike[str] | None = None,
+    exactly_once: bool = False,
 ) -> Sink:
     """The sink for frames of this one's shape. Nothing is asked of the cluster yet.
 
@@ -242,7 +255,8 @@ def sink_for(
     all_options = {**checked_kafka_options(kafka), **checked_sink_options(options)}
     address = checked_bootstrap("bootstrap", bootstrap)
     folder = None if rejects is None else _checked_folder(frame, rejects)
-    return Sink(destination, address, namespace, dict(kafka or {}), all_options, columns, tuple(names), folder)
+    once = TransactionalSink(address, client_properties(kafka, options), namespace) if exactly_once else None
+    return Sink(destination, address, namespace, dict(kafka or {}), all_options, columns, tuple(names), folder, once)
 
 
 def _checked_folder(frame: DataFrame, rejects: object) -> str:

@@ -34,7 +34,7 @@ def test_the_wheel_is_pure_and_holds_every_file_of_the_packages_and_no_other(bui
     names = zipfile.ZipFile(built.wheel).namelist()
     ours = {name for name in names if ".dist-info/" not in name}
     wanted = set()
-    for root, package in ((ROOT, "jbm_kafka"), (ROOT / "spark", "jbm_spark")):
+    for root, package in ((ROOT, "jbm_kafka"), (ROOT / "spark", "jbm_spark"), (ROOT / "spark", "pyspark_jbm")):
         files = [path for path in (root / package).rglob("*") if path.suffix in {".py", *DATA}]
         wanted |= {path.relative_to(root).as_posix() for path in files}
     wanted |= {f"jbm_kafka/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "schemas").rglob("*.avsc")}

@@ -27,6 +27,7 @@ PAGES = [
     "docs/sending-again.md",
     "docs/spark.md",
     "docs/spark-audit.md",
+    "docs/spark-format.md",
     "docs/spark-archive.md",
     "docs/spark-dead-letters.md",
     "docs/spark-load.md",

@@ -1,5 +1,7 @@
-"""A query from queue to queue in a process of its own, which a test may kill: `BOOTSTRAP SOURCE QUEUE CHECKPOINT`, and
-`whole` for batches of any size and rows with a duplicate id."""
+"""A query by Spark's own sink from queue to queue in a process of its own, which a test may kill.
+
+Its arguments are `BOOTSTRAP SOURCE QUEUE CHECKPOINT`, and `whole` for batches of any size and rows with a duplicate id.
+"""
 
 import sys
 
@@ -26,7 +28,8 @@ def main(bootstrap: str, source: str, queue: str, checkpoint: str, *whole: str) 
     else:
         frame = message_stream(spark, source, bootstrap=bootstrap, options=BATCH).drop("message_id")
     trigger = {"processingTime": "0 seconds"}
-    write_stream(frame, queue, bootstrap=bootstrap, checkpoint=checkpoint, trigger=trigger).awaitTermination()
+    query = write_stream(frame, queue, bootstrap=bootstrap, checkpoint=checkpoint, trigger=trigger, exactly_once=False)
+    query.awaitTermination()
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def wait_copied(bootstrap: str, queue: str, count: int, process: subprocess.Pope
 def copy(spark: SparkSession, topics: Topics, source: str, queue: str, checkpoint: str) -> StreamingQuery:
     """The query in this process, to the end of what is there."""
     frame = message_stream(spark, source, bootstrap=topics.bootstrap, options=BATCH).drop("message_id")
-    return write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=checkpoint)
+    return write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=checkpoint, exactly_once=False)
 
 
 def copy_with_kills(spark: SparkSession, topics: Topics, folder: Path, *, kills: int, messages: int) -> Received:
@@ -161,7 +161,7 @@ def test_a_batch_beyond_the_duplicate_window_that_is_killed_is_received_once(
                    about="two slices and a part", timeout_s=PATIENCE_S)  # fmt: skip
     assert written(topics.bootstrap, queue) < count, "it was killed when all was written"
     query = write_stream(with_duplicate_ids(spark, source, topics.bootstrap), queue, bootstrap=topics.bootstrap,
-                         checkpoint=checkpoint)  # fmt: skip
+                         checkpoint=checkpoint, exactly_once=False)  # fmt: skip
     assert query.awaitTermination(int(3 * PATIENCE_S)), "the last run did not end"
     factory, received = ConnectionFactory(topics.bootstrap), Received()
     with factory.create_context() as jms:

@@ -1,8 +1,9 @@
 """From queue to queue as a stream: batches, restarts, and what ends a query."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.errors import OrderError
+from jbm_kafka.kafka import ConfluentKafka
 from jbm_spark.errors import CheckpointError, FrameRefusedError, OptionRefusedError, QueryError, TopicError
 from jbm_spark.messages import message_stream, messages, wait_until_done, write_stream
 from tests.spark.conftest import Topics
+from tests.spark.crashed_checkpoint import forget_that_the_last_batch_was_done
 from tests.spark.records import Record, headers
 from tests.support.topics import admin_client, create_topic
 from tests.support.waiting import wait_until
@@ -29,11 +32,18 @@ END_S = 300
 def copy(spark: SparkSession, topics: Topics, tmp_path: Path) -> Callable[..., None]:
     """Runs a query from one queue to another until all is written that is there."""
 
-    def run(source: str, queue: str, change: Callable[[DataFrame], DataFrame] = lambda frame: frame) -> None:
+    def run(
+        source: str,
+        queue: str,
+        change: Callable[[DataFrame], DataFrame] = lambda frame: frame,
+        *,
+        exactly_once: bool = True,
+    ) -> None:
         frame = change(
             message_stream(spark, source, bootstrap=topics.bootstrap, options={"maxOffsetsPerTrigger": "20"})
         )
-        query = write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / "checkpoint")
+        query = write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / "checkpoint",
+                             exactly_once=exactly_once)  # fmt: skip
         try:
             assert wait_until_done(query, timeout=END_S), "the query did not end"
         finally:
@@ -78,13 +88,10 @@ def test_a_batch_that_is_written_again_has_the_same_ids(
             "unit_of_order", "body_bytes", F.when(F.col("kafka.offset") > 3, F.col("kafka")).alias("kafka")
         )
 
-    copy(source, queue, without_ids)
+    copy(source, queue, without_ids, exactly_once=False)
     before = seen(topics, queue)
-    commits = sorted((tmp_path / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
-    commits[-1].unlink()
-    for checksum in (tmp_path / "checkpoint" / "commits").glob(".*.crc"):
-        checksum.unlink()
-    copy(source, queue, without_ids)
+    forget_that_the_last_batch_was_done(tmp_path / "checkpoint")
+    copy(source, queue, without_ids, exactly_once=False)
     after = seen(topics, queue)
     assert len(before) == len(set(before)) == 30
     assert len(after) > 30
@@ -92,6 +99,41 @@ def test_a_batch_that_is_written_again_has_the_same_ids(
     for unit in range(5):
         first = dict.fromkeys(number for key, number, _ in after if key == b"u%d" % unit)
         assert [*first] == [*range(unit, 30, 5)]
+
+
+@pytest.mark.parametrize("forgotten", ["nothing", "the offset"])
+def test_a_batch_that_is_written_is_not_written_again(
+    topics: Topics, copy: Callable[..., None], tmp_path: Path, forgotten: str
+) -> None:
+    """SPARK-3: Spark crashed when its last batch was written; also when Kafka has forgotten the group's offset."""
+    source, queue = topics.create(2), topics.create(3)
+    topics.write(source, numbered(0, 30))
+    copy(source, queue)
+    before = seen(topics, queue)
+    query = forget_that_the_last_batch_was_done(tmp_path / "checkpoint")
+    if forgotten == "the offset":  # as it does when a query rests for a week
+        with closing(ConfluentKafka(topics.bootstrap).admin()) as admin:
+            admin.delete_groups([f"jbm.spark.{query}{each}" for each in ("", "-0", "-1")])
+    copy(source, queue)
+    topics.write(source, numbered(30, 50))
+    copy(source, queue)
+    after = seen(topics, queue)
+    assert len(before) == 30
+    assert len(after) == 50
+    for unit in range(5):
+        assert [number for key, number, _ in after if key == b"u%d" % unit] == [*range(unit, 50, 5)]
+
+
+def test_a_checkpoint_that_went_back_is_refused(topics: Topics, copy: Callable[..., None], tmp_path: Path) -> None:
+    """SPARK-3: its batches have numbers that were written, and would be left out."""
+    source, queue, checkpoint = topics.create(1), topics.create(1), tmp_path / "checkpoint"
+    topics.write(source, numbered(0, 50))
+    copy(source, queue)
+    for folder in ("offsets", "commits"):
+        shutil.rmtree(checkpoint / folder)
+    with pytest.raises(QueryError, match=r"batch 0 comes after batch \d+ was written: .* new checkpoint"):
+        copy(source, queue)
+    assert len(seen(topics, queue)) == 50
 
 
 def test_a_stream_without_an_order_is_refused(spark: SparkSession) -> None:

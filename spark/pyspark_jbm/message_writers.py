@@ -1,0 +1,156 @@
+"""Writes rows as messages: each Spark task in one transaction, which is done once however often the task is tried.
+
+A data source cannot sort, nor say which rows a task gets. So a task's rows are sent in the order in which it has them,
+and there is no order between the rows of two tasks.
+"""
+
+import time
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from jbm_kafka.codec.record_size import batch_bytes
+from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.ports import KafkaClientError, Outgoing
+from jbm_kafka.ports.provider import TopicInfo
+from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, ledger_topic, make_ledger, query_name
+from jbm_spark.errors import WriteError
+from jbm_spark.frame_check import checked_fields
+from jbm_spark.target import target
+from jbm_spark.topic_check import one_line_errors
+from pyspark_jbm.format_options import FormatOptions
+from pyspark_jbm.row_records import RowEncoder
+
+_QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent(WriterCommitMessage):
+    """What a task has done."""
+
+    messages: int
+
+
+class _Writer:
+    """What a batch and a stream have in common; made in the driver, and used in each task."""
+
+    def __init__(self, options: FormatOptions, schema: StructType) -> None:
+        checked_fields(schema)
+        self._options = options
+        self._schema = schema
+        self._look()  # a missing queue is an error now, not of a task
+        with one_line_errors(f"write to {options.destination}"), closing(options.client().admin()) as admin:
+            make_ledger(admin, options.namespace)
+
+    def _look(self) -> TopicInfo:
+        options = self._options
+        return target(
+            options.destination, bootstrap=options.bootstrap, namespace=options.namespace, kafka=options.kafka
+        ).info
+
+    def _send(self, batches: Iterator[pa.RecordBatch], *, run: str, task: int, batch: int, ids: str) -> Sent:
+        ledger = ledger_topic(self._options.namespace)
+        name = f"{query_name(run, self._options.namespace)}-{task}"
+        try:
+            with closing(LedgerProducer(self._options.client(), name, ledger=ledger)) as producer:
+                task_rows = _TaskRows(self._schema, self._look(), ids)
+                records = task_rows.records(batches)
+                if not producer.has_written(batch):
+                    return Sent(producer.write(records, lambda: LedgerEntry(batch, task_rows.checksum())))
+                for _ in records:
+                    pass
+                if producer.last is None or producer.last.note != task_rows.checksum():
+                    raise WriteError(
+                        f"write to {self._options.destination}: batch {batch} was begun with its rows in other tasks: "
+                        "split the stream as it was split before (repartition), and start it again"
+                    )
+                return Sent(0)
+        except KafkaClientError as error:
+            raise WriteError(f"write to {self._options.destination}: {error}") from None
+
+
+class MessageWriter(_Writer, DataSourceArrowWriter):
+    """A batch: a task that fails has sent nothing, and others may have sent theirs."""
+
+    def __init__(self, options: FormatOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._run = uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """One task."""
+        task = TaskContext.get().partitionId()  # type: ignore[union-attr]  # of this task
+        return self._send(iterator, run=self._run, task=task, batch=0, ids=f"ID:spark:{self._run}:{task}")
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Each task has committed its own."""
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """What was committed stays."""
+
+
+class MessageStreamWriter(_Writer, DataSourceStreamArrowWriter):
+    """A stream: each task of each batch is written once, as long as a batch that is repeated is split as before."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """One task of a batch."""
+        context = TaskContext.get()
+        assert context is not None, "a task has a context"
+        query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+        assert query is not None, f"Spark tells a task of a stream {_QUERY}"
+        assert batch is not None, f"Spark tells a task of a stream {_BATCH}"
+        task = context.partitionId()
+        ids = f"ID:spark:{query}:{batch}:{task}"
+        return self._send(iterator, run=query, task=task, batch=int(batch), ids=ids)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Each task has committed its own."""
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """What was committed stays, and is left out when the batch is repeated."""
+
+
+class _TaskRows:
+    """The rows of one task, as records."""
+
+    def __init__(self, schema: StructType, info: TopicInfo, ids: str) -> None:
+        self._encoder = RowEncoder(schema)
+        self._info = info
+        self._ids = ids
+        self._checksum = 0
+        self._count = 0
+
+    def records(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Outgoing]:
+        info = self._info
+        sent_at_ms = time.time_ns() // 1_000_000 if info.is_log_append_time else 0
+        for batch in batches:
+            for row in batch.to_pylist():
+                made = self._encoder.encode(row, made_id=f"{self._ids}:{self._count}", sent_at_ms=sent_at_ms)
+                size = batch_bytes(made.key, made.value, made.headers)
+                if size > info.max_message_bytes:
+                    raise WriteError(
+                        f"a message takes {size} bytes, and {info.topic} takes {info.max_message_bytes}: write less, "
+                        f"or raise max.message.bytes of the topic; its key: {made.key!r}"
+                    )
+                self._count += 1
+                self._checksum = zlib.crc32(made.routed_by, self._checksum)
+                partition = partition_for(made.routed_by, info.unit_partitions)
+                yield Outgoing(info.topic, partition, made.key, made.value, made.headers,
+                               batch_bytes_max=info.max_message_bytes)  # fmt: skip
+
+    def checksum(self) -> str:
+        """Which rows were asked for until now, whatever their bodies are: those may be made anew."""
+        return f"{self._count} rows, {self._checksum:08x}"
+
+
+__all__ = ["MessageStreamWriter", "MessageWriter", "Sent"]

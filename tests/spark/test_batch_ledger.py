@@ -1,0 +1,47 @@
+"""What a part of a batch records of itself, by producers that take over from each other, without Spark."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from uuid import uuid4
+
+import pytest
+
+from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.ports import KafkaClientError, Outgoing
+from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, ledger_topic, make_ledger
+from jbm_spark.errors import WriteError
+from tests.spark.conftest import Topics
+
+
+@contextmanager
+def producer(kafka: ConfluentKafka, name: str) -> Iterator[LedgerProducer]:
+    with closing(LedgerProducer(kafka, name, ledger=ledger_topic(""))) as made:
+        yield made
+
+
+def test_who_takes_over_sees_what_was_written_and_a_zombie_writes_nothing(topics: Topics) -> None:
+    """SPARK-3: also when the group's offset is forgotten; a batch before the last is refused."""
+    kafka, name, queue = ConfluentKafka(topics.bootstrap), f"jbm.spark.{uuid4()}-0", topics.create()
+    with closing(kafka.admin()) as admin:
+        make_ledger(admin, "")
+    with producer(kafka, name) as zombie:
+        assert not zombie.has_written(0)
+        assert zombie.write([Outgoing(queue, 0, b"u", b"0")], lambda: LedgerEntry(0)) == 1
+
+        def taken_over() -> Iterator[Outgoing]:
+            yield Outgoing(queue, 0, b"u", b"of the zombie")
+            with producer(kafka, name) as successor:
+                assert successor.has_written(0)
+                assert not successor.has_written(1)
+                successor.write([Outgoing(queue, 0, b"u", b"1")], lambda: LedgerEntry(1))
+
+        with pytest.raises(KafkaClientError):
+            zombie.write(taken_over(), lambda: LedgerEntry(1))
+    with closing(kafka.admin()) as admin:
+        admin.delete_groups([name])
+    with producer(kafka, name) as last:
+        assert last.has_written(1)
+        assert not last.has_written(2)
+        with pytest.raises(WriteError, match=r"^batch 0 comes after batch 1 was written: .* new checkpoint"):
+            last.has_written(0)
+    assert [record.value() for record in topics.read(queue)] == [b"0", b"1"]
