@@ -23,7 +23,7 @@ def test_a_rejected_message_is_a_dead_letter_now(
     connection: Connection, session: Session, orders: Queue, mode: AcknowledgeMode
 ) -> None:
     """REDELIVER-3, of REDELIVER-4: once, with the reason, and its unit goes on."""
-    send(session, orders, "bad", "good", unit="joe")
+    send(session, orders, "bad", "good", unit=orders.name)  # of no other letter: its unit would hold this one
     with connection.create_session(mode) as worker:
         consumer = worker.create_consumer(orders)
         receive(consumer).reject(WHY)
@@ -33,13 +33,13 @@ def test_a_rejected_message_is_a_dead_letter_now(
     with connection.create_session(AcknowledgeMode.INDIVIDUAL) as reader:
         letter = letter_of(reader, orders)
     told = {name: letter.properties[f"_JBM_{name}"] for name in ("DEAD_LETTER_REASON", "LAST_ERROR", "DELIVERY_COUNT")}
-    assert (letter.body, letter.unit_of_order) == ("bad", "joe")
+    assert (letter.body, letter.unit_of_order) == ("bad", orders.name)
     assert told == {"DEAD_LETTER_REASON": "rejected", "LAST_ERROR": "no such customer", "DELIVERY_COUNT": 1}
 
 
 def test_in_client_later_messages_of_the_unit_go_back(connection: Connection, session: Session, orders: Queue) -> None:
     """UNIT-3: the one before stays in hand, and the letter leaves when that is acknowledged."""
-    send(session, orders, "1", "2", "3", unit="joe")
+    send(session, orders, "1", "2", "3", unit=orders.name)
     with connection.create_session(AcknowledgeMode.CLIENT) as worker:
         consumer = worker.create_consumer(orders)
         first, second, _ = receive_all(consumer, 3)
