@@ -25,6 +25,7 @@ PAGES = [
     "docs/selectors.md",
     "docs/settings.md",
     "docs/sending-again.md",
+    "docs/web-handlers.md",
     "docs/spark.md",
     "docs/spark-audit.md",
     "docs/spark-format.md",
