@@ -29,6 +29,7 @@ from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode, not_of_mode
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.jms.pausing import on_this_thread
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.requesting import SendOptionsOfRequest, reply_to
 from jbm_kafka.jms.routing import UnitOfOrder
@@ -311,7 +312,7 @@ class Session:
             JMSError: the request was not sent; which errors that can be stands at `MessageProducer.send`.
         """
         options = SendOptionsOfRequest(unit_of_order, priority, time_to_live_ms, properties, type)
-        return reply_to(self._core, destination, message, timeout, options)
+        return on_this_thread(reply_to(self._core, destination, message, timeout, options), self._core.filled)
 
     # -- acknowledging ---------------------------------------------------------------------------------------------
 
