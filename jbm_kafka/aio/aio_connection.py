@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -11,10 +9,9 @@ from typing import Any, Self
 from jbm_kafka.aio.aio_producer import AioSender
 from jbm_kafka.aio.aio_session import AioContext, AioSession
 from jbm_kafka.aio.call_lane import CallLane, OwnThread, pool_of_threads
-from jbm_kafka.aio.made import Made, Same
+from jbm_kafka.aio.made import ListenerOnLoop, Made, Same
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.context import Context
-from jbm_kafka.jms.exception_listener import ExceptionListener
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.one_process import refuse_pickle
@@ -32,7 +29,7 @@ class AioConnection:
     __reduce__ = refuse_pickle
     __slots__ = ("_inner", "_threads")
 
-    client_id = Same[str | None]()
+    exception_listener = ListenerOnLoop()
     metadata = Same[ConnectionMetadata]()
     is_started = Same[bool]()
     is_closed = Same[bool]()
@@ -42,13 +39,9 @@ class AioConnection:
         self._threads = pool_of_threads()
 
     @property
-    def exception_listener(self) -> ExceptionListener | None:
-        """Called with a JMSError that no call can raise; on the event loop on which it was set."""
-        return self._inner.exception_listener
-
-    @exception_listener.setter
-    def exception_listener(self, listener: ExceptionListener | None) -> None:
-        self._inner.exception_listener = _on_loop(listener) if callable(listener) else listener
+    def client_id(self) -> str | None:
+        """See `jbm_kafka.Connection.client_id`; here the factory sets it, for that waits for Kafka."""
+        return self._inner.client_id
 
     def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Made[AioSession]:
         """A session; one for each task that works."""
@@ -136,12 +129,3 @@ class AioConnectionFactory:
 
     def __repr__(self) -> str:
         return f"<aio {self._inner!r}>"
-
-
-def _on_loop(listener: Callable[[Any], object]) -> Callable[[Exception], object]:
-    loop = asyncio.get_running_loop()
-
-    def on_exception(error: Exception) -> None:
-        loop.call_soon_threadsafe(listener, error)
-
-    return on_exception

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
 from jbm_kafka.aio.call_lane import CallLane, Threads
-from jbm_kafka.aio.made import Same
+from jbm_kafka.aio.made import Same, called_on_loop
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.sentinels import UNSET, Unset
+from jbm_kafka.jms.arguments import check_callable
 from jbm_kafka.jms.context import ContextProducer
 from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.never_run import check_runs
 from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.routing import UnitOfOrder
@@ -24,7 +25,7 @@ from jbm_kafka.jms.sender import Sender
 _Given = Message | str | bytes | Mapping[str, object] | Unset
 
 
-class SendOptions(TypedDict, total=False):
+class AioSendOptions(TypedDict, total=False):
     """The options of a send, as of `jbm_kafka.MessageProducer.send`."""
 
     json: object
@@ -42,7 +43,7 @@ class SendOptions(TypedDict, total=False):
     on_completion: CompletionListener | None
 
 
-class SendOptionsAndDestination(SendOptions, total=False):
+class AioSendOptionsTo(AioSendOptions, total=False):
     """With the destination, for a producer made without one."""
 
     destination: Destination | None
@@ -52,7 +53,9 @@ async def _send(lane: CallLane, send: Callable[..., Message], mode: object, opti
     """Send in the lane; a persistent one is awaited until Kafka has it, and many may be under way."""
     listener = options.get("on_completion")
     if listener is not None:
-        return await lane.do(partial(send, **{**options, "on_completion": _on_loop(listener)}), "the send")
+        check_callable("on_completion", listener)
+        check_runs("on_completion", listener, "message, error")
+        return await lane.do(partial(send, **{**options, "on_completion": called_on_loop(listener)}), "the send")
     if mode is not DeliveryMode.PERSISTENT:
         return await lane.do(partial(send, **options), "the send", once_begun="the message may be sent")
     return await lane.do_reported(
@@ -61,18 +64,6 @@ async def _send(lane: CallLane, send: Callable[..., Message], mode: object, opti
         once_begun="the message was handed to Kafka's client, and may be in the queue; to send it again, give both "
         "sends one duplicate_id",
     )
-
-
-def _on_loop(listener: object) -> object:
-    """Called on the loop, in the order of sending; what cannot be called is left for the send to refuse."""
-    if not callable(listener):
-        return listener
-    loop, call = asyncio.get_running_loop(), listener
-
-    def on_completion(message: Message, error: object) -> None:
-        loop.call_soon_threadsafe(call, message, error)
-
-    return on_completion
 
 
 class AioMessageProducer:
@@ -108,7 +99,7 @@ class AioMessageProducer:
         inner = self._inner
         return inner.destination if isinstance(inner, MessageProducer) else None
 
-    async def send(self, message: _Given = UNSET, **options: Unpack[SendOptionsAndDestination]) -> Message:
+    async def send(self, message: _Given = UNSET, **options: Unpack[AioSendOptionsTo]) -> Message:
         """Send a message, and return when Kafka has it; in TRANSACTED it is sent by the commit. Options and errors as
         of `jbm_kafka.MessageProducer.send`; `on_completion` is called on the event loop.
 
@@ -122,6 +113,7 @@ class AioMessageProducer:
 
     async def flush(self, timeout: float | None = None) -> None:
         """See `jbm_kafka.MessageProducer.flush`."""
+        await self._lane.idle()
         await CallLane(self._threads).do(partial(self._inner.flush, timeout), "flush()")
 
     async def close(self) -> None:
@@ -146,7 +138,7 @@ class AioContextProducer(AioMessageProducer):
     __slots__ = ()
 
     async def send(  # type: ignore[override]
-        self, destination: Destination, message: _Given = UNSET, **options: Unpack[SendOptions]
+        self, destination: Destination, message: _Given = UNSET, **options: Unpack[AioSendOptions]
     ) -> Message:
         """See `AioMessageProducer.send`."""
         return await self._send(partial(self._inner.send, destination, message), options)
@@ -167,7 +159,9 @@ class AioSender:
         self._lane = CallLane(threads)
         self._closing = closing
 
-    async def send(self, destination: Destination, message: _Given = UNSET, **options: Unpack[SendOptions]) -> Message:
+    async def send(
+        self, destination: Destination, message: _Given = UNSET, **options: Unpack[AioSendOptions]
+    ) -> Message:
         """Send a message, and return when Kafka has it; units are in the order of the calls. Cancelled, it is sent or
         not; a note of the CancelledError says what is known.
         """

@@ -12,7 +12,7 @@ from jbm_kafka.aio.aio_consumer import AioMessageConsumer, AioQueueBrowser
 from jbm_kafka.aio.aio_producer import AioContextProducer, AioMessageProducer
 from jbm_kafka.aio.call_lane import CallLane, Threads
 from jbm_kafka.aio.loop_bed import on_this_loop
-from jbm_kafka.aio.made import Made, Same
+from jbm_kafka.aio.made import ListenerOnLoop, Made, Same
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.jms.browser import Include
@@ -208,6 +208,7 @@ class AioContext(AioSession):
     __slots__ = ("_closing",)
     _inner: Context
 
+    exception_listener = ListenerOnLoop()
     client_id = Same[str | None]()
     metadata = Same[ConnectionMetadata]()
     is_started = Same[bool]()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar, overload
 
+from jbm_kafka.jms.arguments import check_listener
+from jbm_kafka.jms.exception_listener import ExceptionListener
 from jbm_kafka.jms.one_process import refuse_pickle
 
 T = TypeVar("T")
@@ -61,3 +64,28 @@ class Same(Generic[T]):
 
     def __set__(self, made: Any, value: T) -> None:
         setattr(made._inner, self._name, value)
+
+
+class ListenerOnLoop:
+    """The exception listener of the connection behind: called on the event loop on which it was set."""
+
+    @overload
+    def __get__(self, made: None, owner: type[object]) -> Self: ...
+    @overload
+    def __get__(self, made: object, owner: type[object]) -> ExceptionListener | None: ...
+    def __get__(self, made: Any, owner: type[object]) -> object:
+        return self if made is None else made._inner.exception_listener
+
+    def __set__(self, made: Any, listener: ExceptionListener | None) -> None:
+        check_listener("exception_listener", listener, "error")
+        made._inner.exception_listener = None if listener is None else called_on_loop(listener)
+
+
+def called_on_loop(listener: Callable[..., object]) -> Callable[..., None]:
+    """Calls the listener on the event loop that runs now, whatever thread calls, one call after the other."""
+    loop = asyncio.get_running_loop()
+
+    def call(*arguments: object) -> None:
+        loop.call_soon_threadsafe(listener, *arguments)
+
+    return call

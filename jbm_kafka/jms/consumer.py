@@ -14,6 +14,7 @@ from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import CONCURRENCY_MAX, check_kind, check_listener, checked_timeout_s
+from jbm_kafka.jms.call_pauses import Pauses, on_this_thread
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.handler_threads import HandlerThreads
 from jbm_kafka.jms.handling import HandlerFailures, Handling
@@ -23,7 +24,6 @@ from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.modes import AcknowledgeMode, not_of_mode
 from jbm_kafka.jms.one_by_one import OneByOne
 from jbm_kafka.jms.one_process import refuse_pickle
-from jbm_kafka.jms.pausing import Pauses, on_this_thread
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.waiting import Waiting
 from jbm_kafka.ports.deliveries import Delivery

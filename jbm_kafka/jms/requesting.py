@@ -13,11 +13,11 @@ from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, RequestTimeoutError
 from jbm_kafka.core.sentinels import Unset
 from jbm_kafka.jms.arguments import as_destination, checked_timeout_s
+from jbm_kafka.jms.call_pauses import Pauses, Sleep
 from jbm_kafka.jms.header_values import checked_text
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.message_core import look_up_headers
 from jbm_kafka.jms.messages_wire import from_record
-from jbm_kafka.jms.pausing import Pauses, Sleep
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.requests import Pending
 from jbm_kafka.jms.routing import UnitOfOrder

@@ -19,6 +19,7 @@ from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import as_destination, as_queue, as_topic, checked_flag, checked_prefetch
 from jbm_kafka.jms.browser import Include, QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
+from jbm_kafka.jms.call_pauses import on_this_thread
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.consumer import MessageConsumer
@@ -29,7 +30,6 @@ from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode, not_of_mode
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.one_process import refuse_pickle
-from jbm_kafka.jms.pausing import on_this_thread
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.requesting import SendOptionsOfRequest, reply_to
 from jbm_kafka.jms.routing import UnitOfOrder

@@ -7,9 +7,9 @@ import time
 from functools import partial
 
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.jms.call_pauses import Pauses, Sleep
 from jbm_kafka.jms.inbox import Inbox
 from jbm_kafka.jms.join_time import JoinTime
-from jbm_kafka.jms.pausing import Pauses, Sleep
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
 
