@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-import uuid
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any
 
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue
 from jbm_kafka.aio import Connection, ConnectionFactory, MessageConsumer, MessageProducer, Session
+from tests.support.topics import delete_topics_beginning_with
 
 TIMES = 1_000
 SOON_S = 40.0
@@ -22,16 +22,26 @@ SETTINGS = {"#": AddressSettings(partitions=2, max_delivery_attempts=-1)}
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.thorough)])
-def factory(request: pytest.FixtureRequest) -> ConnectionFactory:
-    name = f"aio-{uuid.uuid4().hex[:8]}"
-    url = f"memory://{name}" if request.param == "memory" else str(request.getfixturevalue("shared_broker"))
-    return ConnectionFactory(url, namespace=name, address_settings=SETTINGS, checkpoint_interval_ms=20)
+def factory(request: pytest.FixtureRequest, kafka_name: str) -> Iterator[ConnectionFactory]:
+    bootstrap = "" if request.param == "memory" else str(request.getfixturevalue("shared_broker"))
+    url = bootstrap or f"memory://{kafka_name}"
+    yield ConnectionFactory(url, address_settings=SETTINGS, checkpoint_interval_ms=20)
+    if bootstrap:
+        delete_topics_beginning_with(bootstrap, kafka_name)
 
 
-async def cancelled(work: Coroutine[Any, Any, Any], chance: random.Random) -> tuple[Any, str | None]:
+@pytest.fixture
+def orders(kafka_name: str) -> Queue:
+    """That no other test has."""
+    return Queue(f"{kafka_name}-orders")
+
+
+async def cancelled(
+    work: Coroutine[Any, Any, Any], chance: random.Random, within_s: float = SHORT_S
+) -> tuple[Any, str | None]:
     """What it returned; or, when it was cancelled in time, the notes of that."""
     task = asyncio.create_task(work)
-    await asyncio.wait({task}, timeout=chance.random() ** 3 * SHORT_S)
+    await asyncio.wait({task}, timeout=chance.random() ** 3 * within_s)
     task.cancel()
     try:
         return await task, None
@@ -55,9 +65,11 @@ async def send_all(connection: Connection, queue: Queue, count: int) -> list[obj
 
 
 @pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.INDIVIDUAL])
-def test_receives_cancelled_at_random_lose_nothing(factory: ConnectionFactory, mode: AcknowledgeMode) -> None:
+def test_receives_cancelled_at_random_lose_nothing(
+    factory: ConnectionFactory, orders: Queue, mode: AcknowledgeMode
+) -> None:
     """AIO-1: each message is seen once, however many receives were cancelled."""
-    chance, orders = random.Random(69), Queue("orders")
+    chance = random.Random(69)
 
     async def receive(consumer: MessageConsumer, seen: list[object]) -> None:
         """At the end the message is seen: nothing awaited stands in between."""
@@ -95,9 +107,9 @@ def test_receives_cancelled_at_random_lose_nothing(factory: ConnectionFactory, m
     asyncio.run(work())
 
 
-def test_transactions_cancelled_at_random_forward_each_message_once(factory: ConnectionFactory) -> None:
+def test_transactions_cancelled_at_random_forward_each_message_once(factory: ConnectionFactory, orders: Queue) -> None:
     """AIO-1, AIO-2: a commit that was cancelled was made or not, and what comes after waits for it."""
-    chance, source, target = random.Random(70), Queue("source"), Queue("target")
+    chance, source, target = random.Random(70), orders, Queue(f"{orders.name}-done")
 
     async def forward(session: Session, consumer: MessageConsumer, producer: MessageProducer) -> None:
         message = await consumer.receive(0.05)
@@ -124,9 +136,9 @@ def test_transactions_cancelled_at_random_forward_each_message_once(factory: Con
     asyncio.run(work())
 
 
-def test_sends_cancelled_at_random_say_what_is_known(factory: ConnectionFactory) -> None:
+def test_sends_cancelled_at_random_say_what_is_known(factory: ConnectionFactory, orders: Queue) -> None:
     """AIO-2: what was not begun is not sent, what was done is there, and of the rest nobody knows."""
-    chance, orders = random.Random(71), Queue("orders")
+    chance = random.Random(71)
 
     async def work() -> None:
         done: set[str] = set()
@@ -135,7 +147,7 @@ def test_sends_cancelled_at_random_say_what_is_known(factory: ConnectionFactory)
             async with connection.create_sender() as sender:
 
                 async def send(body: str) -> None:
-                    _, note = await cancelled(sender.send(orders, body), chance)
+                    _, note = await cancelled(sender.send(orders, body), chance, 50 * SHORT_S)
                     if note is None or note == "the send: it was done":
                         done.add(body)
                     elif note == "the send: it was not begun":
@@ -155,9 +167,9 @@ def test_sends_cancelled_at_random_say_what_is_known(factory: ConnectionFactory)
     asyncio.run(work())
 
 
-def test_a_consumer_whose_making_was_cancelled_is_closed(factory: ConnectionFactory) -> None:
+def test_a_consumer_whose_making_was_cancelled_is_closed(factory: ConnectionFactory, orders: Queue) -> None:
     """Of AIO-1: nobody has it, so it may keep no messages."""
-    chance, orders = random.Random(72), Queue("orders")
+    chance = random.Random(72)
 
     async def work() -> None:
         async with factory.create_connection() as connection, connection.create_session() as session:
