@@ -66,6 +66,7 @@ class AioSession:
         self._session = inner._session if isinstance(inner, Context) else inner
         self._threads = threads
         self._lane = CallLane(threads)
+        self._session._consumers.waits_until_ready = False  # a task waits for that, and no thread
         if not inner.transacted:
             self._session._core.send_order = OneWay()  # all sends by the way that gathers nothing
 
@@ -108,6 +109,8 @@ class AioSession:
     def _consumer(self, create: Callable[[], MessageConsumer]) -> Made[AioMessageConsumer]:
         async def make() -> AioMessageConsumer:
             inner = await self._lane.do(create, "create_consumer()", undo=MessageConsumer.close)
+            becoming_ready = self._session._consumers.until_ready(inner)
+            await on_this_loop(becoming_ready, self._session._core.filled, self._lane, "create_consumer()")
             return AioMessageConsumer(inner, self._lane, self._threads)
 
         return Made(make)

@@ -76,7 +76,7 @@ class Waiting:
         if self._inbox.must_attach:
             yield self._inbox.stay_attached
 
-    def until_ready(self) -> None:
+    def until_ready(self) -> Pauses[None]:
         """Return when the consumer's first assignment is there and recovered, or it was closed.
 
         Raises:
@@ -86,7 +86,7 @@ class Waiting:
         join_timeout_s = inbox.session.connection.provider.traits.join_timeout_s
         joining = JoinTime(join_timeout_s)
         while link.is_attached and not inbox.is_over:
-            inbox.stay_attached()
+            yield from self._stay_attached()
             if link.group_worker.is_settled:
                 link.notices.is_open = True
                 return
@@ -95,7 +95,9 @@ class Waiting:
                     f"{inbox.destination}: no partitions were assigned within {join_timeout_s:g} s (revoke_drain_ms "
                     f"and 60 s more); is the cluster's group coordinator up?"
                 )
-            joining.sleep(lambda: self._filled.sleep_unless(lambda: False, LOOK_S))
+            joining.begin_sleep()
+            yield Sleep(lambda: False, LOOK_S)
+            joining.end_sleep()
 
     def _wait_filled(self, deadline: float | None) -> Pauses[Delivery | None]:
         """Sleep until something happens to the link."""
