@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
     from jbm_kafka.core.sentinels import NO_UNIT, SYSTEM_GENERATED
     from jbm_kafka.core.states import MessageState
+    from jbm_kafka.core.statistics import DestinationStatistics, Health, Histogram, Statistics
     from jbm_kafka.jms.browser import QueueBrowser
     from jbm_kafka.jms.bytes_message import BytesMessage
     from jbm_kafka.jms.connection import Connection, ConnectionMetadata
@@ -86,7 +87,10 @@ __all__ = [
     "ContextProducer",
     "DeliveryMode",
     "Destination",
+    "DestinationStatistics",
     "ExceptionListener",
+    "Health",
+    "Histogram",
     "KafkaView",
     "MapMessage",
     "Message",
@@ -101,6 +105,7 @@ __all__ = [
     "Retry",
     "Sender",
     "Session",
+    "Statistics",
     "StreamMessage",
     "TemporaryQueue",
     "TemporaryTopic",
@@ -127,7 +132,10 @@ _HOME = {
     "ContextProducer": "jms.context",
     "DeliveryMode": "core.delivery_mode",
     "Destination": "core.destination",
+    "DestinationStatistics": "core.statistics",
     "ExceptionListener": "jms.exception_listener",
+    "Health": "core.statistics",
+    "Histogram": "core.statistics",
     "KafkaView": "jms.received",
     "MapMessage": "jms.map_message",
     "Message": "jms.message",
@@ -142,6 +150,7 @@ _HOME = {
     "Retry": "jms.outcomes",
     "Sender": "jms.sender",
     "Session": "jms.session",
+    "Statistics": "core.statistics",
     "StreamMessage": "jms.stream_message",
     "TemporaryQueue": "core.destination",
     "TemporaryTopic": "core.destination",

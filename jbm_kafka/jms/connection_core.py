@@ -15,6 +15,7 @@ from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms import sends_at_exit
 from jbm_kafka.jms.close_deadline import CloseDeadline
 from jbm_kafka.jms.completions import Completions
+from jbm_kafka.jms.connection_counts import ConnectionCounts
 from jbm_kafka.jms.exception_listener import ListenerCalls
 from jbm_kafka.jms.named_messages import with_ids
 from jbm_kafka.jms.own_temporaries import OwnTemporaries
@@ -52,6 +53,7 @@ class ConnectionCore:
         self.completions = Completions()
         self.listener_calls = ListenerCalls(lambda error: with_ids(error, provider.message_ids))
         self.close_deadline = CloseDeadline(provider)
+        self.counts = ConnectionCounts()
         self.is_started = False
         self.is_forked = False
         """This process got the connection by a fork: it belongs to the parent."""

@@ -261,7 +261,7 @@ class MessageConsumer:
             raise not_of_mode("run", mode, AcknowledgeMode.INDIVIDUAL, of="INDIVIDUAL")
         self._check_not_closed()
         failures = HandlerFailures(connection.provider.settings_of, connection.notify_exception)
-        handling, settlement = Handling(handler, (), failures), OneByOne(connection)
+        handling, settlement = Handling(handler, (), failures, connection.counts.handlers), OneByOne(connection)
         threads = HandlerThreads(self, lambda message: handling.run(message, settlement), count - 1, "run")
         try:
             threads.run()

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import JMSError, TransactionInDoubtError
+from jbm_kafka.jms.connection_counts import HandlerSeconds
 from jbm_kafka.jms.exception_listener import ExceptionListener
 from jbm_kafka.jms.listener_failures import what_follows
 from jbm_kafka.jms.listener_lines import ListenerLines
@@ -77,17 +78,24 @@ class HandlerFailures:
 class Handling:
     """A plain function as handler. Any number of threads."""
 
-    def __init__(self, function: Handler, around: Sequence[Middleware], failures: HandlerFailures) -> None:
+    def __init__(
+        self, function: Handler, around: Sequence[Middleware], failures: HandlerFailures, seconds: HandlerSeconds
+    ) -> None:
         self._call: Callable[..., Any] = function
         self._around = list(reversed(around))
         self._failures = failures
+        self._seconds = seconds
 
     def run(self, message: Message, settlement: Settlement, *more: object) -> None:
         """One message, with what else the handler gets."""
         call = partial(_call_with, self._call, more) if more else self._call
+        begun_s = time.perf_counter()
         try:
             try:
-                result = reduce(_wrapped, self._around, call)(message)
+                try:
+                    result = reduce(_wrapped, self._around, call)(message)
+                finally:
+                    self._seconds.note(message.destination, begun_s)
                 refuse_unrun("the handler", result)
                 _answer(settlement, message, result)
             except BaseException as error:
@@ -111,17 +119,23 @@ class AsyncHandling:
         function: Handler,
         around: Sequence[Middleware],
         failures: HandlerFailures,
+        seconds: HandlerSeconds,
         beside: Callable[[Callable[[], None]], Awaitable[None]],
     ) -> None:
+        self._seconds = seconds
         self._call: Callable[[Message], Any] = reduce(_wrapped, reversed(around), function)
         self._failures = failures
         self._beside = beside
 
     async def run(self, message: Message, settlement: Settlement) -> None:
         """One message. Cancelled, it comes again."""
+        begun_s = time.perf_counter()
         try:
             try:
-                result = await self._call(message)
+                try:
+                    result = await self._call(message)
+                finally:
+                    self._seconds.note(message.destination, begun_s)
                 if result is not None and message.reply_to is not None:
                     await self._beside(partial(_answer, settlement, message, result))
             except BaseException as error:

@@ -252,7 +252,11 @@ class Listening:
             finally:
                 session.guard.leave()
             try:
-                result = listener(message)
+                begun_s = time.perf_counter()
+                try:
+                    result = listener(message)
+                finally:
+                    session.connection.counts.handlers.note(inbox.destination, begun_s)
                 if result is not None:
                     refuse_unrun("listener", result)
             except BaseException as error:  # sys.exit() in a handler as well: the message was not processed

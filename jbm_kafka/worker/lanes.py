@@ -42,7 +42,7 @@ def lanes_of(
     """The lanes of one handler, with their consumers."""
     if spec.is_async:
         return [LoopLane(spec, connection, around, failures, settle)]
-    handling = Handling(spec.function, around, failures)
+    handling = Handling(spec.function, around, failures, connection._core.counts.handlers)
     if spec.is_transacted:
         return [TransactedLane(spec, connection, handling) for _ in range(spec.concurrency)]
     # A session for each thread: threads of one session would stand in line for it.
@@ -114,7 +114,7 @@ class LoopLane:
         failures: HandlerFailures,
         settle: OneByOne,
     ) -> None:
-        self._handling = AsyncHandling(spec.function, around, failures, self._beside)
+        self._handling = AsyncHandling(spec.function, around, failures, connection._core.counts.handlers, self._beside)
         self._settle = settle
         self._loop = asyncio.new_event_loop()
         self._room = threading.Semaphore(spec.concurrency)
