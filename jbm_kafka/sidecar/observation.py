@@ -149,6 +149,7 @@ def _closed_of(worker: GroupWorker) -> Iterator[str]:
 
 def _asking(worker: GroupWorker, found: dict[GroupWorker, Levels], done: Completion) -> Callable[[], None]:
     def ask() -> None:
+        worker.settle.take_all()  # what sessions have said before somebody asked
         found[worker] = levels_of(worker)
         done.complete()
 

@@ -18,6 +18,7 @@ PAGES = [
     "docs/core-interfaces.md",
     "docs/graceful-shutdown.md",
     "docs/messages.md",
+    "docs/metrics.md",
     "docs/other-producers.md",
     "docs/processes-and-containers.md",
     "docs/retries-and-dead-letters.md",
