@@ -62,7 +62,10 @@ class HandlerFailures:
         follows = what_follows(AcknowledgeMode.INDIVIDUAL, settings, message.delivery_count)
         with self._lock:
             now_ms = round(time.monotonic() * 1000)
-            self._lines.raised(message.message_id, str(destination), error, follows, now_ms)
+            view = message.kafka
+            place = None if view is None else (view.partition, view.offset)
+            about = message.message_id, str(destination)
+            self._lines.raised(*about, error, follows, now_ms, place, message.delivery_count)
             self._lines.tell_due(now_ms)
 
     def unsettled(self, error: JMSError) -> None:

@@ -261,7 +261,8 @@ class Listening:
                     refuse_unrun("listener", result)
             except BaseException as error:  # sys.exit() in a handler as well: the message was not processed
                 follows = self._what_follows(inbox, delivery)
-                self._lines.raised(message.message_id, str(inbox.destination), error, follows, _now_ms())
+                about = message.message_id, str(inbox.destination)
+                self._lines.raised(*about, error, follows, _now_ms(), delivery.place, message.delivery_count)
                 strategy.listener_raised(message)
             else:
                 strategy.listener_returned()

@@ -13,6 +13,7 @@ from jbm_kafka.core.changes import Acknowledged
 from jbm_kafka.core.departure import DEPARTS_BY, EXPIRED, MOVED, OPERATOR, REJECTED, Departure, route_of
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.log_fields import log_fields
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.temporary_name import settings_name
 from jbm_kafka.ports import Outgoing
@@ -98,6 +99,7 @@ class Departures:
                 channel.name,
                 leaving.reference.offset,
                 address,
+                extra=log_fields(channel.topic, channel.partition, leaving.reference.offset, reason=leaving.reason),
             )
         return copy
 
