@@ -14,6 +14,7 @@ Session in one, MessageProducer, MessageConsumer, Message. Their help() lists wh
     jbm_kafka.admin                 Admin: make, count, look into, explain, move, retry, delete
     jbm_kafka.testing.memory_world  MemoryWorld: tests of applications without a broker, and with a clock that stands
     jbm_kafka.metrics               JbmCollector: the statistics of a connection for Prometheus
+    jbm_kafka.otel                  instrument: traces of messages by OpenTelemetry
     jbm_kafka.contract, .local      the interfaces of the JBoss Messaging core, and what has them in one process
 
 For annotations there are UnitOfOrder, what `unit_of_order=` takes, and the functions that an application gives, whose

@@ -19,6 +19,7 @@ from jbm_kafka.jms.connection_counts import ConnectionCounts
 from jbm_kafka.jms.exception_listener import ListenerCalls
 from jbm_kafka.jms.named_messages import with_ids
 from jbm_kafka.jms.own_temporaries import OwnTemporaries
+from jbm_kafka.jms.tracing import Tracing
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import Provider
 
@@ -33,6 +34,8 @@ class ConnectionDefaults:
     default_unit_of_order: str | UnitMarker | None
     url: str = ""
     """For people."""
+    tracing: Tracing | None = None
+    """Follows messages; None: nobody does."""
     called: str = "connection"
     """What the application has of it: a connection, or a context."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import nullcontext
 
 from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError
 from jbm_kafka.core.settlement import Modified
@@ -254,7 +255,9 @@ class Listening:
             try:
                 begun_s = time.perf_counter()
                 try:
-                    result = listener(message)
+                    tracing = session.connection.defaults.tracing
+                    with nullcontext() if tracing is None else tracing.processing(message):
+                        result = listener(message)
                 finally:
                     session.connection.counts.handlers.note(inbox.destination, begun_s)
                 if result is not None:
