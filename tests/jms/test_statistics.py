@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, Connection, Queue, Session, Topic, Worker
+from jbm_kafka import AcknowledgeMode, AddressSettings, Connection, ConnectionFactory, Queue, Session, Topic, Worker
 from jbm_kafka.errors import IllegalStateError
 from jbm_kafka.testing.memory_world import MemoryWorld
+from tests.support.topics import delete_topics_beginning_with
 from tests.support.waiting import wait_until
 
 ORDERS, PRICES = Queue("orders"), Topic("prices")
@@ -159,3 +160,24 @@ def test_a_handler_of_a_worker_is_timed_and_what_it_raises_is_counted(world: Mem
         row = running.statistics().of("orders")
         assert row.handler_seconds.count == row.handed_over == row.returned + row.given_up == 10
         worker.stop()
+
+
+@pytest.mark.thorough
+def test_the_backlog_is_known_by_the_fetches_of_a_kafka_client(bootstrap: str, kafka_name: str) -> None:
+    """In memory the log's end is at hand; here it is what the client heard of last."""
+    queue, count = Queue(kafka_name), 5_000
+    factory = ConnectionFactory(bootstrap, address_settings={"#": AddressSettings(partitions=2)})
+    try:
+        with factory.create_connection() as connection, individual(connection) as session:
+            with connection.create_sender() as sender:
+                for _ in range(count):
+                    sender.send(queue, "a", on_completion=lambda *_: None)
+            assert session.create_consumer(queue, prefetch=1).receive(SOON_S) is not None
+
+            def has_all() -> bool:  # of a partition that nothing was fetched of yet nothing is known
+                return connection.statistics().of(kafka_name).held == count
+
+            wait_until(has_all, about="the ends of the logs", timeout_s=SOON_S)
+            assert connection.statistics().of(kafka_name).deliverable == count - 1
+    finally:
+        delete_topics_beginning_with(bootstrap, kafka_name)
