@@ -11,6 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
+try:
+    import opentelemetry.trace as _needed  # noqa: F401
+except ModuleNotFoundError:
+    raise ImportError("opentelemetry-api is not installed: pip install 'jbm-kafka[otel]'") from None
+
 from opentelemetry.context import Context
 from opentelemetry.propagate import extract, inject
 from opentelemetry.trace import (
