@@ -8,12 +8,13 @@ from types import TracebackType
 from typing import Final, Never, Self, SupportsFloat, TypeVar
 
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import CONCURRENCY_MAX, check_kind, check_listener, checked_timeout_s
+from jbm_kafka.jms.call_pauses import Pauses, on_this_thread
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.handler_threads import HandlerThreads
 from jbm_kafka.jms.handling import HandlerFailures, Handling
@@ -30,6 +31,7 @@ from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.link_buffer import LinkBuffer
 
 T = TypeVar("T")
+R = TypeVar("R")
 _TIMEOUT_MAX_S: Final = TIMEOUT_MAX
 
 
@@ -134,7 +136,7 @@ class MessageConsumer:
             elif delivery is not None and delivery.reference.expiration_ms:
                 delivery = self._inbox.unexpired(delivery)
             if delivery is None:
-                delivery = self._waiting.wait(timeout_s)
+                delivery = on_this_thread(self._waiting.wait(timeout_s), self._session.filled)
             message = None if delivery is None else self._inbox.present(delivery)
             self._guard.leave()
             return message
@@ -158,22 +160,9 @@ class MessageConsumer:
         """
         timeout_s = None if timeout is None else checked_timeout_s(timeout)
         check_kind(kind)
-        if self._guard.is_in_call or not self._guard.try_enter():
-            raise self._session.busy()
-        before = self._buffer.taken
-        try:
-            self._check_may_receive()
-            self._strategy.before_receive()
-            delivery = self._next_delivery(timeout_s)
-            body = None if delivery is None else self._inbox.present_body(delivery, kind)
-            self._guard.leave()
-            return body
-        except MessageFormatError:
-            self._guard.leave()
-            raise
-        except BaseException as error:
-            self._break_off(before, error)
-            raise
+        return on_this_thread(
+            self._receiving(timeout_s, lambda delivery: self._inbox.present_body(delivery, kind)), self._session.filled
+        )
 
     def __iter__(self) -> Iterator[Message]:
         """Receives until closed; acknowledges nothing beyond what the session's mode does by itself."""
@@ -189,10 +178,31 @@ class MessageConsumer:
             yield message
         self._session.connection.check_process()
 
+    def _receiving(self, timeout_s: float | None, present: Callable[[Delivery], R]) -> Pauses[R | None]:
+        """What `receive` does, with its pauses; `present` makes of a message what the application gets."""
+        if self._guard.is_in_call or not self._guard.try_enter():
+            raise self._session.busy()
+        before = self._buffer.taken
+        try:
+            self._check_may_receive()
+            if not self._strategy.settle_at_once():
+                yield self._strategy.before_receive
+            delivery = self._inbox.poll()
+            if delivery is None:
+                delivery = yield from self._waiting.wait(timeout_s)
+            presented = None if delivery is None else present(delivery)
+            self._guard.leave()
+            return presented
+        except BaseException as error:
+            self._break_off(before, error)
+            raise
+
     def _next_delivery(self, timeout_s: float | None) -> Delivery | None:
         """What `receive` gets, before the application has it; the caller is in a call of the session."""
         delivery = self._inbox.poll()
-        return self._waiting.wait(timeout_s) if delivery is None else delivery
+        if delivery is not None:
+            return delivery
+        return on_this_thread(self._waiting.wait(timeout_s), self._session.filled)
 
     def _check_may_receive(self) -> None:
         """Raises IllegalStateError when it is closed (a loop that receives must end, not go round), or a listener

@@ -205,6 +205,7 @@ class Inbox:
             self._note_given(delivery)
             self._strategy.handed_over(self.link, delivery)
             remedy = "the message was received: acknowledge it or give it back with the session"
+        self.link.buffer.taken = None  # it is where it belongs
         raise MessageFormatError(f"{fault}; {remedy}", **fault.values) from fault.__cause__
 
     def _note_given(self, delivery: Delivery) -> None:
@@ -266,6 +267,12 @@ class Inbox:
         """A receive where the start of the connection could not connect it: whoever receives hears why."""
         if not self.link.is_attached and self.session.connection.is_started and not self.is_over:
             self.connect()
+
+    @property
+    def must_attach(self) -> bool:
+        """`stay_attached` has something to do."""
+        link = self.link
+        return link.notices.failure is not None or (link.is_attached and not link.group_worker.is_running)
 
     def stay_attached(self) -> None:
         """Join again when the group worker has left, as it does when nobody receives for a while.

@@ -16,16 +16,19 @@ class JoinTime:
         self._limit_s = limit_s
         self._clock = clock
         self._end_s = clock() + limit_s
+        self._began_s = 0.0
 
     @property
     def is_over(self) -> bool:
         """The process ran for all of it."""
         return self._clock() > self._end_s
 
-    def sleep(self, sleep: Callable[[], object]) -> None:
-        """Sleep shortly, by this call."""
-        began_s = self._clock()
-        sleep()
+    def begin_sleep(self) -> None:
+        """The caller sleeps shortly."""
+        self._began_s = self._clock()
+
+    def end_sleep(self) -> None:
+        """It has slept."""
         now_s = self._clock()
-        if now_s - began_s > STILL_S:
+        if now_s - self._began_s > STILL_S:
             self._end_s = now_s + self._limit_s

@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, RequestTimeoutError
 from jbm_kafka.core.sentinels import Unset
 from jbm_kafka.jms.arguments import as_destination, checked_timeout_s
-from jbm_kafka.jms.closing import wait_handling_signals
+from jbm_kafka.jms.call_pauses import Pauses, Sleep
 from jbm_kafka.jms.header_values import checked_text
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.message_core import look_up_headers
@@ -42,7 +43,7 @@ class SendOptionsOfRequest:
 
 def reply_to(
     session: SessionCore, destination: object, message: object, timeout: object, options: SendOptionsOfRequest
-) -> Message:
+) -> Pauses[Message]:
     """Send the request and return the reply to it; see `Session.request`."""
     timeout_s = None if timeout is None else checked_timeout_s(timeout)
     _check_may_request(session)
@@ -63,7 +64,9 @@ def reply_to(
             )
 
     look_up_headers(sent)
-    return _reply_of(session, target, checked_text("correlation_id", sent.correlation_id), send, timeout_s)
+    wanted = checked_text("correlation_id", sent.correlation_id)
+    reply = yield from _reply_of(session, target, wanted, send, timeout_s)
+    return reply
 
 
 def _check_may_request(session: SessionCore) -> None:
@@ -88,7 +91,7 @@ def _reply_of(
     correlation_id: str | None,
     send: Callable[[Destination, str], Message],
     timeout_s: float | None,
-) -> Message:
+) -> Pauses[Message]:
     """The reply to what `send` sends; `send` gets the destination for replies, and the correlation id.
 
     Raises:
@@ -98,15 +101,15 @@ def _reply_of(
     """
     deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
     requests = session.connection.temporaries.requests
-    address = requests.reply_to()
+    address = yield requests.reply_to
     pending = requests.begin(correlation_id, session.filled)
     try:
         message_id = None
         try:
-            message_id = send(address, pending.correlation_id).message_id
+            message_id = (yield partial(send, address, pending.correlation_id)).message_id
         finally:
             requests.sent(pending, message_id)
-        record = _reply(session, pending, deadline_s)
+        record = yield from _reply(session, pending, deadline_s)
     finally:
         requests.end(pending)
     if record is not None:
@@ -117,7 +120,7 @@ def _reply_of(
             f"{sent}: the session was closed before the reply came; the request was sent, and may be answered still",
             correlation_id=pending.correlation_id,
         )
-    fate = _fate(session.connection.provider, destination, message_id)
+    fate = yield partial(_fate, session.connection.provider, destination, message_id)
     raise RequestTimeoutError(
         f"{sent}: no reply within {timeout_s:g} s. The request was sent; {fate}. The reply was expected at {address} "
         f"with correlation_id {pending.correlation_id!r} or the request's message_id: see that the responder sends to "
@@ -149,17 +152,18 @@ class _Settled:
         )
 
 
-def _reply(session: SessionCore, pending: Pending, deadline_s: float | None) -> KafkaRecord | None:
+def _reply(session: SessionCore, pending: Pending, deadline_s: float | None) -> Pauses[KafkaRecord | None]:
     try:
         with session.in_use():
-            return _wait(session, pending, deadline_s)
+            record = yield from _wait(session, pending, deadline_s)
+            return record
     except IllegalStateError:
         if not session.is_closed:  # another thread uses it
             raise
         return None
 
 
-def _wait(session: SessionCore, pending: Pending, deadline_s: float | None) -> KafkaRecord | None:
+def _wait(session: SessionCore, pending: Pending, deadline_s: float | None) -> Pauses[KafkaRecord | None]:
     """None: the time is up, or the session is closed."""
 
     def is_over() -> bool:
@@ -169,7 +173,7 @@ def _wait(session: SessionCore, pending: Pending, deadline_s: float | None) -> K
         remaining_s = None if deadline_s is None else deadline_s - time.monotonic()
         if remaining_s is not None and remaining_s <= 0:
             return None
-        wait_handling_signals(session.filled, is_over, remaining_s)
+        yield Sleep(is_over, remaining_s)
     return pending.reply
 
 

@@ -19,6 +19,7 @@ from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import as_destination, as_queue, as_topic, checked_flag, checked_prefetch
 from jbm_kafka.jms.browser import Include, QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
+from jbm_kafka.jms.call_pauses import on_this_thread
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.consumer import MessageConsumer
@@ -311,7 +312,7 @@ class Session:
             JMSError: the request was not sent; which errors that can be stands at `MessageProducer.send`.
         """
         options = SendOptionsOfRequest(unit_of_order, priority, time_to_live_ms, properties, type)
-        return reply_to(self._core, destination, message, timeout, options)
+        return on_this_thread(reply_to(self._core, destination, message, timeout, options), self._core.filled)
 
     # -- acknowledging ---------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import checked_prefetch
+from jbm_kafka.jms.call_pauses import Pauses, on_this_thread
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.session_core import SessionCore
@@ -29,6 +30,8 @@ class SessionConsumers:
         """Of those made from now on that are given none."""
         self.is_first = True
         """The next one made is the first."""
+        self.waits_until_ready = True
+        """False: whoever has one made carries `until_ready` out, on an event loop."""
 
     def make(
         self,
@@ -57,10 +60,15 @@ class SessionConsumers:
             with self._forgotten_if_refused(consumer):
                 consumer._inbox.connect()
             core.wake()
-        if core.connection.is_started:
-            with self._forgotten_if_refused(consumer):
-                consumer._waiting.until_ready()
+        if self.waits_until_ready:
+            on_this_thread(self.until_ready(consumer), core.filled)
         return consumer
+
+    def until_ready(self, consumer: MessageConsumer) -> Pauses[None]:
+        """The end of making one: on a started connection it waits for its partitions."""
+        if self._core.connection.is_started:
+            with self._forgotten_if_refused(consumer):
+                yield from consumer._waiting.until_ready()
 
     def open(self) -> list[MessageConsumer]:
         """Those that are not closed."""
@@ -72,7 +80,7 @@ class SessionConsumers:
 
     def wait_ready(self) -> None:
         """Return when all that could connect have their first assignment."""
-        self._with_each(lambda consumer: consumer._waiting.until_ready())
+        self._with_each(lambda consumer: on_this_thread(consumer._waiting.until_ready(), self._core.filled))
 
     def pause(self) -> None:
         """The connection was stopped: unread messages go back."""

@@ -104,7 +104,9 @@ class SessionCore:
         if listening is not None and listening.is_needed:
             user = "its listener, which runs on a thread of its own"
         elif self.guard.is_own:
-            return IllegalStateError(f"{session} is in another call of this thread, which has to return first")
+            return IllegalStateError(
+                f"{session} is in another call of this thread or event loop, which has to return first"
+            )
         else:
             user = f"thread {self.guard.user!r}"
         return IllegalStateError(f"{session} is in use by {user}; use one session per thread")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 LOOK_AGAIN_S = 1.0
 """The longest sleep of a waiting thread: an interrupted thread may not have notified it."""
@@ -51,8 +52,18 @@ class WakeUp:
         return self._is_seen
 
 
+class Bed(Protocol):
+    """What one sleeper sleeps in: a thread in a lock that is taken, a task in what wakes its event loop."""
+
+    def locked(self) -> bool:
+        """Nobody has woken it yet."""
+
+    def release(self) -> None:
+        """Wake it. Any thread, once; it must not wait."""
+
+
 class Sleepers:
-    """Threads that wait for a change of what a lock guards: as `threading.Condition`, without lock in hand."""
+    """Who waits for a change of what a lock guards: as `threading.Condition`, without lock in hand."""
 
     __slots__ = ("_asleep", "changes", "lock")
 
@@ -60,8 +71,8 @@ class Sleepers:
         self.lock = lock
         self.changes = 0
         """How many notifications there were; a thread that looked after reading it sleeps only while it is the same."""
-        self._asleep: dict[threading.Lock, None] = {}
-        """One of each thread that sleeps, taken; the sleeper puts it in and takes it out."""
+        self._asleep: dict[Bed, None] = {}
+        """One of each sleeper, who puts it in and takes it out."""
 
     def notify_all(self) -> None:
         """Something changed: whoever sleeps looks again. The caller holds the lock."""
@@ -82,14 +93,24 @@ class Sleepers:
         bed = threading.Lock()
         bed.acquire()
         try:
-            with self.lock:
-                if is_so():
-                    return True
-                self._asleep[bed] = None
+            if self.lie_down_unless(is_so, bed):
+                return True
             bed.acquire(True, -1 if timeout_s is None else max(timeout_s, 0.0))
             return False
         finally:
-            self._asleep.pop(bed, None)
+            self.get_up(bed)
+
+    def lie_down_unless(self, is_so: Callable[[], object], bed: Bed) -> bool:
+        """True if `is_so`, called once, under the lock; else the next notification wakes the bed. Until `get_up`."""
+        with self.lock:
+            if is_so():
+                return True
+            self._asleep[bed] = None
+            return False
+
+    def get_up(self, bed: Bed) -> None:
+        """It sleeps no more, if it did."""
+        self._asleep.pop(bed, None)
 
     def wait_for(self, is_so: Callable[[], object], timeout_s: float | None) -> bool:
         """True when `is_so`, which is called under the lock; False when the time is up. The caller does not hold it."""

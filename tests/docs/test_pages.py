@@ -14,6 +14,7 @@ from tests.support.topics import empty_cluster
 
 PAGES = [
     "README.md",
+    "docs/asyncio.md",
     "docs/coming-from-jms-or-rabbitmq.md",
     "docs/core-interfaces.md",
     "docs/graceful-shutdown.md",

@@ -5,13 +5,16 @@ Tests that need nothing of a broker but its promises run twice, on Kafka and on 
 
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue, Topic
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue, Topic, aio
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.support import SETTINGS
+from tests.support.on_a_loop import LoopThread, OnALoop
 from tests.support.topics import delete_topics_beginning_with
 
 Connect = Callable[..., Connection]
@@ -73,6 +76,8 @@ ON_BOTH = {
     "test_requests",
 }
 """The files of those tests; what is marked `kafka_only` in them excepted."""
+ON_A_LOOP = {"test_auto", "test_individual", "test_transacted", "test_consumers", "test_polling", "test_receive_body"}
+"""Of them those that `jbm_kafka.aio` must pass too, in memory; what is marked `threads_only` excepted."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -80,19 +85,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     name = metafunc.module.__name__.rpartition(".")[2]
     if "backend" in metafunc.fixturenames and name in ON_BOTH:
         backends = ["kafka"] if metafunc.definition.get_closest_marker("kafka_only") else ["kafka", "memory"]
+        if name in ON_A_LOOP and len(backends) > 1 and not metafunc.definition.get_closest_marker("threads_only"):
+            backends.append("aio")
         metafunc.parametrize("backend", backends, indirect=True, scope="package")
 
 
 @pytest.fixture(scope="package")
 def backend(request: pytest.FixtureRequest) -> str:
-    """`kafka` or `memory`."""
+    """`kafka`, `memory`, or `aio`, which is in memory too."""
     return str(getattr(request, "param", "kafka"))
 
 
 @pytest.fixture(scope="package")
 def bootstrap(backend: str, request: pytest.FixtureRequest) -> str:
     """Where tests connect to: the shared broker, started when first needed, or a world in memory."""
-    return f"memory://{RUN}" if backend == "memory" else str(request.getfixturevalue("shared_broker"))
+    return str(request.getfixturevalue("shared_broker")) if backend == "kafka" else f"memory://{RUN}-{backend}"
 
 
 def make_factory(bootstrap: str, **options: object) -> ConnectionFactory:
@@ -101,10 +108,30 @@ def make_factory(bootstrap: str, **options: object) -> ConnectionFactory:
     return ConnectionFactory(bootstrap, address_settings=SETTINGS, **settings)  # type: ignore[arg-type]
 
 
+MakeFactory = Callable[..., ConnectionFactory]
+
+
 @pytest.fixture(scope="package")
-def warm(bootstrap: str) -> Iterator[ConnectionFactory]:
+def factory_of(backend: str, bootstrap: str) -> Iterator[MakeFactory]:
+    """Makes factories, as `make_factory`."""
+    if backend != "aio":
+        yield partial(make_factory, bootstrap)
+        return
+    thread = LoopThread()
+
+    def make(**options: object) -> Any:
+        awaited = aio.ConnectionFactory(bootstrap)
+        awaited._inner = make_factory(bootstrap, **options)
+        return OnALoop(awaited, thread)
+
+    yield make
+    thread.stop()
+
+
+@pytest.fixture(scope="package")
+def warm(bootstrap: str, factory_of: MakeFactory) -> Iterator[ConnectionFactory]:
     """The factory of most tests, with its sidecar kept running between them."""
-    factory = make_factory(bootstrap)
+    factory = factory_of()
     with factory.create_connection():
         yield factory
     if not bootstrap.startswith("memory://"):
@@ -112,12 +139,12 @@ def warm(bootstrap: str) -> Iterator[ConnectionFactory]:
 
 
 @pytest.fixture
-def connect(warm: ConnectionFactory, bootstrap: str) -> Iterator[Callable[..., Connection]]:
+def connect(warm: ConnectionFactory, factory_of: MakeFactory) -> Iterator[Callable[..., Connection]]:
     """Makes started connections that end with the test; options as of a factory's connections."""
     connections: list[Connection] = []
 
     def make(**options: object) -> Connection:
-        connection = (make_factory(bootstrap, **options) if options else warm).create_connection()
+        connection = (factory_of(**options) if options else warm).create_connection()
         connections.append(connection)
         connection.start()
         return connection

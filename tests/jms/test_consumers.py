@@ -95,6 +95,7 @@ def test_closing_from_another_thread_ends_a_receive(connection: Connection, orde
     assert waiting.result() is None
 
 
+@pytest.mark.threads_only
 def test_a_session_in_use_refuses_a_second_thread(session: Session, orders: Queue) -> None:
     """CONN-1: a session used by two threads at once is refused."""
     consumer = session.create_consumer(orders)
@@ -321,6 +322,7 @@ def test_a_receive_on_a_stopped_connection_waits_for_its_start(
         other.close()
 
 
+@pytest.mark.threads_only
 def test_ctrl_c_interrupts_a_receive(connection: Connection, orders: Queue) -> None:
     session = connection.create_session()
     consumer = session.create_consumer(orders)

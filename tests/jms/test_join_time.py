@@ -15,11 +15,17 @@ class Hands:
         self.now_s += seconds
 
 
+def sleep(joining: JoinTime, hands: Hands, seconds: float) -> None:
+    joining.begin_sleep()
+    hands.advance(seconds)
+    joining.end_sleep()
+
+
 def test_a_worker_that_was_frozen_in_create_consumer_gets_another_chance() -> None:
     """It raised at once when it was continued, and named a coordinator that was up."""
     hands = Hands()
     joining = JoinTime(LIMIT_S, clock=lambda: hands.now_s)
-    joining.sleep(lambda: hands.advance(2 * LIMIT_S))
+    sleep(joining, hands, 2 * LIMIT_S)
     assert not joining.is_over
     hands.advance(LIMIT_S - 1)
     assert not joining.is_over
@@ -32,5 +38,5 @@ def test_a_busy_machine_prolongs_no_joining() -> None:
     joining = JoinTime(LIMIT_S, clock=lambda: hands.now_s)
     while hands.now_s <= 1_000 + LIMIT_S:
         assert not joining.is_over
-        joining.sleep(lambda: hands.advance(STILL_S))
+        sleep(joining, hands, STILL_S)
     assert joining.is_over

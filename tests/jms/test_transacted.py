@@ -137,6 +137,7 @@ def test_the_transaction_block_commits_or_rolls_back(
     assert left(connection, orders) == ["kept"]
 
 
+@pytest.mark.threads_only
 def test_a_transaction_block_that_was_entered_again_told_of_an_attribute_args(
     connection: Connection, session: Session, transacted: Session, orders: Queue
 ) -> None:
