@@ -13,6 +13,8 @@ Session in one, MessageProducer, MessageConsumer, Message. Their help() lists wh
     jbm_kafka.errors                what calls raise: each is a JMSError
     jbm_kafka.admin                 Admin: make, count, look into, explain, move, retry, delete
     jbm_kafka.testing.memory_world  MemoryWorld: tests of applications without a broker, and with a clock that stands
+    jbm_kafka.metrics               JbmCollector: the statistics of a connection for Prometheus
+    jbm_kafka.otel                  instrument: traces of messages by OpenTelemetry
     jbm_kafka.contract, .local      the interfaces of the JBoss Messaging core, and what has them in one process
 
 For annotations there are UnitOfOrder, what `unit_of_order=` takes, and the functions that an application gives, whose
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
     from jbm_kafka.core.sentinels import NO_UNIT, SYSTEM_GENERATED
     from jbm_kafka.core.states import MessageState
+    from jbm_kafka.core.statistics import DestinationStatistics, Health, Histogram, Statistics
     from jbm_kafka.jms.browser import QueueBrowser
     from jbm_kafka.jms.bytes_message import BytesMessage
     from jbm_kafka.jms.connection import Connection, ConnectionMetadata
@@ -86,7 +89,10 @@ __all__ = [
     "ContextProducer",
     "DeliveryMode",
     "Destination",
+    "DestinationStatistics",
     "ExceptionListener",
+    "Health",
+    "Histogram",
     "KafkaView",
     "MapMessage",
     "Message",
@@ -101,6 +107,7 @@ __all__ = [
     "Retry",
     "Sender",
     "Session",
+    "Statistics",
     "StreamMessage",
     "TemporaryQueue",
     "TemporaryTopic",
@@ -127,7 +134,10 @@ _HOME = {
     "ContextProducer": "jms.context",
     "DeliveryMode": "core.delivery_mode",
     "Destination": "core.destination",
+    "DestinationStatistics": "core.statistics",
     "ExceptionListener": "jms.exception_listener",
+    "Health": "core.statistics",
+    "Histogram": "core.statistics",
     "KafkaView": "jms.received",
     "MapMessage": "jms.map_message",
     "Message": "jms.message",
@@ -142,6 +152,7 @@ _HOME = {
     "Retry": "jms.outcomes",
     "Sender": "jms.sender",
     "Session": "jms.session",
+    "Statistics": "core.statistics",
     "StreamMessage": "jms.stream_message",
     "TemporaryQueue": "core.destination",
     "TemporaryTopic": "core.destination",

@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import click
@@ -32,12 +33,14 @@ WATCHED_MAX = 10_000
               help="So many processes; one that dies is started again.")  # fmt: skip
 @click.option("--drain-s", metavar="S", type=Seconds(0, 86_400),
               help=f"How long stopping waits for handlers that run. [the worker's, or {DRAIN_S:g}]")  # fmt: skip
+@click.option("--metrics-port", metavar="N", type=Whole(1, 65_535),
+              help="Serve /metrics, /healthz and /readyz there; with --processes at N, N+1 and so on.")  # fmt: skip
 @click.option("--reload", "reloads", is_flag=True, help="Start anew when a .py file below this folder changes.")
 @click.option("--number", hidden=True, type=Whole(0), help="Which of the processes this is.")
 @cluster_options
 def run(
     target: str, queue: Queue | Topic | None, concurrency: int | None, processes: int, drain_s: float | None,
-    reloads: bool, number: int | None, cluster: Cluster,
+    metrics_port: int | None, reloads: bool, number: int | None, cluster: Cluster,
 ) -> None:  # fmt: skip
     """Run the handlers of a Worker, or a function on each message of a queue, until SIGTERM or Ctrl-C.
 
@@ -61,7 +64,17 @@ def run(
     if number is not None:
         worker.be_one_of(number)
         threading.Thread(target=_end_with_input, args=(worker,), name="jbm-parent", daemon=True).start()
-    raise click.exceptions.Exit(worker.run())
+    with nullcontext() if metrics_port is None else _metrics_server(worker, metrics_port + (number or 0)):
+        code = worker.run()
+    raise click.exceptions.Exit(code)
+
+
+def _metrics_server(worker: Worker, port: int) -> AbstractContextManager[object]:
+    try:
+        from jbm_kafka.metrics.server import MetricsServer
+    except ImportError:
+        raise click.UsageError("--metrics-port needs prometheus-client: pip install jbm-kafka[metrics]") from None
+    return MetricsServer(port, lambda: worker.connection)
 
 
 def _worker(

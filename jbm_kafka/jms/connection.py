@@ -11,8 +11,9 @@ from typing import Any, Self
 
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
+from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.core.subscription import checked_client_id
-from jbm_kafka.jms.arguments import check_listener, check_mode
+from jbm_kafka.jms.arguments import check_listener, check_mode, checked_timeout_s
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.jms.exception_listener import ExceptionListener
@@ -50,7 +51,7 @@ class Connection:
 
     Work: create_session, one for each thread; create_sender, one for all that only send.
     Deliver or not: start, stop, is_started.
-    What it is: client_id, metadata.
+    What it is: client_id, metadata. How it fares: health, statistics.
     Hear of trouble: exception_listener.
     End: close, is_closed.
     """
@@ -127,13 +128,37 @@ class Connection:
         self._check_open()
         session = Session(self._core, acknowledge_mode)
         with self._lock:
-            self._sessions = [*self._open_sessions(), session]
+            going_on = self._open_sessions()
+            for ended in set(self._sessions).difference(going_on):
+                self._core.counts.end(ended._core.sent)
+            self._sessions = [*going_on, session]
         return session
 
     def create_sender(self) -> Sender:
         """A sender that any thread may use at once; it sends by this connection."""
         self._check_open()
         return Sender(self._core, self.create_session, None)
+
+    def statistics(self) -> Statistics:
+        """What was counted so far, and what is held now. It asks nobody but this process, and takes a second at most.
+
+        Raises:
+            IllegalStateError: the connection is closed.
+        """
+        self._check_open()
+        statistics = self._core.provider.statistics()
+        with self._lock:
+            return self._core.counts.merged(statistics, [session._core.sent for session in self._sessions])
+
+    def health(self, timeout: float | None = 5.0) -> Health:
+        """How the connection and its process fare. Also when it is closed: then it is neither alive nor ready.
+
+        Args:
+            timeout: so many seconds Kafka has to answer; None: it is not asked, and nothing is waited for.
+        """
+        if self.is_closed or self._core.is_forked:
+            return Health(False, False, ("the connection is closed, or of another process",))
+        return self._core.provider.health(None if timeout is None else checked_timeout_s(timeout, "for 5"))
 
     def start(self) -> None:
         """Deliver from now on; receivers made before join their queues' groups. Again: nothing happens.

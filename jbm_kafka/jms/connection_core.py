@@ -15,9 +15,11 @@ from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms import sends_at_exit
 from jbm_kafka.jms.close_deadline import CloseDeadline
 from jbm_kafka.jms.completions import Completions
+from jbm_kafka.jms.connection_counts import ConnectionCounts
 from jbm_kafka.jms.exception_listener import ListenerCalls
 from jbm_kafka.jms.named_messages import with_ids
 from jbm_kafka.jms.own_temporaries import OwnTemporaries
+from jbm_kafka.jms.tracing import Tracing
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import Provider
 
@@ -32,6 +34,8 @@ class ConnectionDefaults:
     default_unit_of_order: str | UnitMarker | None
     url: str = ""
     """For people."""
+    tracing: Tracing | None = None
+    """Follows messages; None: nobody does."""
     called: str = "connection"
     """What the application has of it: a connection, or a context."""
 
@@ -52,6 +56,7 @@ class ConnectionCore:
         self.completions = Completions()
         self.listener_calls = ListenerCalls(lambda error: with_ids(error, provider.message_ids))
         self.close_deadline = CloseDeadline(provider)
+        self.counts = ConnectionCounts()
         self.is_started = False
         self.is_forked = False
         """This process got the connection by a fork: it belongs to the parent."""

@@ -271,7 +271,8 @@ class MessageConsumer:
             raise not_of_mode("run", mode, AcknowledgeMode.INDIVIDUAL, of="INDIVIDUAL")
         self._check_not_closed()
         failures = HandlerFailures(connection.provider.settings_of, connection.notify_exception)
-        handling, settlement = Handling(handler, (), failures), OneByOne(connection)
+        counted, tracing = connection.counts.handlers, connection.defaults.tracing
+        handling, settlement = Handling(handler, (), failures, counted, tracing), OneByOne(connection)
         threads = HandlerThreads(self, lambda message: handling.run(message, settlement), count - 1, "run")
         try:
             threads.run()

@@ -131,7 +131,7 @@ class ConnectionFactory:
     def __reduce__(self) -> tuple[object, ...]:
         """For other processes: it is settings only."""
         check_pickled("kafka", self._installation.client_settings)
-        return _made_again, (self._scheme, self._installation, self._defaults)
+        return _made_again, (self._scheme, self._installation, replace(self._defaults, tracing=None))
 
     def __repr__(self) -> str:
         return f"<ConnectionFactory {self._defaults.url}>"

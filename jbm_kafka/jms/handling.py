@@ -11,38 +11,24 @@ import time
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial, reduce
-from typing import Any, Protocol
+from typing import Any
 
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import JMSError, TransactionInDoubtError
+from jbm_kafka.jms.connection_counts import HandlerSeconds
 from jbm_kafka.jms.exception_listener import ExceptionListener
+from jbm_kafka.jms.handler_settlement import Settlement, TracedSettlement
 from jbm_kafka.jms.listener_failures import what_follows
 from jbm_kafka.jms.listener_lines import ListenerLines
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.never_run import refuse_unrun
 from jbm_kafka.jms.outcomes import Reject, Retry
+from jbm_kafka.jms.tracing import Tracing
 
 Handler = Callable[..., Any]
 Middleware = Callable[[Message, Callable[[Message], Any]], Any]
 """Called as (message, call_next); returns what `call_next(message)` returned, or something else."""
-
-
-class Settlement(Protocol):
-    """How a handler's message ends."""
-
-    def accept(self, message: Message) -> None:
-        """It was processed."""
-
-    def retry(self, message: Message, delay_ms: int | None) -> None:
-        """It comes again."""
-
-    def reject(self, message: Message, reason: str) -> None:
-        """It is given up."""
-
-    def answer(self, to: Destination, body: Any, correlation_id: str | None) -> None:
-        """Send what the handler returned."""
 
 
 class HandlerFailures:
@@ -61,7 +47,10 @@ class HandlerFailures:
         follows = what_follows(AcknowledgeMode.INDIVIDUAL, settings, message.delivery_count)
         with self._lock:
             now_ms = round(time.monotonic() * 1000)
-            self._lines.raised(message.message_id, str(destination), error, follows, now_ms)
+            view = message.kafka
+            place = None if view is None else (view.partition, view.offset)
+            about = message.message_id, str(destination)
+            self._lines.raised(*about, error, follows, now_ms, place, message.delivery_count)
             self._lines.tell_due(now_ms)
 
     def unsettled(self, error: JMSError) -> None:
@@ -77,20 +66,43 @@ class HandlerFailures:
 class Handling:
     """A plain function as handler. Any number of threads."""
 
-    def __init__(self, function: Handler, around: Sequence[Middleware], failures: HandlerFailures) -> None:
+    def __init__(
+        self,
+        function: Handler,
+        around: Sequence[Middleware],
+        failures: HandlerFailures,
+        seconds: HandlerSeconds,
+        tracing: Tracing | None,
+    ) -> None:
+        self._tracing = tracing
         self._call: Callable[..., Any] = function
         self._around = list(reversed(around))
         self._failures = failures
+        self._seconds = seconds
 
     def run(self, message: Message, settlement: Settlement, *more: object) -> None:
         """One message, with what else the handler gets."""
+        tracing = self._tracing
+        if tracing is None:
+            self._run(message, settlement, more)
+            return
+        with tracing.processing(message):
+            self._run(message, TracedSettlement(settlement, tracing), more)
+
+    def _run(self, message: Message, settlement: Settlement, more: Sequence[object]) -> None:
         call = partial(_call_with, self._call, more) if more else self._call
+        begun_s = time.perf_counter()
         try:
             try:
-                result = reduce(_wrapped, self._around, call)(message)
+                try:
+                    result = reduce(_wrapped, self._around, call)(message)
+                finally:
+                    self._seconds.note(message.destination, begun_s)
                 refuse_unrun("the handler", result)
                 _answer(settlement, message, result)
             except BaseException as error:
+                if self._tracing is not None:
+                    self._tracing.failed(error)
                 _decide(settlement, message, error, self._failures)
                 if not isinstance(error, Exception):
                     raise  # the caller's thread ends
@@ -111,20 +123,38 @@ class AsyncHandling:
         function: Handler,
         around: Sequence[Middleware],
         failures: HandlerFailures,
+        seconds: HandlerSeconds,
+        tracing: Tracing | None,
         beside: Callable[[Callable[[], None]], Awaitable[None]],
     ) -> None:
+        self._seconds = seconds
+        self._tracing = tracing
         self._call: Callable[[Message], Any] = reduce(_wrapped, reversed(around), function)
         self._failures = failures
         self._beside = beside
 
     async def run(self, message: Message, settlement: Settlement) -> None:
         """One message. Cancelled, it comes again."""
+        tracing = self._tracing
+        if tracing is None:
+            await self._run(message, settlement)
+            return
+        with tracing.processing(message):
+            await self._run(message, TracedSettlement(settlement, tracing))
+
+    async def _run(self, message: Message, settlement: Settlement) -> None:
+        begun_s = time.perf_counter()
         try:
             try:
-                result = await self._call(message)
+                try:
+                    result = await self._call(message)
+                finally:
+                    self._seconds.note(message.destination, begun_s)
                 if result is not None and message.reply_to is not None:
                     await self._beside(partial(_answer, settlement, message, result))
             except BaseException as error:
+                if self._tracing is not None:
+                    self._tracing.failed(error)
                 _decide(settlement, message, error, self._failures)
             else:
                 settlement.accept(message)

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from jbm_kafka.core.log_fields import log_fields
 from jbm_kafka.core.log_rate_limit import Burst, LogRateLimit
 from jbm_kafka.jms.exception_listener import ended_by
 
@@ -42,7 +43,14 @@ class ListenerLines:
         return bool(self._traced)
 
     def raised(
-        self, message_id: str | None, destination: str, error: BaseException, what_follows: str, now_ms: int
+        self,
+        message_id: str | None,
+        destination: str,
+        error: BaseException,
+        what_follows: str,
+        now_ms: int,
+        place: tuple[int, int] | None = None,
+        attempt: int | None = None,
     ) -> None:
         """The listener of a message did; the first of its kind with its traceback."""
         kind = _Kind(destination, type(error))
@@ -58,6 +66,7 @@ class ListenerLines:
             ended_by(error, again=not is_first),
             what_follows,
             exc_info=error if is_first else None,
+            extra=_fields(destination, type(error), message_id, place, attempt),
         )
 
     def tell_due(self, now_ms: int) -> None:
@@ -80,4 +89,17 @@ class ListenerLines:
                 kind.error.__name__,
                 events,
                 duration_ms / 1000,
+                extra=_fields(kind.destination, kind.error),
             )
+
+
+def _fields(
+    destination: str,
+    error: type[BaseException],
+    message_id: str | None = None,
+    place: tuple[int, int] | None = None,
+    attempt: int | None = None,
+) -> dict[str, object]:
+    """Of a destination's text its name, as in the lines of the sidecar; `place`: partition and offset."""
+    name, (partition, offset) = destination.partition(":")[2] or destination, place or (None, None)
+    return log_fields(name, partition, offset, message_id, attempt=attempt, reason=error.__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import nullcontext
 
 from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError
 from jbm_kafka.core.settlement import Modified
@@ -252,12 +253,19 @@ class Listening:
             finally:
                 session.guard.leave()
             try:
-                result = listener(message)
+                begun_s = time.perf_counter()
+                try:
+                    tracing = session.connection.defaults.tracing
+                    with nullcontext() if tracing is None else tracing.processing(message):
+                        result = listener(message)
+                finally:
+                    session.connection.counts.handlers.note(inbox.destination, begun_s)
                 if result is not None:
                     refuse_unrun("listener", result)
             except BaseException as error:  # sys.exit() in a handler as well: the message was not processed
                 follows = self._what_follows(inbox, delivery)
-                self._lines.raised(message.message_id, str(inbox.destination), error, follows, _now_ms())
+                about = message.message_id, str(inbox.destination)
+                self._lines.raised(*about, error, follows, _now_ms(), delivery.place, message.delivery_count)
                 strategy.listener_raised(message)
             else:
                 strategy.listener_returned()

@@ -10,7 +10,7 @@ from jbm_kafka.jms.message import Message
 
 
 class OneByOne:
-    """Messages of an INDIVIDUAL session; implements `handling.Settlement`. Any thread."""
+    """Messages of an INDIVIDUAL session; implements `handler_settlement.Settlement`. Any thread."""
 
     def __init__(self, connection: ConnectionCore) -> None:
         self._connection = connection

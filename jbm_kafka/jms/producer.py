@@ -23,6 +23,7 @@ from jbm_kafka.jms.send_headers import checked_mapping, json_message
 from jbm_kafka.jms.send_reports import CompletionListener
 from jbm_kafka.jms.sending import Sending
 from jbm_kafka.jms.session_core import SessionCore
+from jbm_kafka.jms.tracing import SendTrace
 
 SEND_TIMEOUT_S = 60.0
 
@@ -171,6 +172,14 @@ class MessageProducer:
             message, raw = json_message(message, json, headers)
         elif headers is not None:
             raw = checked_mapping(headers)
+        trace: SendTrace | None = None
+        if (tracing := self._session.connection.defaults.tracing) is not None:
+            target = self._target(destination)
+            if on_completion is not None:
+                self._session.connection.completions.check(on_completion)
+            trace = tracing.begin_send(target)
+            raw = {**trace.headers, **(raw or {})}
+            on_completion = on_completion and _traced(on_completion, trace)
         was_own = (guard := self._session.guard).is_own
         try:
             self._session.begin_call()
@@ -185,10 +194,14 @@ class MessageProducer:
                 unit_of_order, self.unit_of_order, duplicate_id, properties, correlation_id, type, reply_to,
                 on_completion, raw, self.spread, self.disable_message_id, self.disable_message_timestamp,
             )  # fmt: skip
-        except BaseException:
+        except BaseException as error:
             guard.break_off(was_own=was_own)
+            if trace is not None:
+                trace.end(None, error)
             raise
         guard.break_off(was_own=was_own)
+        if trace is not None and on_completion is None:
+            trace.end(sent, None)
         return sent
 
     def flush(self, timeout: float | None = None) -> None:
@@ -280,3 +293,11 @@ class MessageProducer:
         if destination is None:
             raise InvalidDestinationError("the producer has no destination: name one in send(destination=…)")
         return as_destination(destination)
+
+
+def _traced(on_completion: CompletionListener, trace: SendTrace) -> CompletionListener:
+    def completed(message: Message, error: JMSError | None) -> None:
+        trace.end(message, error)
+        on_completion(message, error)
+
+    return completed

@@ -44,6 +44,7 @@ class Sending:
         self._routing = routing
         self._is_transacted = session.is_transacted
         self._order = session.send_order
+        self._sent = session.sent
         self._groups = session.send_groups
         # What is looked up in objects that are not compiled, once instead of for each message.
         connection = session.connection
@@ -142,6 +143,7 @@ class Sending:
                 group.send(message, record, target, threshold=self._groups.threshold)
         except KafkaClientError as trouble:
             raise self._provider.send_error(trouble, target) from None
+        self._sent[record.topic] = self._sent.get(record.topic, 0) + 1
 
     def _send_with_callback(self, message: Message, record: Outgoing, target: Destination, on_completion: Any) -> None:
         completions = self._completions

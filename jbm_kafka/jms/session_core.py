@@ -9,6 +9,7 @@ from functools import partial
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.jms.call_guard import CallGuard, CallInUse
 from jbm_kafka.jms.connection_core import ConnectionCore
+from jbm_kafka.jms.connection_counts import SentByTopic
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.outbox import Outbox
 from jbm_kafka.jms.send_group import SendGroups
@@ -35,6 +36,7 @@ class SessionCore:
         self.guard = CallGuard(self.filled)
         self.links = SessionLinks(self.lock)
         self.outbox: Outbox[Outgoing] = Outbox(budget_bytes=connection.provider.traits.transaction_bytes_max)
+        self.sent: SentByTopic = {}
         self.send_order = SendOrder()
         self.send_groups = SendGroups()
         self.is_closed = False

@@ -56,6 +56,9 @@ class TransactedAcknowledge(ExplicitAcknowledge):
             error = failure
         if error is not None:
             self.commit_failed(pending, error)
+        sent = self._session.sent
+        for record in pending.work.sends:
+            sent[record.topic] = sent.get(record.topic, 0) + 1
 
     def begin_commit(self, notified: Notified | None = None) -> PendingCommit | None:
         """Have the transaction committed; None when it is empty. `notified` of the end, beside `work.done`.

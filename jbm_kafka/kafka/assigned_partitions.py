@@ -156,5 +156,15 @@ class AssignedPartitions:
         with suppress(KafkaException):  # the answer is not wanted, and a broker that is away is asked again anyway
             self._client.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=_WAKE_S)
 
+    def known_ends(self) -> Mapping[int, int]:
+        """Where the logs ended by the latest fetch; of what was not fetched yet nothing. Nobody is asked for it."""
+        found: dict[int, int] = {}
+        for partition in self.owned:
+            with suppress(KafkaException):
+                ends = self._client.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
+                if ends is not None and ends[1] > 0:
+                    found[partition] = ends[1]
+        return found
+
     def _places(self, partitions: Sequence[int]) -> list[TopicPartition]:
         return [TopicPartition(self._topic, partition) for partition in partitions]

@@ -220,6 +220,9 @@ class ConfluentGroupConsumer:
         kept = {record.partition() for record in self._kept}
         return {partition: end for partition, end in self._partitions.ends.items() if partition not in kept}
 
+    def known_ends(self) -> Mapping[int, int]:
+        return self._partitions.known_ends()
+
     def _drop_kept(self, partitions: Sequence[int]) -> None:
         self._kept = [record for record in self._kept if record.partition() not in partitions]
 

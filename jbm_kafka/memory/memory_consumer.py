@@ -78,6 +78,10 @@ class MemoryGroupConsumer:
     def ends_reached(self) -> Mapping[int, int]:
         return dict(self._positions.ends)
 
+    def known_ends(self) -> Mapping[int, int]:
+        logs = self._cluster.topic(self._topic).logs
+        return {partition: logs[partition].end for partition in self.assignment() if partition < len(logs)}
+
     def breaks(self) -> int:
         return self._cluster.faults.breaks
 

@@ -269,6 +269,9 @@ class GroupConsumer(Protocol):
     def ends_reached(self) -> Mapping[int, int]:
         """Positions where a partition had nothing more that is stable, when `consume` had returned all before."""
 
+    def known_ends(self) -> Mapping[int, int]:
+        """Where the log of each partition ended by the latest answer, transactions that are open included."""
+
     def breaks(self) -> int: ...  # connections lost so far: topics may have changed since
     def timed_out(self) -> bool: ...  # since it had partitions last it heard nothing of its group for too long
     def joined(self) -> bool:

@@ -16,6 +16,7 @@ from jbm_kafka.core.jms_errors import InvalidClientIDError, JMSError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.states import MessageState
+from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports.clock import Clock
@@ -208,6 +209,12 @@ class Provider(Protocol):
 
     def browse(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
         """What a queue holds: the "deliverable" or "all" of it, as far as selected, consuming nothing."""
+
+    def statistics(self) -> Statistics:
+        """What is counted and held for the connection, but for what it counts by itself; it takes a second at most."""
+
+    def health(self, timeout_s: float | None) -> Health:
+        """How its process fares. Kafka has so many seconds to answer; None: it is not asked."""
 
     def prepare_to_send(self) -> None:
         """Plain sends are about to come."""

@@ -24,6 +24,7 @@ from jbm_kafka.core.jms_errors import (
     SendTimeoutError,
 )
 from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.ports import (
     AccessRefused,
@@ -224,6 +225,14 @@ class SidecarProvider:
             KafkaClientError: nothing was sent; `send_error` says it to the caller.
         """
         self._plain.send(record, report, is_waited_for=is_waited_for)
+
+    def statistics(self) -> Statistics:
+        """What the sidecar counted and holds."""
+        return self.sidecar.observation.statistics()
+
+    def health(self, timeout_s: float | None) -> Health:
+        """How the sidecar fares."""
+        return self.sidecar.observation.health(timeout_s)
 
     def prepare_to_send(self) -> None:
         """Send soon; see PlainSends."""

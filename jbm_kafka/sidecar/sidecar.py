@@ -27,10 +27,12 @@ from jbm_kafka.sidecar.checkpoints.checkpointer import Checkpointer
 from jbm_kafka.sidecar.checkpoints.hanging_transactions import HangingTransactions
 from jbm_kafka.sidecar.checkpoints.producer_pool import ProducerPool
 from jbm_kafka.sidecar.checkpoints.transaction import TransactionWriter
+from jbm_kafka.sidecar.counted_sources import CountedSources
 from jbm_kafka.sidecar.destinations import Destinations
 from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.lane.shutdown import Leaving, is_answered
+from jbm_kafka.sidecar.observation import Observation
 from jbm_kafka.sidecar.registry_claims import RegistryClaims
 from jbm_kafka.sidecar.runtime import Lifetime, Runtime, Stores, give_messages_time_to_die
 from jbm_kafka.sidecar.sources import Sources
@@ -71,6 +73,15 @@ class Sidecar:
         )
         self._commands = self._new_command_watch()
         self.checkpointer = _new_checkpointer(given, stores, self.destinations.topics)
+        self._counted = CountedSources()
+        self.observation = Observation(
+            self._group_workers,
+            self._counted,
+            self.checkpointer,
+            self.destinations,
+            given.clock,
+            given.config.memory_budget_bytes,
+        )
         self._opener = self._new_opener()
         self._lifetime = Lifetime(self._begin)
         self.sources = Sources(
@@ -126,6 +137,7 @@ class Sidecar:
             targets=self.destinations.targets,
             pausing=Pausing(pauses.is_paused, pauses.why_nothing_comes),
             look_at_topics=self.destinations.watch.look_now,
+            counters=self._counted.begin,
         )
 
     def _share_bytes(self) -> int:

@@ -10,7 +10,7 @@ from jbm_kafka.jms.session import Session
 
 
 class InTransaction:
-    """The one message of a TRANSACTED session's transaction; implements `handling.Settlement`. The session's thread."""
+    """The one message of a TRANSACTED session's transaction; implements `Settlement`. The session's thread."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

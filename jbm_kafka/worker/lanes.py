@@ -42,7 +42,8 @@ def lanes_of(
     """The lanes of one handler, with their consumers."""
     if spec.is_async:
         return [LoopLane(spec, connection, around, failures, settle)]
-    handling = Handling(spec.function, around, failures)
+    core = connection._core
+    handling = Handling(spec.function, around, failures, core.counts.handlers, core.defaults.tracing)
     if spec.is_transacted:
         return [TransactedLane(spec, connection, handling) for _ in range(spec.concurrency)]
     # A session for each thread: threads of one session would stand in line for it.
@@ -114,7 +115,10 @@ class LoopLane:
         failures: HandlerFailures,
         settle: OneByOne,
     ) -> None:
-        self._handling = AsyncHandling(spec.function, around, failures, self._beside)
+        core = connection._core
+        self._handling = AsyncHandling(
+            spec.function, around, failures, core.counts.handlers, core.defaults.tracing, self._beside
+        )
         self._settle = settle
         self._loop = asyncio.new_event_loop()
         self._room = threading.Semaphore(spec.concurrency)

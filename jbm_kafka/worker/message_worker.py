@@ -43,6 +43,7 @@ class Worker:
 
     What it runs: handler, around.
     Run: run, until SIGTERM or SIGINT or ask_to_end; or start and stop. drain_s: how long stopping waits.
+    While it runs: connection, which has health and statistics.
     For command lines: go_to, be_one_of, check_may_be_many.
     """
 
@@ -185,6 +186,12 @@ class Worker:
     def drain_s(self, drain_s: float) -> None:
         self._drain_s = checked_seconds("drain_s", drain_s)
 
+    @property
+    def connection(self) -> Connection | None:
+        """Its connection, to ask for health and statistics; None while it does not run."""
+        running = self._running
+        return None if running is None else running.connection
+
     def __repr__(self) -> str:
         state = "stopped" if self._running is None else "running"
         return f"<Worker {', '.join(str(spec.source) for spec in self._specs) or 'without handlers'} {state}>"
@@ -208,7 +215,7 @@ class _Running:
     """A worker's connection and lanes, from start to stop."""
 
     def __init__(self, connection: Connection, specs: list[HandlerSpec], around: list[Middleware]) -> None:
-        self._connection = connection
+        self.connection = connection
         self._lanes: list[Lane] = []
         core = connection._core
         self._failures = HandlerFailures(provider_of(connection).settings_of, core.notify_exception)
@@ -235,6 +242,6 @@ class _Running:
                 "handler runs still" if left == 1 else "handlers run still",
                 drain_s,
             )
-        self._connection.close()
+        self.connection.close()
         self._failures.end()
         return not left

@@ -79,11 +79,25 @@ def test_every_module_of_the_library_imports_without_the_extras(installed: Envir
         "import importlib, pkgutil, jbm_kafka\n"
         "names = [found.name for found in pkgutil.walk_packages(jbm_kafka.__path__, 'jbm_kafka.')]\n"
         "names = [name for name in names if not name.endswith(('__main__', '.pytest_plugin'))]\n"
+        "names = [name for name in names if not name.startswith(('jbm_kafka.metrics', 'jbm_kafka.otel'))]\n"
         "print(len([importlib.import_module(name) for name in names]))\n"
     )
     done = installed.run("python", "-c", code)
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) > 150
+
+
+@pytest.mark.parametrize(
+    ("module", "told"),
+    [
+        ("jbm_kafka.metrics", "prometheus-client is not installed: pip install 'jbm-kafka[metrics]'"),
+        ("jbm_kafka.otel", "opentelemetry-api is not installed: pip install 'jbm-kafka[otel]'"),
+    ],
+)
+def test_a_module_of_an_extra_tells_what_to_install(installed: Environment, module: str, told: str) -> None:
+    done = installed.run("python", "-c", f"import {module}")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == f"ImportError: {told}"
 
 
 def test_every_command_is_there(installed: Environment) -> None:

@@ -19,6 +19,7 @@ PAGES = [
     "docs/core-interfaces.md",
     "docs/graceful-shutdown.md",
     "docs/messages.md",
+    "docs/metrics.md",
     "docs/other-producers.md",
     "docs/processes-and-containers.md",
     "docs/retries-and-dead-letters.md",

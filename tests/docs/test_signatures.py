@@ -31,7 +31,7 @@ MAKING = ""
 USED_MOST: dict[type, tuple[str, ...]] = {
     ConnectionFactory: (MAKING, "create_connection", "create_context"),
     AddressSettings: (MAKING,),
-    Connection: ("create_session",),
+    Connection: ("create_session", "statistics", "health"),
     Session: (
         "create_queue",
         "create_topic",

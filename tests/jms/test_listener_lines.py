@@ -89,3 +89,17 @@ def test_a_listener_of_a_connection_that_nobody_started_was_silent(
         connection.close()
     [line] = caplog.messages
     assert line.startswith("queue:orders: a listener waits on a connection that is not started, so nothing comes: ")
+
+
+def test_the_fields_of_a_line_tell_which_message_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    lines = ListenerLines("handler")
+    lines.raised("ID:1", "queue:orders", OSError(), "it comes again", 0, (3, 17), 2)
+    found = vars(caplog.records[0])
+    assert [found[name] for name in ("destination", "partition", "offset", "message_id", "attempt", "reason")] == [
+        "orders",
+        3,
+        17,
+        "ID:1",
+        2,
+        "OSError",
+    ]

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.counters import SourceCounters
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.offered_target import OfferedLimits
@@ -88,6 +89,7 @@ def group_worker_of(
         targets=_NoTargets(),
         pausing=Pausing(lambda _: False, lambda _: ""),
         look_at_topics=lambda: None,
+        counters=lambda _: SourceCounters(),
     )
     queue = ChannelGroup.of_queue(Queue(channel.topic), namespace="", partitions=1)
     group_worker = GroupWorker(group=group or queue, parts=parts)

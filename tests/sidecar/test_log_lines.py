@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -64,6 +65,39 @@ def test_a_message_that_is_given_up_is_in_the_log(start: Start, caplog: pytest.L
         )
     ]
     assert not [text for text in caplog.messages if "secret" in text or "4711" in text or "joe" in text]
+
+
+def test_a_formatter_has_the_fields_of_a_message_and_not_its_unit(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = start("one", settings=ONCE)
+    link = process.attach("s")
+    process.send("x", unit=b"joe", headers=[("JMSMessageID", b"ID:c1:5")])
+    refuse(process, link, 1)
+    process.run(lambda: bool(lines(caplog, MESSAGES)))
+    [record] = [row for row in caplog.records if row.name == MESSAGES]
+    plain = vars(logging.makeLogRecord({})).keys() | {"message", "asctime"}
+    assert {name: value for name, value in vars(record).items() if name not in plain} == {
+        "destination": "orders",
+        "partition": 0,
+        "offset": 0,
+        "message_id": "ID:c1:5",
+        "attempt": 1,
+        "reason": "max-delivery-attempts",
+    }
+
+
+def test_every_line_that_names_a_place_has_it_in_fields() -> None:
+    """A line without them would be missing where people search by offset."""
+    calls = [
+        call
+        for path in sorted((ROOT / "jbm_kafka" / "sidecar").rglob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+        if any(isinstance(each, ast.Constant) and "offset %d" in str(each.value) for each in call.args)
+    ]
+    assert len(calls) >= 6
+    assert [ast.unparse(call) for call in calls if "extra" not in {each.arg for each in call.keywords}] == []
 
 
 def test_a_message_that_is_removed_is_in_the_log(start: Start, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,6 +9,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
 from jbm_kafka.core.jms_errors import InvalidClientIDError, JMSError
 from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.ports import Clock, KafkaClientError, KafkaRecord, Outgoing, SendReport
@@ -101,6 +102,12 @@ class SimulatedProvider:
         raise NotImplementedError
 
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
+        raise NotImplementedError
+
+    def statistics(self) -> Statistics:
+        raise NotImplementedError
+
+    def health(self, timeout_s: float | None) -> Health:
         raise NotImplementedError
 
     def flush(self, timeout_s: float) -> bool:

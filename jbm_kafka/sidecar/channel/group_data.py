@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from jbm_kafka.browsing.intake import what_it_has
 from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.counters import SourceCounters
 from jbm_kafka.core.reference import EVERYONE
 from jbm_kafka.ports import GroupConsumer
 from jbm_kafka.ports.installation import SidecarConfig
@@ -57,10 +58,21 @@ class Mailbox:
 class GroupData:
     """The part of one channel group that this process owns. The owner thread's, but for the mailbox."""
 
-    def __init__(self, group: ChannelGroup, *, clock: SlewedClock, config: SidecarConfig) -> None:
+    def __init__(
+        self,
+        group: ChannelGroup,
+        *,
+        clock: SlewedClock,
+        config: SidecarConfig,
+        counters: SourceCounters | None = None,
+    ) -> None:
+        """`counters`: those that somebody looks at; None: nobody does."""
         self.group = group
+        self.counters = counters or SourceCounters()
         self.has = None if group.subscription is None else what_it_has(group.subscription)
         """Tells what a subscription has of its topic; None: everything. The rest counts as never there."""
+        self.turned_ms = clock.monotonic_ms()
+        """When its thread turned last, monotonic; any thread may look."""
         self.clock = clock
         self.config = config
         self.mailbox = Mailbox()

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
+from jbm_kafka.core.counters import DurationCounter
 from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.ports import Clock, GroupFenced, KafkaClientError, OutcomeUnknown, RecordTooLarge, TransactionAborted
@@ -119,12 +120,23 @@ class Checkpointer:
         self._worker: StepWorker | None = None
         self.checkpoints = 0
         """How many were committed."""
+        self.failures = 0
+        """How many tries were not."""
+        self.seconds = DurationCounter()
+        """Of those that were committed, from the freeze on."""
+        self.begun_ms = 0
+        """Since when one is under way, monotonic; 0: none is."""
 
     # -- any thread ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin."""
         self._worker = self._workers.start("jbm-checkpoint", self._run())
+
+    @property
+    def has_died(self) -> bool:
+        """It began, is to go on, and its thread has ended."""
+        return self._worker is not None and not self.schedule.is_ending and not self._worker.is_alive
 
     def submit(self, transfer: Transfer) -> None:
         """Commit a transfer with the next checkpoint; its completion tells."""
@@ -160,7 +172,8 @@ class Checkpointer:
                     return
                 yield wait
                 continue
-            group_workers, transfers = self.schedule.take_work(self._clock.monotonic_ms())
+            self.begun_ms = self._clock.monotonic_ms()
+            group_workers, transfers = self.schedule.take_work(self.begun_ms)
             try:
                 yield from self._checkpoint(group_workers, transfers)
                 self.schedule.end_round(self._clock.monotonic_ms())
@@ -168,7 +181,9 @@ class Checkpointer:
                 log.exception("a checkpoint failed; what it held stays unsettled and is tried again")
                 for transfer in transfers:
                     transfer.done.complete(JMSError(f"{transfer.about}: the checkpoint failed: {error}"))
+                self.failures += 1
                 yield Wait(BUG_PAUSE_S)
+            self.begun_ms = 0
 
     def _checkpoint(self, dirty: list[Participant], transfers: list[Transfer]) -> Steps:
         """Try until it is committed or nothing is left to commit."""
@@ -205,7 +220,7 @@ class Checkpointer:
         if left.transfers:
             self._roll_back_expired(left.transfers)
         transfers = [t for t in left.transfers if not t.participants & left.fenced and not t.done.is_done]
-        checkpoint_id = self._writer.next_id()
+        checkpoint_id, begun_ms = self._writer.next_id(), self._clock.monotonic_ms()
         frozen = yield from _freeze_all(group_workers, transfers, checkpoint_id)
         refused = frozenset().union(*(part.refused for part in frozen))
         silent = frozenset(group_workers) - {part.participant for part in frozen} | {
@@ -225,7 +240,12 @@ class Checkpointer:
             for transfer in transfers:
                 transfer.done.complete()
             return True
-        return (yield from self._commit(frozen, transfers, checkpoint_id, left))
+        is_committed = yield from self._commit(frozen, transfers, checkpoint_id, left)
+        if is_committed:
+            self.seconds.note((self._clock.monotonic_ms() - begun_ms) / 1000)
+        else:
+            self.failures += 1
+        return is_committed
 
     def _commit(
         self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], checkpoint_id: str, left: _Round

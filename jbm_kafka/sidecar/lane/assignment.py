@@ -123,6 +123,7 @@ class Assignment:
         if self._going is None:
             return {}
         if partitions:
+            self._data.counters.rebalances += 1
             self._membership.given()
         if partitions and not self._data.group.is_temporary:
             log_assigned(self._data.group, partitions)
@@ -297,6 +298,7 @@ class Assignment:
         """
         self._forget_opening(partitions)
         self._membership.rebalanced()
+        self._data.counters.rebalances += 1
         going = self._going
         if partitions and going is not None:
             log_revoked(
@@ -357,6 +359,7 @@ class Assignment:
         """The group has given them away: drop them, write nothing."""
         self._forget_opening(partitions)
         if partitions:
+            self._data.counters.rebalances += 1
             self._membership.lost()
             data, consumer = self._data, self._data.consumer
             timed_out = consumer is not None and consumer.timed_out()

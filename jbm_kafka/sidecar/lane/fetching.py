@@ -60,6 +60,7 @@ class Fetching:
         records = consumer.consume(count, 0 if ahead else rest_s)
         breaks = consumer.breaks()
         if breaks != self._breaks:
+            self._data.counters.reconnects += 1
             self._breaks = breaks
             self._note_break()
         self._take_in(records)

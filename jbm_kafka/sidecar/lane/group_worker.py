@@ -14,6 +14,7 @@ from functools import partial
 
 from jbm_kafka.codec.command_records import Command
 from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.counters import SourceCounters
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, InvalidSettingError, JMSError
 from jbm_kafka.ports import (
     GroupConsumer,
@@ -79,6 +80,8 @@ class GroupWorkerParts:
     pausing: Pausing
     look_at_topics: Callable[[], None]
     """Asks whether topics are what they were."""
+    counters: Callable[[ChannelGroup], SourceCounters]
+    """Where a group worker counts."""
 
 
 class ServedLinks:
@@ -140,7 +143,8 @@ class GroupWorker:
 
     def __init__(self, *, group: ChannelGroup, parts: GroupWorkerParts, client_id: str = "") -> None:
         """`client_id`: that of the connection that receives first, shown in lists of the group's members."""
-        data = self.data = GroupData(group, clock=parts.clock, config=parts.config)
+        counters = parts.counters(group)
+        data = self.data = GroupData(group, clock=parts.clock, config=parts.config, counters=counters)
         departures = Departures(data, submit=self._submit, target_of=parts.targets.topic_of)
         self.settle = Settle(data, departures, chance=parts.chance)
         flow = parts.flow()
@@ -307,6 +311,7 @@ class GroupWorker:
             self._fail(JMSError(f"{self.data.group}: the sidecar failed: {error}", destination=str(self.data.group)))
         self.assignment.end()
         self.turn.departures.lines.end(self.data.clock.monotonic_ms())
+        self.data.counters.has_ended = True
 
     def _new_client(self) -> GroupConsumer:
         group, config = self.data.group, self.data.config
@@ -411,6 +416,7 @@ class GroupWorker:
 
     def _go_on(self) -> None:
         """What goes on while a rebalance waits: all but reading, for the partitions that stay."""
+        self.data.turned_ms = self.data.clock.monotonic_ms()
         self.turn.pump()
         if self._is_ending() or self.data.consumer is None:
             self.turn.notify_checkpointer()

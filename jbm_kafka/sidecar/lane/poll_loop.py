@@ -118,7 +118,7 @@ class Turn:
         is_beside = not self._ahead and self.is_beside()
         has_fetched = self._fetch(consumer, credit, 0 if is_beside else self.rest_s(is_beside=False))
         is_new |= self.pump() or has_fetched
-        now_ms = self._data.clock.monotonic_ms()
+        now_ms = self._data.turned_ms = self._data.clock.monotonic_ms()
         if is_new:
             self._active_at_ms = now_ms
         self.has_served = is_new or self._is_due(now_ms) or self._has_changed(self._data.credit())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 
+from jbm_kafka.core.log_fields import log_fields
 from jbm_kafka.core.partition_names import named
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel.group_data import GroupData
@@ -92,6 +93,7 @@ def _tell(link: Link, taken: CurrentDelivery, behind: Mapping[int, int]) -> None
         _what_waits(behind, has_unit=taken.has_unit),
         "; if it hangs, stop this process, and others get what it has" if level == logging.WARNING else "",
         taken.message_id,
+        extra=log_fields(taken.topic, taken.partition, taken.offset, taken.message_id, reason="slow"),
     )
 
 

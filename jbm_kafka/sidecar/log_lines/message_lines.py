@@ -12,8 +12,10 @@ from typing import NamedTuple, cast
 
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.departure import EXPIRED, MOVED, OPERATOR, REJECTED, Departure
+from jbm_kafka.core.log_fields import log_fields
 from jbm_kafka.core.log_rate_limit import Burst, LogRateLimit
 from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.settlement import HELD_FOR_OPERATOR
 from jbm_kafka.ports import KafkaRecord
 
 log = logging.getLogger("jbm_kafka.messages")
@@ -62,29 +64,35 @@ class MessageLines:
     ) -> None:
         """A copy could not be written, and is tried again in COPY_RETRY_MS."""
         if self._stuck.note(_Stuck(topic, address, type(fault).__name__), now_ms):
+            offset, message_id = leaving.reference.offset, _id(leaving.reference, topic, partition)
+            attempt = leaving.attempts or None
             log.warning(
                 "%s[%d] offset %d cannot leave for %s: %s; its unit waits, and it is tried again every %.0f s; id %s",
                 topic,
                 partition,
-                leaving.reference.offset,
+                offset,
                 address,
                 why,
                 COPY_RETRY_MS / 1000,
-                _id(leaving.reference, topic, partition),
+                message_id,
+                extra=log_fields(topic, partition, offset, message_id, attempt=attempt, reason=leaving.reason),
             )
 
     def left(self, topic: str, partition: int, leaving: Departure, address: str | None, now_ms: int) -> None:
         """A message is gone for good: to the address, or nowhere."""
         kind = _Kind(topic, leaving.reason, address)
         if self._bursts.note(kind, now_ms):
+            offset, message_id = leaving.reference.offset, _id(leaving.reference, topic, partition)
+            attempt = leaving.attempts or None
             log.log(
                 _level(kind),
                 "%s[%d] offset %d %s; id %s",
                 topic,
                 partition,
-                leaving.reference.offset,
+                offset,
                 _fate(kind, leaving.attempts, leaving.last_error),
-                _id(leaving.reference, topic, partition),
+                message_id,
+                extra=log_fields(topic, partition, offset, message_id, attempt=attempt, reason=leaving.reason),
             )
 
     def repeated(self, topic: str, partition: int, offset: int, first: int, now_ms: int) -> None:
@@ -92,12 +100,19 @@ class MessageLines:
         kind = _Kind(topic, REPEATED, None)
         if self._bursts.note(kind, now_ms):
             log.log(
-                _level(kind), "%s[%d] offset %d %s; the first is at %d", topic, partition, offset, _fate(kind), first
+                _level(kind),
+                "%s[%d] offset %d %s; the first is at %d",
+                topic,
+                partition,
+                offset,
+                _fate(kind),
+                first,
+                extra=log_fields(topic, partition, offset, reason=REPEATED),
             )
 
     def held(self, topic: str, partition: int, reference: Reference, attempts: int, failure: str | None) -> None:
         """A message is out of attempts, and stays for an operator: seldom, for its unit sends no more after it."""
-        last = _last(attempts, failure)
+        last, message_id = _last(attempts, failure), _id(reference, topic, partition)
         log.warning(
             "%s[%d] offset %d failed %s%s and is on hold with its unit, as on_dead_letter='hold' asks; id %s",
             topic,
@@ -105,12 +120,16 @@ class MessageLines:
             reference.offset,
             "once" if attempts == 1 else f"{attempts} times",
             f" ({last})" if last else "",
-            _id(reference, topic, partition),
+            message_id,
+            extra=log_fields(
+                topic, partition, reference.offset, message_id, attempt=attempts, reason=HELD_FOR_OPERATOR
+            ),
         )
 
     def misplaced(self, topic: str, partition: int, reference: Reference, home: int, now_ms: int) -> None:
         """A message is in another partition than its unit, which is at `home`."""
         if self._misplaced.note(topic, now_ms):
+            message_id = _id(reference, topic, partition)
             log.warning(
                 "%s[%d] offset %d is in the wrong partition, for its unit is in %d: a client that hashes keys "
                 "otherwise sends to this queue, and what others send of its units is processed beside, not after. Set "
@@ -120,7 +139,8 @@ class MessageLines:
                 partition,
                 reference.offset,
                 home,
-                _id(reference, topic, partition),
+                message_id,
+                extra=log_fields(topic, partition, reference.offset, message_id, reason="misplaced"),
             )
 
     def log_counts(self, now_ms: int) -> None:
@@ -144,6 +164,7 @@ def _log_stuck(bursts: Iterable[Burst[_Stuck]]) -> None:
             stuck.address,
             count,
             duration_ms / 1000,
+            extra=log_fields(stuck.topic, reason=stuck.fault),
         )
 
 
@@ -155,6 +176,7 @@ def _log_misplaced(bursts: Iterable[Burst[str]]) -> None:
             topic,
             count,
             duration_ms / 1000,
+            extra=log_fields(topic, reason="misplaced"),
         )
 
 
@@ -167,6 +189,7 @@ def _log_bursts(bursts: Iterable[Burst[_Kind]]) -> None:
             count,
             _fate(kind, count=count),
             duration_ms / 1000,
+            extra=log_fields(kind.topic, reason=kind.reason),
         )
 
 

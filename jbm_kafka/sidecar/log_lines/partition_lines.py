@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from jbm_kafka.core.log_fields import log_fields
 from jbm_kafka.core.log_rate_limit import LogRateLimit
 from jbm_kafka.core.partition_names import named
 
@@ -62,6 +63,7 @@ def log_taken(topic: str, partition: int, offsets: Sequence[int], *, are_gone: b
         min(offsets),
         max(offsets),
         "gone with their topic" if are_gone else "delivered again",
+        extra=log_fields(topic, partition, min(offsets), reason="taken"),
     )
 
 

@@ -122,6 +122,8 @@ class CheckpointPart:
             waiters = channel.settle_freeze(durable=durable)
             if durable:
                 for settling in part.settlings:
+                    if settling.session != DEPARTING and settling.offsets:
+                        self._settle.note_acknowledged(channel, settling.session, settling.offsets)
                     # The changelog and the events have it by the freeze; only the live state follows.
                     channel.state.apply(
                         Acknowledged(settling.session, settling.offsets, durable=True, transition=settling.transition)

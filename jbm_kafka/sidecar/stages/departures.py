@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 
 from jbm_kafka.core.addresses import destination_at, kind_remedy
 from jbm_kafka.core.changes import Acknowledged
-from jbm_kafka.core.departure import DEPARTS_BY, EXPIRED, REJECTED, Departure, route_of
+from jbm_kafka.core.departure import DEPARTS_BY, EXPIRED, MOVED, OPERATOR, REJECTED, Departure, route_of
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.log_fields import log_fields
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.temporary_name import settings_name
 from jbm_kafka.ports import Outgoing
@@ -98,6 +99,7 @@ class Departures:
                 channel.name,
                 leaving.reference.offset,
                 address,
+                extra=log_fields(channel.topic, channel.partition, leaving.reference.offset, reason=leaving.reason),
             )
         return copy
 
@@ -132,7 +134,11 @@ class Departures:
         )
 
     def log_left(self, channel: OwnedChannel, leaving: Departure, address: str | None) -> None:
-        """It is gone for good: the log says so."""
+        """It is gone for good: the log says so, and it is counted."""
+        if leaving.reason == EXPIRED:
+            self._data.counters.expired += 1
+        elif leaving.reason not in (MOVED, OPERATOR):
+            self._data.counters.given_up += 1
         self.lines.left(channel.topic, channel.partition, leaving, address, self._data.clock.monotonic_ms())
 
     def retry(self, now_ms: int) -> None:

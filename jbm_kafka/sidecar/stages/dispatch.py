@@ -190,12 +190,13 @@ class Dispatch:
         references = offer.references
         if not references:
             return 0
+        self._data.counters.handed_over += len(references)
         in_hand = channel.state.in_hand
         channel.hand_overs.note(link, now_ms, references, in_hand, is_ascending=not offer.change.heads)
         deliveries = _presented(self._lease(link, channel), channel, references)
         # What was refused to be announced is refused by `deliver` too: nothing is carried out in between.
         if link.terms.records_first and link.announce(deliveries):
-            channel.acknowledge(link.terms.session_id, [reference.offset for reference in references])
+            self._settle.acknowledge(channel, link.terms.session_id, [reference.offset for reference in references])
             channel.checkpoints.wait_durable(Completion(lambda error: self._arrived(link, channel, deliveries, error)))
         else:
             self._deliveries.setdefault(link, []).extend(deliveries)

@@ -66,7 +66,21 @@ class Settle:
             known = set(offsets).difference(unknown)
             offsets = [offset for offset in offsets if offset in known]
         if offsets:
+            self.note_acknowledged(channel, lease.session_id, offsets)
             channel.acknowledge_unawaited(lease, offsets)
+
+    def acknowledge(self, channel: OwnedChannel, session: SessionId, offsets: Sequence[int]) -> None:
+        """Settle what the session holds of these; the caller has checked that it does."""
+        self.note_acknowledged(channel, session, offsets)
+        channel.acknowledge(session, offsets)
+
+    def note_acknowledged(self, channel: OwnedChannel, session: SessionId, offsets: Sequence[int]) -> None:
+        """Count what the session is about to have settled; how long one of them took, and not each."""
+        counters = self._data.counters
+        counters.acknowledged += len(offsets)
+        record = cast("KafkaRecord | None", channel.state.in_hand[session][offsets[0]].record)
+        if record is not None and (sent_ms := record.timestamp()[1]) > 0:
+            counters.send_to_acknowledge.note(max(0, self._data.clock.now_ms() - sent_ms) / 1000)
 
     def refuse_late(self, lease: PartitionLease) -> None:
         """The channel is gone; acknowledgements that were on their way cannot be recorded."""
@@ -92,7 +106,7 @@ class Settle:
             if lease.is_revoked or unknown:
                 error = refusal(channel, offsets)
                 continue
-            channel.acknowledge(link.terms.session_id, offsets)
+            self.acknowledge(channel, link.terms.session_id, offsets)
             waits_for.append(channel)
         returned: dict[OwnedChannel, list[Modified]] = {}
         for lease, row in disposition.returned:
@@ -131,6 +145,7 @@ class Settle:
                 event = event_of(MessageFate.RETURNED, reference, message.attempts, None, "returned", channel, now_ms)
                 event = replace(event, due_at_ms=message.due_at_ms, delay_ms=message.delay_ms)
                 channel.checkpoints.note(event)
+                self._data.counters.returned += 1
             if message.reason == REJECTED:  # its turn to leave comes when it is the first of its unit
                 channel.hold_failures.note(reference.offset, _error_of(rows, reference.offset))
             if message.attempts and channel.settings.on_dead_letter == "hold":

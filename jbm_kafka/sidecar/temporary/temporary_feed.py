@@ -177,6 +177,9 @@ class TemporaryFeed:
                 return {}
             return {self._log.partition: self._log.position}
 
+    def known_ends(self) -> Mapping[int, int]:
+        return {}  # the log has every temporary destination's
+
     def breaks(self) -> int:
         return 0
 

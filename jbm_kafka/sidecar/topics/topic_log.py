@@ -29,6 +29,11 @@ class TopicLog:
         self._refusal = ""
         """What the latest look was refused with; it is logged once for all looks in a row."""
 
+    @property
+    def is_silent(self) -> bool:
+        """The cluster did not answer the latest question; any thread may ask."""
+        return self._silent_since_ms is not None
+
     def silent(self, error: Unreachable) -> None:
         """The cluster did not answer."""
         now_ms = self._clock.monotonic_ms()

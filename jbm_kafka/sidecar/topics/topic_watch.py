@@ -66,6 +66,11 @@ class TopicWatch:
                 self.is_started = True
                 self._worker = self._workers.start("jbm-topics", self._run())
 
+    @property
+    def is_silent(self) -> bool:
+        """Kafka did not answer the latest question."""
+        return self._lines.is_silent
+
     def look_now(self) -> None:
         """Something happened after which topics may be others, such as the loss of a connection."""
         self._wake.set()

@@ -1,0 +1,164 @@
+"""The statistics of a connection as metrics of Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import Literal, NamedTuple
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.core.statistics import BOUNDS_S, Histogram, Statistics
+from jbm_kafka.jms.connection import Connection
+
+BY_SOURCE = ("destination", "subscription")
+BY_DESTINATION = ("destination",)
+Labels = tuple[str, ...]
+
+
+class MetricSpec(NamedTuple):
+    """One metric: its name, and where its value stands in the statistics."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    labels: Labels
+    field: str
+    """Of a row of `destinations` where there are labels, else of the statistics."""
+    text: str
+
+    @property
+    def exposed(self) -> str:
+        """The name in queries; of a histogram without `_bucket`, `_sum` and `_count`."""
+        return f"{self.name}_total" if self.kind == "counter" else self.name
+
+
+METRICS = (
+    MetricSpec("jbm_messages_sent", "counter", BY_DESTINATION, "sent", "Messages that this connection sent."),
+    MetricSpec(
+        "jbm_messages_handed_over",
+        "counter",
+        BY_SOURCE,
+        "handed_over",
+        "Messages that receivers were given, each time.",
+    ),
+    MetricSpec("jbm_messages_acknowledged", "counter", BY_SOURCE, "acknowledged", "Messages that receivers settled."),
+    MetricSpec(
+        "jbm_messages_returned",
+        "counter",
+        BY_SOURCE,
+        "returned",
+        "Messages that came back after an application had them.",
+    ),
+    MetricSpec(
+        "jbm_messages_given_up", "counter", BY_SOURCE, "given_up", "Messages that became dead letters, or were dropped."
+    ),
+    MetricSpec(
+        "jbm_messages_expired", "counter", BY_SOURCE, "expired", "Messages that left because their time was up."
+    ),
+    MetricSpec("jbm_messages_held", "gauge", BY_SOURCE, "held", "Messages that are not settled."),
+    MetricSpec(
+        "jbm_messages_deliverable",
+        "gauge",
+        BY_SOURCE,
+        "deliverable",
+        "Of the held, those that a receiver could have now.",
+    ),
+    MetricSpec("jbm_messages_delayed", "gauge", BY_SOURCE, "delayed", "Of the held, those that wait for a time."),
+    MetricSpec(
+        "jbm_messages_blocked",
+        "gauge",
+        BY_SOURCE,
+        "blocked",
+        "Of the held, those that wait for an earlier one of their unit, a selector, or an operator.",
+    ),
+    MetricSpec(
+        "jbm_messages_unacknowledged", "gauge", BY_SOURCE, "unacknowledged", "Of the held, those that receivers have."
+    ),
+    MetricSpec(
+        "jbm_handler_duration_seconds",
+        "histogram",
+        BY_DESTINATION,
+        "handler_seconds",
+        "Time in handlers and listeners.",
+    ),
+    MetricSpec(
+        "jbm_send_to_acknowledge_duration_seconds",
+        "histogram",
+        BY_SOURCE,
+        "send_to_acknowledge_seconds",
+        "From the sending of a message to its acknowledgement; one of those that are acknowledged together.",
+    ),
+    MetricSpec("jbm_checkpoint_duration_seconds", "histogram", (), "checkpoint_seconds", "Time to record something."),
+    MetricSpec(
+        "jbm_checkpoint_failures", "counter", (), "checkpoint_failures", "Checkpoints that failed and were tried again."
+    ),
+    MetricSpec("jbm_reconnects", "counter", (), "reconnects", "Connections to brokers that receivers lost."),
+    MetricSpec("jbm_rebalances", "counter", (), "rebalances", "How often partitions came or went."),
+    MetricSpec(
+        "jbm_memory_used_bytes", "gauge", (), "memory_used_bytes", "What messages take that are read and not settled."
+    ),
+    MetricSpec("jbm_memory_budget_bytes", "gauge", (), "memory_budget_bytes", "The setting memory_budget_bytes."),
+)
+"""The page docs/metrics.md lists them, and so do dashboards: a name stays."""
+
+
+class JbmCollector(Collector):
+    """Gives a Prometheus registry the metrics of a connection, which are counted anyway.
+
+    Register one for a process and cluster: connections that share their settings share what is counted of receivers.
+    After the connection is closed there are no metrics of it.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def describe(self) -> Iterable[Metric]:
+        """The metrics without values: registering asks nobody."""
+        return [_family(spec) for spec in METRICS]
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as of now; see `Connection.statistics`."""
+        try:
+            statistics = self._connection.statistics()
+        except IllegalStateError:
+            return
+        for spec in METRICS:
+            family = _family(spec)
+            for labels, value in _values(spec, statistics):
+                _add(family, labels, value)
+            yield family
+
+
+def _values(spec: MetricSpec, statistics: Statistics) -> Iterator[tuple[list[str], float | Histogram]]:
+    read = attrgetter(spec.field)
+    if not spec.labels:
+        yield [], read(statistics)
+        return
+    for row in statistics.destinations:
+        if spec.labels == BY_SOURCE:
+            yield [row.destination, row.subscription], read(row)
+        elif not row.subscription:  # what a connection counts by itself stands in these rows
+            yield [row.destination], read(row)
+
+
+def _family(spec: MetricSpec) -> Metric:
+    if spec.kind == "counter":
+        return CounterMetricFamily(spec.name, spec.text, labels=spec.labels)
+    if spec.kind == "gauge":
+        return GaugeMetricFamily(spec.name, spec.text, labels=spec.labels)
+    return HistogramMetricFamily(spec.name, spec.text, labels=spec.labels)
+
+
+def _add(family: Metric, labels: list[str], value: float | Histogram) -> None:
+    if isinstance(family, HistogramMetricFamily):
+        assert isinstance(value, Histogram), family.name
+        buckets, below = [], 0
+        for bound, count in zip([*map(str, BOUNDS_S), "+Inf"], value.counts, strict=True):
+            below += count
+            buckets.append((bound, below))
+        family.add_metric(labels, buckets, value.sum_s)
+    elif isinstance(family, CounterMetricFamily | GaugeMetricFamily):
+        assert not isinstance(value, Histogram), family.name
+        family.add_metric(labels, value)

@@ -1,0 +1,191 @@
+"""What a sidecar tells people and machines that watch it: its counts, what it holds, and how it fares. Any thread asks.
+
+Levels are asked of the owner threads, which alone may look at their channels; the others are numbers that they write.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from jbm_kafka.core.reference import DEPARTING
+from jbm_kafka.core.statistics import DestinationStatistics, Health, Statistics
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.channel.slewed_clock import SlewedClock
+from jbm_kafka.sidecar.checkpoints.checkpointer import Checkpointer
+from jbm_kafka.sidecar.counted_sources import CountedSources, key_of
+from jbm_kafka.sidecar.destinations import Destinations
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
+from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
+from jbm_kafka.sidecar.lane.shutdown import is_answered
+
+ANSWER_S = 1.0
+"""How long owner threads have together; of one that is busy for longer the last answer counts."""
+GATES_MAX = 50_000
+"""Looked at of one channel: some ten milliseconds, in which nobody is served. The rest counts as blocked."""
+
+TURN_MS = 30_000
+"""An owner thread turns several times a second; in a rebalance, too."""
+CHECKPOINT_MS = 60_000
+"""A round that Kafka refuses again and again has ended before that."""
+
+
+class Levels(NamedTuple):
+    """What one group worker holds now."""
+
+    held: int = 0
+    deliverable: int = 0
+    delayed: int = 0
+    blocked: int = 0
+    unacknowledged: int = 0
+    memory_bytes: int = 0
+
+    def plus(self, other: Levels) -> Levels:
+        """Both together."""
+        return Levels(*[mine + theirs for mine, theirs in zip(self, other, strict=True)])
+
+
+class Observation:
+    """Of one sidecar."""
+
+    def __init__(
+        self,
+        group_workers: GroupWorkers,
+        counted: CountedSources,
+        checkpointer: Checkpointer,
+        destinations: Destinations,
+        clock: SlewedClock,
+        budget_bytes: int,
+    ) -> None:
+        self._group_workers = group_workers
+        self._counted = counted
+        self._checkpointer = checkpointer
+        self._destinations = destinations
+        self._clock = clock
+        self._budget_bytes = budget_bytes
+        self._last: Mapping[GroupWorker, Levels] = {}
+
+    def health(self, timeout_s: float | None) -> Health:
+        """How it fares. Kafka has so many seconds to answer; None: the latest question counts, at most 5 s old.
+
+        While Kafka is silent nothing is dead: whatever waits for it may, and a new process would wait, too.
+        """
+        watch = self._destinations.watch
+        is_silent = watch.is_silent or (timeout_s is not None and not is_answered(self._destinations.topics, timeout_s))
+        dead = [] if is_silent else list(self._stuck())
+        unready = ["Kafka does not answer"] if is_silent else []
+        for worker in self._group_workers.all():
+            unready += _closed_of(worker)
+        return Health(not dead, not dead and not unready, (*dead, *unready))
+
+    def _stuck(self) -> Iterator[str]:
+        now_ms = self._clock.monotonic_ms()
+        for worker in self._group_workers.all():
+            silent_ms = now_ms - worker.data.turned_ms
+            if worker.is_running and worker.is_alive and silent_ms > TURN_MS:
+                yield f"{worker.data.group}: its thread has not turned for {silent_ms / 1000:.0f} s"
+        if self._checkpointer.has_died:
+            yield "the checkpoint thread has ended"
+        begun_ms = self._checkpointer.begun_ms
+        if begun_ms and now_ms - begun_ms > CHECKPOINT_MS:
+            yield f"a checkpoint has been under way for {(now_ms - begun_ms) / 1000:.0f} s"
+
+    def statistics(self) -> Statistics:
+        """All that is known here; it takes ANSWER_S at most."""
+        levels = self._levels()
+        rows, reconnects, rebalances = self._counted.look()
+        for group_worker, found in levels.items():
+            key = key_of(group_worker.data.group)
+            row = DestinationStatistics(
+                destination=key[0],
+                subscription=key[1],
+                held=found.held,
+                deliverable=found.deliverable,
+                delayed=found.delayed,
+                blocked=found.blocked,
+                unacknowledged=found.unacknowledged,
+            )
+            rows[key] = rows[key] + row
+        return Statistics(
+            destinations=tuple(rows[key] for key in sorted(rows)),
+            checkpoints=self._checkpointer.checkpoints,
+            checkpoint_failures=self._checkpointer.failures,
+            reconnects=reconnects,
+            rebalances=rebalances,
+            memory_used_bytes=sum(found.memory_bytes for found in levels.values()),
+            memory_budget_bytes=self._budget_bytes,
+            checkpoint_seconds=self._checkpointer.seconds.histogram(),
+        )
+
+    def _levels(self) -> Mapping[GroupWorker, Levels]:
+        found: dict[GroupWorker, Levels] = {}
+        answers: list[Completion] = []
+        workers = [worker for worker in self._group_workers.all() if worker.is_alive]
+        for worker in workers:
+            done = Completion()
+            answers.append(done)
+            worker.post(_asking(worker, found, done))
+        deadline_s = time.monotonic() + ANSWER_S
+        for done in answers:
+            done.wait_done(max(0.0, deadline_s - time.monotonic()))
+        before = self._last
+        self._last = {worker: found.get(worker) or before.get(worker, Levels()) for worker in workers}
+        return self._last
+
+
+def _closed_of(worker: GroupWorker) -> Iterator[str]:
+    """Why not everything can be received there."""
+    if worker.failure is not None:
+        if worker.data.links:  # else nobody wants to
+            yield f"{worker.data.group}: {worker.failure}"
+    elif worker.is_running:
+        if not worker.is_settled:
+            yield f"{worker.data.group}: its partitions are not open yet"
+        yield from map(str, list(worker.assignment.closed.values()))
+
+
+def _asking(worker: GroupWorker, found: dict[GroupWorker, Levels], done: Completion) -> Callable[[], None]:
+    def ask() -> None:
+        worker.settle.take_all()  # what sessions have said before somebody asked
+        found[worker] = levels_of(worker)
+        done.complete()
+
+    return ask
+
+
+def levels_of(worker: GroupWorker) -> Levels:
+    """On the worker's own thread."""
+    data = worker.data
+    ends = {} if data.consumer is None else data.consumer.known_ends()
+    now_ms = data.clock.now_ms()
+    levels = Levels()
+    for channel in data.channels.values():
+        levels = levels.plus(_levels_of(channel, ends.get(channel.partition, 0), now_ms))
+    return levels
+
+
+def _levels_of(channel: OwnedChannel, log_end: int, now_ms: int) -> Levels:
+    state = channel.state
+    gates = state.gates
+    unread = max(0, log_end - max(state.end_position, state.read_position))
+    read = len(state.unsettled)
+    behind = sum(each.unit in gates.by_key for each in islice(state.arrivals, GATES_MAX) if each.unit is not None)
+    deliverable = min(read, len(state.arrivals) - behind + gates.free_for(gates.present))
+    delayed = sum(
+        gate.due_at_ms > now_ms and not gate.is_unchosen for gate in islice(gates.by_key.values(), GATES_MAX)
+    ) + sum(
+        len(standing) for place, standing in state.shelf.places.items() if place.back_at_ms and not place.is_unchosen
+    )
+    in_hand = sum(len(hand) for session, hand in state.in_hand.items() if session != DEPARTING)
+    leaving = len(state.in_hand.get(DEPARTING, ()))
+    return Levels(
+        held=read + unread,
+        deliverable=deliverable + unread,
+        delayed=delayed,
+        blocked=max(0, read - deliverable - delayed - in_hand - leaving),
+        unacknowledged=in_hand,
+        memory_bytes=channel.memory.waiting_bytes + len(state.arrivals) * channel.memory.message_bytes,
+    )

@@ -1,0 +1,133 @@
+"""Metrics of Prometheus: what a scrape shows, and that page, dashboard and code name the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from jbm_kafka import AcknowledgeMode, Connection, Queue
+from jbm_kafka.metrics import JbmCollector
+from jbm_kafka.metrics.collector import METRICS
+from jbm_kafka.testing.memory_world import MemoryWorld
+from tests.docs.test_api_page import rows, section
+from tests.house.sources import ROOT
+
+ORDERS = Queue("orders")
+PAGE = (ROOT / "docs" / "metrics.md").read_text()
+DASHBOARD: dict[str, Any] = json.loads((ROOT / "docs" / "grafana-dashboard.json").read_text())
+SERIES = {
+    f"{spec.exposed}{suffix}": set(spec.labels)
+    for spec in METRICS
+    for suffix in (("_bucket", "_sum", "_count") if spec.kind == "histogram" else ("",))
+}
+LABELS_OF_ALL = {"le", "instance"}
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    with MemoryWorld() as world, world.factory().create_connection() as connection:
+        yield connection
+
+
+def scraped(registry: CollectorRegistry) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    text = generate_latest(registry).decode()
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_a_scrape_shows_what_the_connection_counted(connection: Connection) -> None:
+    registry = CollectorRegistry()
+    registry.register(JbmCollector(connection))
+    with connection.create_session(AcknowledgeMode.CLIENT) as session:
+        producer, consumer = session.create_producer(ORDERS), session.create_consumer(ORDERS)
+        for _ in range(3):
+            producer.send("a")
+        for _ in range(2):
+            assert consumer.receive(30.0) is not None
+        session.acknowledge()
+        found = scraped(registry)
+    queue = (("destination", "orders"), ("subscription", ""))
+    assert found["jbm_messages_sent_total", queue[:1]] == 3
+    assert found["jbm_messages_acknowledged_total", queue] == 2
+    assert found["jbm_messages_held", queue] == 1
+    latency = "jbm_send_to_acknowledge_duration_seconds"
+    assert found[f"{latency}_count", queue] == found[f"{latency}_bucket", (queue[0], ("le", "+Inf"), queue[1])] > 0
+    assert found["jbm_memory_budget_bytes", ()] > 0
+    assert {name for name, _ in found} - {"jbm_"} == SERIES.keys()
+
+
+def test_no_name_of_a_temporary_destination_is_a_label(connection: Connection) -> None:
+    with connection.create_session() as session:
+        reply_to = session.create_temporary_queue()
+        session.create_producer(reply_to).send("an answer")
+        assert session.create_consumer(reply_to).receive(30.0) is not None
+        registry = CollectorRegistry()
+        registry.register(JbmCollector(connection))
+        labels = {dict(labels).get("destination") for _, labels in scraped(registry)}
+    assert labels == {None, "jbm.temporary"}
+
+
+def test_a_closed_connection_has_no_metrics(connection: Connection) -> None:
+    registry = CollectorRegistry()
+    registry.register(JbmCollector(connection))
+    connection.close()
+    assert scraped(registry) == {}
+
+
+def test_the_page_lists_the_metrics() -> None:
+    listed = [[cell.strip("`") for cell in row] for row in rows(section(PAGE, "The metrics"))]
+    wanted = [[each.exposed, each.kind, "`, `".join(each.labels), each.text] for each in METRICS]
+    assert listed == wanted
+
+
+def test_names_are_as_prometheus_wants_them() -> None:
+    assert [each.name for each in METRICS if not re.fullmatch(r"jbm_[a-z_]+", each.name)] == []
+    assert [each.name for each in METRICS if each.kind == "histogram" and not each.name.endswith("_seconds")] == []
+    assert [each.name for each in METRICS if "memory" in each.name and not each.name.endswith("_bytes")] == []
+
+
+def faults_of(query: str) -> list[str]:
+    """What is wrong with a query: brackets, names, and labels that its metrics do not have."""
+    faults = [bracket for bracket in ("()", "{}", "[]") if query.count(bracket[0]) != query.count(bracket[1])]
+    names = re.findall(r"\bjbm_\w+", query)
+    faults += [name for name in names if name not in SERIES] or ([] if names else [query])
+    grouped = re.findall(r"by \(([^)]*)\)", query) + re.findall(r"label_values\(\w+, (\w+)\)", query)
+    matched = [label for inner in re.findall(r"\{([^}]*)\}", query) for label in re.findall(r"(\w+)[=!]", inner)]
+    wanted = {label.strip() for each in grouped for label in each.split(",")} | set(matched)
+    for name in names:
+        faults += sorted(wanted - SERIES.get(name, set()) - LABELS_OF_ALL)
+    return faults
+
+
+def queries() -> list[str]:
+    panels = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+    return [*panels, *(each["definition"] for each in DASHBOARD["templating"]["list"] if each["type"] == "query")]
+
+
+def test_the_queries_of_the_dashboard_are_of_our_metrics() -> None:
+    assert {query: faults for query in queries() if (faults := faults_of(query))} == {}
+    named = set(re.findall(r"\bjbm_\w+", " ".join(queries())))
+    assert {each.name for each in METRICS if not any(name.startswith(each.name) for name in named)} == set()
+
+
+def test_a_fault_in_a_query_is_found() -> None:
+    assert faults_of("sum(jbm_messages_hold)") == ["jbm_messages_hold"]
+    assert faults_of("sum(jbm_messages_held") == ["()"]
+    assert faults_of("sum by (queue) (jbm_messages_held)") == ["queue"]
+    assert faults_of('jbm_messages_sent_total{subscription="a"}') == ["subscription"]
+    assert faults_of("up") == ["up"]
+
+
+def test_the_query_of_the_autoscaler_is_of_our_metrics() -> None:
+    found = re.findall(r"query: (.*)", section(PAGE, "Scaling by the backlog (KEDA)"))
+    assert [faults_of(query) for query in found] == [[]]
+    assert f"consumerGroup: {ORDERS.group_id()}\n" in PAGE

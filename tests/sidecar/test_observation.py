@@ -1,0 +1,51 @@
+"""How a sidecar says that it fares."""
+
+from __future__ import annotations
+
+import pytest
+
+from jbm_kafka.sidecar.observation import CHECKPOINT_MS, TURN_MS
+from tests.sidecar.stepped import SteppedSidecar
+
+
+@pytest.fixture
+def process(one: SteppedSidecar) -> SteppedSidecar:
+    one.attach("s")
+    one.run(lambda: one.group_worker.is_settled)
+    return one
+
+
+def test_a_thread_that_does_not_turn_is_told(process: SteppedSidecar) -> None:
+    health = process.sidecar.observation.health
+    process.run_for(TURN_MS)
+    assert health(None).is_alive
+    assert health(1.0).is_ready
+    process.clock.advance(TURN_MS + 1)
+    found = health(None)
+    assert (found.is_alive, found.is_ready) == (False, False)
+    assert found.reasons == ("queue:orders: its thread has not turned for 30 s",)
+    process.run_for(1_000)
+    assert health(None).is_alive
+
+
+def test_a_checkpoint_that_does_not_end_is_told(process: SteppedSidecar) -> None:
+    checkpointer = process.sidecar.checkpointer
+    process.send("a")
+    process.receive(process.attach("t"), 1)
+    process.run(lambda: checkpointer.begun_ms > 0)
+    process.held.add("jbm-checkpoint")  # as in a call of a client that does not return
+    process.run_for(CHECKPOINT_MS)
+    assert process.sidecar.observation.health(None).is_alive
+    process.run_for(1_000)
+    assert process.sidecar.observation.health(None).reasons == ("a checkpoint has been under way for 61 s",)
+    process.held.clear()
+    process.run_for(1_000)
+    assert process.sidecar.observation.health(None).is_alive
+    assert checkpointer.checkpoints > 0
+
+
+def test_partitions_that_are_not_open_yet_are_not_ready(process: SteppedSidecar) -> None:
+    process.group_worker.data.opening[0] = object()
+    found = process.sidecar.observation.health(None)
+    assert (found.is_alive, found.is_ready) == (True, False)
+    assert found.reasons == ("queue:orders: its partitions are not open yet",)
