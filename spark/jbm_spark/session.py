@@ -54,6 +54,8 @@ NO_CONNECTOR = (
     '"$(python -m jbm_spark.submit jars)", or build the session with build_session(), or with '
     "SparkSession.builder.config(map=needed_settings()), both of jbm_spark.session"
 )
+_FAST = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+"""The first alone leaves 48 MB for compiled code; a JVM that has used them up, as one audit may, ends its session."""
 _HARMLESS = "WARNING: Using incubator modules"
 _AVRO_MOST = 16 * 1024 * 1024
 """A damaged record may announce lengths of gigabytes; one of ours has 256 KiB."""
@@ -159,7 +161,7 @@ def _of_our_own(
     needed = _needed()
     jars_given = given.get(_JARS) or before.get(_JARS)
     # Before those of a user's own, which win.
-    options = [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", *["-XX:TieredStopAtLevel=1"] * starts_fast]
+    options = [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", *(_FAST if starts_fast else ())]
     options += [
         f"-Dorg.apache.avro.limits.{each}.maxLength={_AVRO_MOST}" for each in ("bytes", "string", "collectionItems")
     ]

@@ -1,10 +1,14 @@
 """The audit finds each fault that is planted, tells it from what only looks like one, and finds none in honest work."""
 
 import json
+import random
 import re
+import threading
 import uuid
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,8 +23,10 @@ from jbm_spark.jobs.audit import FAULTS, AuditResult, run
 from jbm_spark.jobs.audit.audit_page import page
 from tests.spark.conftest import Topics
 from tests.spark.planted import SENT_MS, Planted, given, returned
-from tests.support.chaos_crew import Crew
-from tests.support.chaos_run import Run
+from tests.support.chaos_topics import read_committed
+from tests.support.handler_crew import HandlerCrew
+from tests.support.handler_process import ATTEMPTS_MAX, HandlerTask
+from tests.support.topics import create_topic
 
 pytestmark = pytest.mark.thorough
 
@@ -149,33 +155,85 @@ def test_events_that_kafka_has_deleted_are_told_by_an_archive(
         audited(spark, planted, archive=str(tmp_path / "no-such"))
 
 
+@dataclass
+class Plan:
+    """Messages of all kinds, decided by chance, and what must become of them."""
+
+    count: int
+    done: set[int] = field(default_factory=set)
+    """Those that are surely done; what expires at once may be or not."""
+    letters: set[int] = field(default_factory=set)
+    twice: int = 0
+
+    def send(self, bootstrap: str, queue: Queue) -> None:
+        """Everything, while others work."""
+        chance, units = random.Random(7), self.count // 100
+        settings = {queue.name: AddressSettings(partitions=4)}
+        with ConnectionFactory(bootstrap, address_settings=settings).create_sender() as sender:
+            for number in range(self.count):
+                body: dict[str, object] = {"number": number}
+                how: dict[str, Any] = {"unit_of_order": f"unit-{number % units}" if number % 50 else None}
+                luck, times = chance.random(), 1
+                if luck < 0.03:
+                    body["fails"] = 1
+                elif luck < 0.032:
+                    body["fails"] = ATTEMPTS_MAX  # poison
+                    self.letters.add(number)
+                elif luck < 0.034:
+                    body["is_given_up"] = True
+                    self.letters.add(number)
+                elif luck < 0.044:
+                    how["time_to_live_ms"] = 1
+                elif luck < 0.054:
+                    how["time_to_live_ms"] = 3_600_000
+                elif luck < 0.059:
+                    how |= {"delivery_delay_ms": 1_000, "unit_of_order": f"late-{number % 7}"}
+                elif luck < 0.069:
+                    how["duplicate_id"] = f"id-{number}"
+                    times = 2
+                self.twice += times - 1
+                if number not in self.letters and how.get("time_to_live_ms") != 1:
+                    self.done.add(number)
+                for _ in range(times):
+                    sender.send(queue, json.dumps(body), on_completion=lambda *_: None, **how)
+
+
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("count", [1_500, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_honest_work_with_kills_has_no_fault(
-    spark: SparkSession, bootstrap: str, kafka_name: str, tmp_path: Path
+    spark: SparkSession, bootstrap: str, kafka_name: str, tmp_path: Path, count: int
 ) -> None:
-    """AUDIT-1, AUDIT-2: nacks, delays, poison, expiry, late delivery, and workers that are killed; hand-overs told."""
-    play = Run.prepare(bootstrap, kafka_name, tmp_path / "crew", units=30, each=40, seed=7, partitions=4)
-    queue, kills = Queue(kafka_name), 3
-    with Admin(bootstrap) as admin, Crew(play.task, seed=7) as crew:
+    """AUDIT-1, AUDIT-2: failures, poison, rejects, delays, expiry, duplicates, transactions, and kills."""
+    queue, copies, plan = Queue(kafka_name), f"{kafka_name}.copies", Plan(count)
+    task = HandlerTask(name="", bootstrap=bootstrap, queue=kafka_name, folder=str(tmp_path / "crew"))
+    with Admin(bootstrap) as admin:
+        for name, partitions in ((kafka_name, 4), (task.dead_letters, 1), (copies, 4)):
+            create_topic(bootstrap, name, partitions=partitions, config={"retention.ms": "-1"})
         admin.set_address_settings(kafka_name, AddressSettings(record_deliveries=True))
-        with ConnectionFactory(bootstrap).create_connection() as connection:
-            producer = connection.create_session().create_producer(queue)
-            body = json.dumps({"unit": "late", "number": 0, "poison": False, "refuse": 0})
-            for number in range(20):
-                producer.send("gone", unit_of_order=f"unit-{number}", time_to_live_ms=1)
-                producer.send(body, unit_of_order=f"late-{number % 3}", delivery_delay_ms=1_000)
-        crew.hire_ready(3)
-        play.at_progress(kills, crew.kill_one)
-        play.wait_done()
-        crew.stop()
-        assert len(crew.kills) == kills
+        with HandlerCrew([task, replace(task, copies_to=copies), task], seed=7) as crew:
+            sending = threading.Thread(target=plan.send, args=(bootstrap, queue))
+            sending.start()
+            crew.kill_until(lambda: not sending.is_alive() and admin.counts(queue).held == 0, limit_s=3_000)
+            sending.join()
+            crew.stop()
         result = run(spark, queue, bootstrap=bootstrap)
-        assert result.messages == 30 * 40 + 40
+        print(count, "messages,", plan.twice, "twice,", len(crew.killed), "kills;", result.text())
+        assert result.messages == count + plan.twice
         assert not result.has_violations, result.text()
+        assert crew.killed
         told = result.unproven["acknowledged, and not recorded when they were given to whom"]
         assert told < result.messages / 4  # the last before each kill
-        admin.delete_destination(queue, force=True)
-        admin.delete_destination(play.task.dead_letters, force=True)
+        assert plan.done <= {number for numbers in crew.done().values() for number in numbers}
+        assert crew.done_again() == []
+        assert sorted(_numbers(bootstrap, task.dead_letters)) == sorted(plan.letters)
+        assert len(copied := _numbers(bootstrap, copies)) == len(set(copied))
+        for name in (kafka_name, task.dead_letters, copies):
+            admin.delete_destination(Queue(name), force=True)
         admin.unset_address_settings(kafka_name)
+
+
+def _numbers(bootstrap: str, topic: str) -> list[int]:
+    return [json.loads(record.value() or b"")["number"] for record in read_committed(bootstrap, topic)]
 
 
 class _Text(HTMLParser):

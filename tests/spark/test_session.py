@@ -22,6 +22,13 @@ def test_the_session_has_the_settings_that_matter(spark: SparkSession) -> None:
     assert spark.conf.get("spark.ui.enabled") == "false"
 
 
+def test_a_session_that_starts_fast_has_room_for_the_code_of_large_queries(spark: SparkSession) -> None:
+    """48 MB are full after one audit of 20,000 messages, and then its driver ended."""
+    jvm: Any = spark._jvm
+    pools = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    assert sum(pool.getUsage().getMax() for pool in pools if "Code" in pool.getName()) >= 240 * 2**20
+
+
 def test_without_java_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
