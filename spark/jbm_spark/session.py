@@ -46,6 +46,9 @@ _MEMORY = "spark.driver.memory"
 _JARS = "spark.jars"
 _FIXED = {"spark.sql.mapKeyDedupPolicy": "LAST_WIN"}
 """Kafka allows a header name twice; without this one such record ends the query."""
+_STARTS_FAST = ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"]
+"""The first compiler alone. Java then keeps 48 MB for its code, which some minutes of queries fill; from there on all
+new code would be interpreted. So it gets what it has with both compilers."""
 _NOBODYS_MASTER = "local[*]"
 """What spark-submit takes where it is given none."""
 _CONNECTOR = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
@@ -159,7 +162,7 @@ def _of_our_own(
     needed = _needed()
     jars_given = given.get(_JARS) or before.get(_JARS)
     # Before those of a user's own, which win.
-    options = [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", *["-XX:TieredStopAtLevel=1"] * starts_fast]
+    options = [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", *_STARTS_FAST * starts_fast]
     options += [
         f"-Dorg.apache.avro.limits.{each}.maxLength={_AVRO_MOST}" for each in ("bytes", "string", "collectionItems")
     ]

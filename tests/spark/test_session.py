@@ -22,6 +22,15 @@ def test_the_session_has_the_settings_that_matter(spark: SparkSession) -> None:
     assert spark.conf.get("spark.ui.enabled") == "false"
 
 
+def test_a_session_that_starts_fast_does_not_end_up_interpreted(spark: SparkSession) -> None:
+    """Java's place for code, 48 MB with the first compiler alone, was full after two minutes of queries."""
+    java: Any = spark.sparkContext._jvm
+    diagnostic = java.java.lang.Class.forName("com.sun.management.HotSpotDiagnosticMXBean")
+    options = java.java.lang.management.ManagementFactory.getPlatformMXBean(diagnostic)
+    assert int(options.getVMOption("TieredStopAtLevel").getValue()) == 1
+    assert int(options.getVMOption("ReservedCodeCacheSize").getValue()) == 240 << 20
+
+
 def test_without_java_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
