@@ -23,12 +23,12 @@ export PYTHONDONTWRITEBYTECODE :=
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist lock clean
+.PHONY: help setup spark-jars browser demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
-setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars   ## .venv with the package and its tools, broker jars, Spark jars
+setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars browser   ## .venv with the package and its tools, broker jars, Spark jars, a browser
 
 $(VENV)/.stamp: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -49,6 +49,12 @@ spark-jars: $(VENV)/.stamp
 $(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
 	$(BIN)/python -m jbm_kafka.devbroker > /dev/null
 	@touch $@
+
+# Pages are looked at in Debian's browser, which only root can install.
+browser: $(VENV)/.stamp
+	@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && apt-get update && \
+	  apt-get install -y --no-install-recommends chromium chromium-driver; } > $(VENV)/browser.log 2>&1 || \
+	  echo "There is no chromium, so no test looks at pages: as root, apt-get install chromium ($(VENV)/browser.log)."
 
 demo: setup       ## the bookstore, end to end, on a local Kafka
 	$(BIN)/jbm-kafka demo
