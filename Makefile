@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-SPARK  := $(wildcard spark/jbm_spark spark/pyspark_jbm)
+SPARK  := $(wildcard spark/jbm_spark spark/pyspark_jbm spark/bookstore)
 # Most tests wait, for a broker or a timeout, so that more processes of them than processors rarely wait for each other;
 # each has a broker of its own. What needs no broker waits for nothing, and shares nothing that must stay together.
 # With more than these, on a slow machine, brokers and clients are kept waiting for seconds, and limits of time pass.
@@ -23,12 +23,12 @@ export PYTHONDONTWRITEBYTECODE :=
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars demo test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist lock clean
+.PHONY: help setup spark-jars browser demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
-setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars   ## .venv with the package and its tools, broker jars, Spark jars
+setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars browser   ## .venv with the package and its tools, broker jars, Spark jars, a browser
 
 $(VENV)/.stamp: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -50,8 +50,17 @@ $(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
 	$(BIN)/python -m jbm_kafka.devbroker > /dev/null
 	@touch $@
 
+# Pages are looked at in Debian's browser, which only root can install.
+browser: $(VENV)/.stamp
+	@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && apt-get update && \
+	  apt-get install -y --no-install-recommends chromium chromium-driver; } > $(VENV)/browser.log 2>&1 || \
+	  echo "There is no chromium, so no test looks at pages: as root, apt-get install chromium ($(VENV)/browser.log)."
+
 demo: setup       ## the bookstore, end to end, on a local Kafka
 	$(BIN)/jbm-kafka demo
+
+demo-spark: setup  ## the bookstore in Spark: streams, workers, archive, audit, and build/bookstore.html
+	$(BIN)/python -m bookstore
 
 # The checks use one processor, so that they run beside the tests that need no broker.
 test: setup       ## checks, and tests of each kind, in 8 minutes (JBM_TEST_BROKER=testcontainers|local|host:port, JOBS=4)

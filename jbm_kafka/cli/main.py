@@ -100,15 +100,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(cli, "jbm-kafka", arguments)
 
 
-def run(group: click.Group, program: str, arguments: Sequence[str] | None) -> int:
-    """Runs one command of the group, as the program of that name; its exit code. Raises nothing."""
+def run(command: click.Command, program: str, arguments: Sequence[str] | None) -> int:
+    """Runs a command, or one of a group, as the program of that name; its exit code. Raises nothing."""
     if sys.stdout is None:  # what is opened next would get its number, and what is printed would go there
         _say(program, "standard output is closed; nothing was done")
         return FAILED
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a message may hold what the terminal's encoding does not
     try:
-        code = group.main(args=arguments, prog_name=program, standalone_mode=False)
+        code = command.main(args=arguments, prog_name=program, standalone_mode=False)
         sys.stdout.flush()  # a closed pipe must be noticed here, not while the interpreter shuts down
     except BrokenPipeError:
         return _reader_is_gone()

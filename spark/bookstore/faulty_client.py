@@ -1,0 +1,39 @@
+"""A client that sends again after a lost answer, without Kafka's idempotence: its record stands there twice."""
+
+from collections.abc import Callable
+
+from confluent_kafka import Message, Producer
+
+from bookstore.store_queues import Store
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import client_of
+from jbm_kafka.codec.events import decode_events
+from jbm_kafka.core.destination import with_namespace
+from jbm_kafka.demo.log import read_all
+
+TIMEOUT_S = 30.0
+
+
+def acknowledge_twice(cluster: Cluster, store: Store) -> int:
+    """Repeat the first record that tells of acknowledged big orders: how many offsets it covers."""
+    group = store.big_orders.group_id(cluster.namespace).encode()
+
+    def is_meant(record: Message) -> bool:
+        return record.key() == group and bool(decode_events(record.value() or b"").acknowledged)
+
+    record = _write_again(cluster, with_namespace("jbm.events", cluster.namespace), is_meant)
+    return sum(each.last - each.first + 1 for each in decode_events(record.value() or b"").acknowledged)
+
+
+def give_up_twice(cluster: Cluster, store: Store) -> None:
+    """Repeat the first dead letter."""
+    _write_again(cluster, store.dead_letters.kafka_topic(cluster.namespace), lambda record: True)
+
+
+def _write_again(cluster: Cluster, topic: str, is_meant: Callable[[Message], bool]) -> Message:
+    record = next(record for record in read_all(cluster, topic) if is_meant(record))
+    producer = Producer(client_of(cluster))
+    producer.produce(topic, record.value(), record.key(), record.partition() or 0, headers=record.headers() or [])
+    if producer.flush(TIMEOUT_S):
+        raise TimeoutError(f"{topic}: Kafka did not confirm the record in {TIMEOUT_S:g} s")
+    return record

@@ -1,0 +1,91 @@
+"""The bookstore's pipeline plays its day, and a browser shows the page that it ends on."""
+
+import os
+import shutil
+import subprocess
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+from pyspark.sql import SparkSession
+
+from bookstore.sales_page import page
+from bookstore.store_queues import Store, take_down
+from bookstore.whole_day import admin_of, play
+from jbm_kafka.cli.cluster_settings import Cluster
+
+pytestmark = pytest.mark.thorough
+
+BROWSER_S = 120.0
+FIRST_TITLES = ("1f77b4", "ff7f0e", "2ca02c", "d62728")
+"""The colours of the first four titles' bars."""
+
+
+@pytest.mark.timeout(1200)
+def test_a_day_of_the_bookstore_ends_on_a_page_that_a_browser_shows(
+    spark: SparkSession, bootstrap: str, kafka_name: str, tmp_path: Path
+) -> None:
+    """Turnover, archive and audit are checked by `play`; the browser parses what it has written."""
+    browser, cluster, store = find_browser(), Cluster(bootstrap), Store(kafka_name)
+    told: list[str] = []
+    try:
+        day = play(spark, cluster, store, tmp_path, count=200, per_second=50, tell=told.append)
+    finally:
+        with admin_of(cluster) as admin:
+            take_down(admin, store)
+            assert not [each for each in admin.readers() if each.topic.startswith(kafka_name)]
+    assert [line.partition("(")[2].partition(")")[0] for line in told if "exit code" in line] == [
+        "exit code 0", "exit code 0", "exit code 3",
+    ]  # fmt: skip
+    html = tmp_path / "day.html"
+    html.write_text(page(day, at="<now>"), encoding="utf-8")
+    seen = Seen()
+    seen.feed(browse(browser, html, tmp_path, "--dump-dom").decode())
+    titles = {"Learning the <b>Tags</b>", "Mathematics for $5 and $10", "Salt, Ink & Silver"}
+    assert {*titles, "<now>", "Nothing found", "dead letter twice"} <= seen.texts
+    assert seen.tags["svg"] == 3
+    assert not {"b", "script", "now", "link", "img"} & seen.tags.keys(), "what comes from data is text"
+    picture = tmp_path / "day.png"
+    browse(browser, html, tmp_path, f"--screenshot={picture}", "--window-size=1200,1600")
+    pixels = (imread(picture)[:, :, :3] * 255).round().astype(int).reshape(-1, 3)
+    for colour in FIRST_TITLES:
+        is_bar = (pixels == list(bytes.fromhex(colour))).all(axis=1)
+        assert is_bar.sum() > 500, f"no bar is #{colour}"
+
+
+class Seen(HTMLParser):
+    """Counts the elements of a page, and keeps its texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.texts: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags[tag] += 1
+
+    def handle_data(self, data: str) -> None:
+        self.texts.add(data.strip())
+
+
+def find_browser() -> str:
+    """Debian's; `make setup` installs it where it may."""
+    found = shutil.which("chromium")
+    if found is None and not os.environ.get("CI"):
+        pytest.skip("there is no chromium: `make setup` as root installs it")
+    assert found is not None, "there is no chromium: `make setup` as root installs it"
+    return found
+
+
+def browse(browser: str, html: Path, folder: Path, *what: str) -> bytes:
+    """What the browser prints of a page. It has a profile of its own and asks nobody for anything."""
+    command = [
+        browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        "--force-color-profile=srgb", f"--user-data-dir={folder / 'profile'}", *what, html.as_uri(),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, timeout=BROWSER_S, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
