@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, DeliveryMode, Message, Queue, Topic
 from jbm_kafka.admin import Admin, QueueCounts
@@ -131,6 +132,38 @@ def send(bench: Bench) -> Call:
     queue = bench.filled("send")
     producer = bench.session().create_producer(queue)
     return Call(lambda: producer.send("a", unit_of_order="u"), _judge_sends(bench, queue, "a"))
+
+
+def send_by_a_sender(bench: Bench) -> Call:
+    queue = bench.filled("sender")
+    sender = bench.connection.create_sender()
+    return Call(lambda: sender.send(queue, "a", unit_of_order="u"), _judge_sends(bench, queue, "a"))
+
+
+def run_a_handler(bench: Bench) -> Call:
+    """It is there before, and what the handler did is recorded in the end."""
+    queue = bench.filled("handled", "a")
+    consumer = bench.session(AcknowledgeMode.INDIVIDUAL).create_consumer(queue)
+    seen: list[object] = []
+
+    def handle(message: Message) -> None:
+        seen.append(message.body)
+        Thread(target=consumer.close).start()
+
+    def judge(returned: object) -> None:
+        assert (returned, seen) == (None, ["a"])
+        assert bench.left(queue) == []
+
+    return Call(lambda: consumer.run(handle), judge)
+
+
+def ask_how_it_fares(bench: Bench) -> Call:
+    """Both answer within their own time; Kafka is asked, and is ready or not."""
+
+    def judge(returned: object) -> None:
+        assert not isinstance(returned, Exception), returned
+
+    return Call(lambda: (bench.connection.health(LOOK_S), bench.connection.statistics()), judge)
 
 
 def send_with_completion_and_flush(bench: Bench) -> Call:
@@ -398,7 +431,8 @@ def list_subscriptions(bench: Bench) -> Call:
 
 
 CALLS: tuple[Callable[[Bench], Call], ...] = (
-    *(send, send_with_completion_and_flush, send_non_persistent, send_in_groups),
+    *(send, send_by_a_sender, send_with_completion_and_flush, send_non_persistent, send_in_groups),
+    *(run_a_handler, ask_how_it_fares),
     *(commit, rollback, acknowledge_and_wait, acknowledge, recover, receive, receive_nowait),
     *(create_consumer, create_durable_consumer, unsubscribe, receive_from_a_durable_subscription, browse),
     *(close_a_consumer, close_a_session, count, create_a_queue, list_subscriptions),
