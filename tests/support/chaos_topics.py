@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from fastavro.schema import fingerprint, to_parsing_canonical_form
 
 from jbm_kafka.core.murmur2 import partition_for
 from tests.support.topics import ADMIN_TIMEOUT_S, admin_client
@@ -167,10 +169,22 @@ def checkpoint_writers(bootstrap: str, queue: str) -> list[str]:
 
 
 def _decode(name: str, message: Message) -> dict[str, Any]:
-    schema = fastavro.parse_schema(json.loads((SCHEMAS / f"{name}.avsc").read_text()))
-    row = fastavro.schemaless_reader(io.BytesIO((message.value() or b"")[SINGLE_OBJECT_BYTES:]), schema, None)
+    """By the schema whose fingerprint stands in front: an older version may have written it."""
+    value = message.value() or b""
+    row = fastavro.schemaless_reader(io.BytesIO(value[SINGLE_OBJECT_BYTES:]), _schemas(name)[value[2:10]], None)
     assert isinstance(row, dict)
     return row
+
+
+@cache
+def _schemas(name: str) -> Mapping[bytes, Any]:
+    """Today's schema of the record and the released ones, by fingerprint."""
+    files = [SCHEMAS / f"{name}.avsc", *(SCHEMAS / "released").glob(f"{name}.*.avsc")]
+    texts = [json.loads(file.read_text()) for file in files]
+    return {
+        bytes.fromhex(fingerprint(to_parsing_canonical_form(text), "CRC-64-AVRO")): fastavro.parse_schema(text)
+        for text in texts
+    }
 
 
 def unit_of(partition: int, partitions: int) -> str:
