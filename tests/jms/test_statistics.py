@@ -10,7 +10,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, AddressSettings, Connection, ConnectionFactory, Queue, Session, Topic, Worker
 from jbm_kafka.errors import IllegalStateError
 from jbm_kafka.testing.memory_world import MemoryWorld
-from tests.support.topics import delete_topics_beginning_with
+from tests.support.topics import create_topic, delete_topics_beginning_with
 from tests.support.waiting import wait_until
 
 ORDERS, PRICES = Queue("orders"), Topic("prices")
@@ -166,7 +166,8 @@ def test_a_handler_of_a_worker_is_timed_and_what_it_raises_is_counted(world: Mem
 def test_the_backlog_is_known_by_the_fetches_of_a_kafka_client(bootstrap: str, kafka_name: str) -> None:
     """In memory the log's end is at hand; here it is what the client heard of last."""
     queue, count = Queue(kafka_name), 5_000
-    factory = ConnectionFactory(bootstrap, address_settings={"#": AddressSettings(partitions=2)})
+    create_topic(bootstrap, kafka_name, partitions=2, config={"retention.ms": "-1"})
+    factory = ConnectionFactory(bootstrap)  # with no settings of its own: a sidecar of other tests may be open
     try:
         with factory.create_connection() as connection, individual(connection) as session:
             with connection.create_sender() as sender:
