@@ -104,7 +104,8 @@ def test_the_packages_hold_all_that_a_worker_imports(tmp_path: Path) -> None:
     ours, others = submit.write_packages(tmp_path / "new" / "folder")
     with zipfile.ZipFile(others) as archive:
         archive.extractall(tmp_path / submit.PACKAGES)
-    code = "import jbm_kafka.codec.bodies, jbm_kafka.kafka.sender, jbm_kafka.codec.registry_records, jbm_spark.errors"
+    names = ("codec.bodies", "kafka.record_sender", "codec.registry_records")
+    code = f"import jbm_spark.errors, {', '.join(f'jbm_kafka.{name}' for name in names)}"
     path = f"{ours}:{tmp_path / submit.PACKAGES}"
     done = subprocess.run(
         [BARE_PYTHON, "-c", code], env={"PYTHONPATH": path}, capture_output=True, text=True, check=False
