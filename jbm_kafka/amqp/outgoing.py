@@ -1,0 +1,344 @@
+"""A client's receiver: messages go to it as far as its credit goes, and its outcomes settle them."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from asyncio import get_running_loop, sleep, wait_for
+from functools import partial
+from typing import TYPE_CHECKING
+
+from proton import Delivery as Sent
+from proton import Link as ProtonLink
+from proton import Sender
+
+from jbm_kafka.amqp.mailbox import LoopBed
+from jbm_kafka.codec.amqp.delivery import delivery_of, header_section
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.redelivery import is_expired
+from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.subscription import Source, Subscription, destination_of
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery
+from jbm_kafka.ports.link import Link, LinkTerms
+from jbm_kafka.ports.wake_up import Sleepers
+
+if TYPE_CHECKING:
+    from jbm_kafka.amqp.peer import Peer
+
+log = logging.getLogger(__name__)
+
+TRANSACTIONAL = 0x34
+LOOK_S = 0.01
+CATCH_UP_S = 10.0
+"""How long a drain looks for what was there when it was asked, where the process has just joined."""
+
+
+class Receiver:
+    """Serves one receiver of a client; on the event loop, but for `begin` and `leave`."""
+
+    def __init__(
+        self, peer: Peer, sender: Sender, source: Source, selector: Selector | None, number: int, *, is_transacted: bool
+    ) -> None:
+        """`is_transacted`: it may have several messages of a unit, which its transaction settles together."""
+        self._peer = peer
+        self._sender = sender
+        self._source = source
+        self._selector = "" if selector is None else selector.normal
+        self._destination = destination_of(source)
+        self._provider = peer.provider
+        lock = threading.RLock()
+        filled = Sleepers(lock)
+        name = f"{peer.connection_id}/{number}"
+        terms = LinkTerms(
+            link_id=name,
+            session_id=name,
+            prefetch=1000,
+            client_id=peer.client_id,
+            mode="AMQP",
+            selector=None if isinstance(source, Subscription) else selector,
+            one_per_unit=not is_transacted,
+            records_attempts=peer.provider.traits.records_attempts,
+        )
+        self.link = Link(terms, filled=filled, lock=lock)
+        filled.lie_down_unless(lambda: False, LoopBed(peer.mailbox, self.pump))
+        self._tags = itertools.count(1)
+        self.unsettled: dict[str, Delivery] = {}
+        self.in_transactions = 0
+        """Messages that open transactions have acknowledged."""
+        self.is_closed = False
+        self._is_draining = False
+        self._is_attaching = False
+        self._on_empty = lambda: None
+
+    # -- in the lane of the connection ---------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Use the source and be served. Raises JMSError when that cannot be."""
+        link, provider, source = self.link, self._provider, self._source
+        if isinstance(source, Subscription):
+            provider.subscribe(source)
+            link.notices.on_left = partial(provider.end_use, source)
+        elif not source.is_temporary:
+            provider.use_selector(source, self._selector)
+            link.notices.on_left = partial(provider.end_use_of_selector, source, self._selector)
+        try:
+            self._attach()
+        except BaseException:
+            link.leave()
+            raise
+
+    def _attach(self) -> None:
+        self.link.group_worker = self._provider.attach(self._source, self.link)
+        self.link.is_attached = True
+        self.link.notices.is_open = True
+
+    def leave(self) -> None:
+        """Leave for good."""
+        self.link.leave()
+
+    # -- on the loop ---------------------------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        """Send what is there, and ask for what may come."""
+        link, sender = self.link, self._sender
+        if self.is_closed or not link.is_attached:
+            return
+        failure = link.notices.take_failure()
+        if failure is not None:
+            self._peer.refuse(sender, failure)
+            return
+        while link.notices.pending:
+            log.warning("%s: %s", self._destination, link.notices.pending.popleft())
+        if not link.group_worker.is_running:
+            self._attach_again()
+            return
+        sent = False
+        while sender.credit > 0 and self._peer.takes_more(sender):
+            with link.lock:
+                delivery = link.pop()
+            if delivery is None:
+                break
+            sent = True
+            self._send(delivery)
+        self._ask()
+        if sender.drain_mode and sender.credit > 0 and not self._is_draining:
+            self._is_draining = True
+            self._peer.spawn(self._drain(), sender)
+        if sent:
+            self._peer.touch()
+
+    def _ask(self) -> None:
+        link, wanted = self.link, self._sender.credit if self._peer.takes_more(self._sender) else 0
+        with link.lock:
+            link.demand.is_waiting = wanted > 0
+            missing = wanted - len(link.buffer)
+            if missing > 0 and not link.buffer.awaits_record and link.demand.credit * 2 <= missing:
+                link.request(missing)
+            elif wanted == 0:
+                link.demand.credit = 0
+
+    def _send(self, delivery: Delivery) -> None:
+        reference, count = delivery.reference, delivery.count
+        now_ms = self._provider.clock.now_ms()
+        if is_expired(reference.expiration_ms, now_ms):
+            self.link.give_back([(delivery, Modified(delivery.offset, counted=False))])
+            self.link.group_worker.wake()
+            return
+        if delivery.lease.records_deliveries:
+            now = self._provider.clock.monotonic_ms()
+            delivery.lease.given.append((reference.offset, count.attempts + 1, now))
+        made = delivery_of(reference.record, self._destination)  # type: ignore[arg-type]
+        tag = str(next(self._tags))
+        sent = self._sender.delivery(tag)
+        self._sender.stream(
+            header_section(made, now_ms=now_ms, delivery_count=count.delivery_count - 1) + made.sections
+        )
+        self._sender.advance()
+        if self._sender.snd_settle_mode == ProtonLink.SND_SETTLED:
+            delivery.lease.acknowledge(reference.offset)
+            sent.settle()
+        else:
+            self.unsettled[tag] = delivery
+
+    def outcome(self, sent: Sent) -> None:
+        """The client says what became of a message."""
+        state = sent.remote_state
+        if state == 0 and not sent.settled:
+            return
+        delivery = self.unsettled.pop(sent.tag, None)
+        if delivery is not None:
+            if state == TRANSACTIONAL:
+                transaction = self._peer.transaction(sent.remote.data)
+                if transaction is None:
+                    self._give_back(delivery, counted=False, was_seen=True)
+                else:
+                    self.in_transactions += 1
+                    transaction.received.append((self, delivery))
+            else:
+                self._settle(delivery, sent, state)
+        if not sent.settled and state != TRANSACTIONAL:
+            sent.update(state)
+        sent.settle()
+        self.pump()
+        self._peer.touch()
+
+    def _settle(self, delivery: Delivery, sent: Sent, state: int) -> None:
+        remote = sent.remote
+        if state == Sent.ACCEPTED:
+            delivery.lease.acknowledge(delivery.offset)
+        elif state == Sent.REJECTED:
+            condition = remote.condition
+            self._give_back(delivery, counted=True, rejected=str(condition or "rejected by its receiver"))
+        elif state == Sent.MODIFIED and remote.undeliverable:
+            self._give_back(delivery, counted=True, rejected="its receiver says: undeliverable here")
+        elif state == Sent.MODIFIED:
+            self._give_back(delivery, counted=bool(remote.failed))
+        else:
+            is_released = state == Sent.RELEASED
+            counts = is_released and self._peer.settings.counts_released
+            self._give_back(delivery, counted=counts, was_seen=not is_released)
+
+    def _give_back(
+        self, delivery: Delivery, *, counted: bool, was_seen: bool = False, rejected: str | None = None
+    ) -> None:
+        if delivery.lease.is_revoked:
+            return
+        row = Modified(
+            delivery.offset,
+            counted=counted,
+            was_seen=was_seen,
+            last_error=rejected,
+            is_rejected=rejected is not None,
+        )
+        self.link.give_back([(delivery, row)])
+        self.link.group_worker.wake()
+
+    def rolled_back(self, delivery: Delivery) -> None:
+        """Its transaction was rolled back: it comes again, counted."""
+        self._give_back(delivery, counted=True)
+        self._ended()
+
+    def committed(self) -> None:
+        """A transaction that had a message of it is committed."""
+        self._ended()
+
+    def _ended(self) -> None:
+        self.in_transactions -= 1
+        if self.is_closed and not self.in_transactions:
+            self._on_empty()
+
+    # -- draining ------------------------------------------------------------------------------------------------------
+
+    async def _drain(self) -> None:
+        """Send what was there when the client asked, and then say that no more is."""
+        loop, link = get_running_loop(), self.link
+        try:
+            deadline = loop.time() + CATCH_UP_S
+            while not link.group_worker.is_settled and loop.time() < deadline:
+                await sleep(LOOK_S)
+            ends = await self._peer.call(lambda: self._provider.end_positions(self._source, 1.0))
+            future = loop.create_future()
+            done = Completion(lambda _: self._peer.mailbox.post(lambda: future.done() or future.set_result(None)))
+            with link.lock:
+                link.request(max(self._sender.credit, 1))
+            link.group_worker.watch(link.terms.link_id, ends, done)
+            try:
+                await wait_for(future, 2.0)
+            except TimeoutError:
+                done.complete()
+            self.pump()
+        finally:
+            self._is_draining = False
+        if not self.is_closed and self._sender.drain_mode:
+            with link.lock:
+                link.demand.credit = 0
+            self._sender.drained()
+            self.pump()
+            self._peer.touch()
+
+    def _attach_again(self) -> None:
+        if not self._is_attaching:
+            self._is_attaching = True
+            self._peer.spawn(self._attached_again(), self._sender)
+
+    async def _attached_again(self) -> None:
+        try:
+            await self._peer.call(self._attach)
+        finally:
+            self._is_attaching = False
+        self.pump()
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    async def close(self, *, is_lost: bool, ends: bool) -> None:
+        """Give back what is unsettled; it ends when no open transaction has a message of it.
+
+        `is_lost`: the connection broke, and the client may have seen what it had. `ends`: a durable subscription too.
+        """
+        if self.is_closed:
+            return
+        self.is_closed = True
+        for delivery in self.unsettled.values():
+            self._give_back(delivery, counted=False, was_seen=is_lost)
+        self.unsettled.clear()
+        self.link.give_back_unread(stop=True) if self.link.is_attached else None
+        if self.in_transactions:
+            self._on_empty = lambda: self._peer.server.run(self._peer.call(self.leave))
+            return
+        await self._peer.call(self.leave)
+        source = self._source
+        if ends and isinstance(source, Subscription) and source.is_durable:
+            try:
+                await self._peer.call(lambda: self._provider.unsubscribe(source.client_id, source.name))
+            except JMSError as error:
+                log.info("%s stays: %s", source, error)
+
+
+class Browser:
+    """Shows a client what a queue holds, as of when it asked."""
+
+    def __init__(self, peer: Peer, sender: Sender, queue: Queue, selector: Selector | None) -> None:
+        self._peer = peer
+        self._sender = sender
+        self._queue = queue
+        self._selector = selector
+        self._found: list[bytes] | None = None
+        self._tags = itertools.count(1)
+        self.is_closed = False
+
+    def begin(self) -> None:
+        """Look; in the lane."""
+        provider = self._peer.provider
+        now_ms = provider.clock.now_ms()
+        found: list[bytes] = []
+        for seen in provider.browse(self._queue, include="all", selector=self._selector):
+            if seen.due_at_ms > now_ms:
+                continue
+            made = delivery_of(seen.record, self._queue)
+            found.append(header_section(made, now_ms=now_ms, delivery_count=seen.attempts) + made.sections)
+        self._found = found[::-1]
+
+    def pump(self) -> None:
+        """Send as far as the credit goes."""
+        sender, found = self._sender, self._found
+        if found is None or self.is_closed:
+            return
+        while found and sender.credit > 0 and self._peer.takes_more(sender):
+            sent = sender.delivery(str(next(self._tags)))
+            sender.stream(found.pop())
+            sender.advance()
+            sent.settle()
+        if not found and sender.drain_mode:
+            sender.drained()
+        self._peer.touch()
+
+    def outcome(self, sent: Sent) -> None:
+        sent.settle()
+
+    async def close(self, *, is_lost: bool, ends: bool) -> None:
+        self.is_closed = True
+

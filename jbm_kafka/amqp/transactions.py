@@ -1,0 +1,90 @@
+"""Local transactions of one connection: what was sent and received in one is committed together, or not at all."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError, TransactionRolledBackError
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery, PartitionLease
+from jbm_kafka.ports.kafka import Outgoing
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.unit_of_work import Received, UnitOfWork, expired_before_commit
+
+if TYPE_CHECKING:
+    from jbm_kafka.amqp.outgoing import Receiver
+    from jbm_kafka.amqp.peer import Peer
+
+
+class Transaction:
+    """One that was declared and not discharged."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self.id = secrets.token_bytes(16)
+        self.sends: list[Outgoing] = []
+        self.received: list[tuple[Receiver, Delivery]] = []
+        self.failure: JMSError | None = None
+        """Why it cannot be committed."""
+        self._bytes = 0
+        self._expires_at_ms = 0
+
+    def add(self, record: Outgoing, expires_at_ms: int) -> None:
+        """Send it when it is committed."""
+        self._bytes += len(record.value or b"") + 200
+        most = self._peer.provider.traits.transaction_bytes_max
+        if self._bytes > most:
+            self.failure = ResourceAllocationError(f"the transaction sends more than {most} bytes; commit more often")
+            raise self.failure
+        self.sends.append(record)
+        if expires_at_ms and not 0 < self._expires_at_ms <= expires_at_ms:
+            self._expires_at_ms = expires_at_ms
+
+    async def commit(self) -> None:
+        """Raises TransactionRolledBackError, and everything received comes again; or JMSError: nobody knows."""
+        try:
+            self._check()
+            if self.sends or self.received:
+                await self._submit()
+        except TransactionRolledBackError:
+            self.roll_back()
+            raise
+        for receiver, _ in self.received:
+            receiver.committed()
+
+    def _check(self) -> None:
+        if self.failure is not None:
+            raise TransactionRolledBackError(f"rolled back: {self.failure}") from None
+        if self._expires_at_ms and self._peer.provider.clock.now_ms() >= self._expires_at_ms:
+            raise expired_before_commit(self._expires_at_ms)
+        if any(delivery.lease.is_revoked for _, delivery in self.received):
+            raise TransactionRolledBackError("rolled back: a partition moved to another process; all comes again")
+
+    async def _submit(self) -> None:
+        by_lease: dict[tuple[Link, PartitionLease], list[int]] = defaultdict(list)
+        for receiver, delivery in self.received:
+            by_lease[receiver.link, delivery.lease].append(delivery.offset)
+        received = [Received(link, lease, offsets) for (link, lease), offsets in by_lease.items()]
+        ended = self._peer.server.loop.create_future()
+
+        def tell(error: Exception | None) -> None:
+            self._peer.mailbox.post(lambda: ended.done() or ended.set_result(error))
+
+        work = UnitOfWork(
+            f"commit of {self._peer.connection_id}", self.sends, received, Completion(tell), self._expires_at_ms
+        )
+        try:
+            await self._peer.call(lambda: self._peer.provider.submit(work))
+        except JMSError as error:
+            raise TransactionRolledBackError(f"rolled back: {error}") from None
+        error = await ended
+        if error is not None:
+            raise error
+
+    def roll_back(self) -> None:
+        """What was received comes again, counted; what was sent is dropped."""
+        for receiver, delivery in self.received:
+            receiver.rolled_back(delivery)
+        self.received = []
