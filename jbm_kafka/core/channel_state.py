@@ -18,6 +18,7 @@ from jbm_kafka.core.departure import GIVEN_UP
 from jbm_kafka.core.duplicate_window import DuplicateWindow
 from jbm_kafka.core.durable_state import DurableState
 from jbm_kafka.core.entries import Duplicates, Entry, Position
+from jbm_kafka.core.holders import kind_of
 from jbm_kafka.core.redelivery import FOREVER_MS, held_back_until_ms, is_expired
 from jbm_kafka.core.redelivery_states import RedeliveryStates
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, GateKey, Reference, SessionId
@@ -33,7 +34,7 @@ JUMP_MS: Final = 1_000
 
 def state_in_hand(session: SessionId) -> MessageState:
     """Where stands what this session holds; what DEPARTING holds is NEW, for no receiver has it."""
-    return _NEW if session == DEPARTING else _DELIVERED
+    return _DELIVERED if kind_of(session).has_receiver else _NEW
 
 
 class ChannelState:

@@ -15,7 +15,7 @@ from pyroaring import BitMap
 from jbm_kafka.core.changes import FreezeDurable, FreezeFailed, Frozen
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
-from jbm_kafka.core.reference import DEPARTING
+from jbm_kafka.core.holders import returning
 from jbm_kafka.core.unsettled import BLOCK_BITS, BLOCK_SIZE
 
 
@@ -96,7 +96,7 @@ def freeze(
 
 
 def _is_in_hand(state: ChannelState) -> bool:
-    return any(hand for session, hand in state.in_hand.items() if session != DEPARTING)
+    return any(hand for _, hand in returning(state.in_hand))
 
 
 def _attempted_entries(

@@ -14,6 +14,7 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import attempts_before_departure
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent
 from jbm_kafka.core.freeze import Freeze, freeze
+from jbm_kafka.core.holders import keeps_membership
 from jbm_kafka.core.offered_target import USUAL, OfferedLimits, OfferedPace
 from jbm_kafka.core.offset_ranges import ranges_of
 from jbm_kafka.core.reference import Reference, SessionId
@@ -221,8 +222,8 @@ class OwnedChannel:
 
     @property
     def holds_nothing(self) -> bool:
-        """No session has anything of it in hand."""
-        return not any(self.state.in_hand.values())
+        """Nothing of it is in a hand that keeps the process in the group."""
+        return not keeps_membership(self.state.in_hand)
 
     @property
     def next_at_ms(self) -> int:

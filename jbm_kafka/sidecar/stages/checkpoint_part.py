@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from jbm_kafka.core.changes import Acknowledged
 from jbm_kafka.core.entries import MessageEvent
-from jbm_kafka.core.reference import DEPARTING, SessionId
+from jbm_kafka.core.holders import kind_of
+from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.settlement import unknown_offsets
 from jbm_kafka.ports import GroupFenced
 from jbm_kafka.ports.refusals import MEANWHILE, taken
@@ -108,7 +109,7 @@ class CheckpointPart:
     ) -> FrozenChannel:
         tentative = frozenset(offset for settling in settlings for offset in settling.offsets)
         taken = channel.take_freeze(checkpoint_id, tentative)
-        committed = [o for settling in settlings if settling.session != DEPARTING for o in settling.offsets]
+        committed = [o for settling in settlings if kind_of(settling.session).has_receiver for o in settling.offsets]
         leaving: list[MessageEvent] = [event for settling in settlings for event in settling.events]
         events = channel.events(checkpoint_id, self._data.clock.now_ms(), committed=committed, leaving=leaving)
         return FrozenChannel(channel, taken, events, settlings)
@@ -122,7 +123,7 @@ class CheckpointPart:
             waiters = channel.settle_freeze(durable=durable)
             if durable:
                 for settling in part.settlings:
-                    if settling.session != DEPARTING and settling.offsets:
+                    if kind_of(settling.session).has_receiver and settling.offsets:
                         self._settle.note_acknowledged(channel, settling.session, settling.offsets)
                     # The changelog and the events have it by the freeze; only the live state follows.
                     channel.state.apply(
@@ -138,7 +139,7 @@ class CheckpointPart:
 
     def _return_orphans(self, part: FrozenChannel) -> None:
         """A session that closed while its commit was under way gave nothing back: it might have been committed."""
-        present = {link.terms.session_id for link in self._data.links.values()} | {DEPARTING}
+        present = {link.terms.session_id for link in self._data.links.values()}
         for session in dict.fromkeys(settling.session for settling in part.settlings):
-            if session not in present:
+            if session not in present and kind_of(session).returns_when_lost:
                 self._settle.return_all(session)
