@@ -90,6 +90,7 @@ def find(
             overtaken by what that session gets.
     """
     held = {offset for _, hand in with_receivers(state.in_hand) for offset in hand}
+    held.update(state.aside)
     leaving = state.in_hand.get(DEPARTING, {})
     takeable: list[Reference] = []
     in_hand: list[int] = []

@@ -161,6 +161,15 @@ class Settle:
             self._departures.lines.held(channel.topic, channel.partition, reference, attempts, failure)
             channel.hold_failures.note(reference.offset, failure)
 
+    def return_beside(self, channel: OwnedChannel, session: SessionId, offsets: Sequence[int]) -> None:
+        """Return what the session has of the units of these, beside them: their units pass to another holder."""
+        hand, unread = channel.state.in_hand[session], self._unread(channel, session)
+        units = {hand[offset].unit for offset in offsets} - {None}
+        beside = [o for o, reference in hand.items() if reference.unit in units and o not in frozenset(offsets)]
+        if beside:
+            rows = [Modified(offset, counted=False, was_seen=offset not in unread) for offset in beside]
+            self.give_back(channel, session, rows)
+
     def return_uncounted(self, channel: OwnedChannel, session: SessionId, offsets: Iterable[int]) -> None:
         """Return what never reached the application."""
         self.give_back(channel, session, [Modified(offset, counted=False) for offset in offsets])
