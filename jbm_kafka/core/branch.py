@@ -18,6 +18,7 @@ class Xid(NamedTuple):
     """The name of a branch, as its manager gave it."""
 
     format_id: int
+    """The manager's own."""
     global_id: bytes
     """Of the whole transaction (gtrid)."""
     qualifier: bytes
