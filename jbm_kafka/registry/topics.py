@@ -14,7 +14,14 @@ from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaClientError, Outgoing, TopicDescription
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.registry.own_topics import OwnTopics, commands_topic, events_topic, registry_topic, size_of
+from jbm_kafka.registry.own_topics import (
+    OwnTopics,
+    branches_topic,
+    commands_topic,
+    events_topic,
+    registry_topic,
+    size_of,
+)
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.topic_configs import (
     DEFAULT_MAX_MESSAGE_BYTES,
@@ -56,6 +63,7 @@ class Topics:
         self._places = None if registry is None else registry.places
         self._namespace = namespace
         self.events_topic = events_topic(namespace)
+        self.branches_topic = branches_topic(namespace)
         """Where checkpoints tell what they did."""
         self.commands_topic = commands_topic(namespace)
         """Where administrators ask, and owners answer."""
@@ -304,6 +312,25 @@ class Topics:
                 record.partition = self.place(record.topic, record.key or b"")
             except OrderError as error:
                 raise KafkaClientError(str(error)) from None
+
+    def route_anew(self, records: Sequence[Outgoing]) -> None:
+        """Have records, which were routed long ago and maybe by another process, go where their units are now.
+
+        Raises:
+            KafkaClientError: that cannot be read or recorded now.
+        """
+        names = {record.topic for record in records if record.key}
+        if self._places is None or self._registry is None or not names:
+            return
+        self._registry.refresh()
+        found = self._admin.describe(sorted(names))
+        for record in records:
+            topic = found.get(record.topic)
+            if record.key and topic is not None and self._places.of(record.topic, topic.topic_id) is not None:
+                try:
+                    record.partition = self._places.claimed(record.topic, topic.topic_id, record.key)
+                except OrderError as error:
+                    raise KafkaClientError(str(error)) from None
 
     @property
     def moved(self) -> frozenset[str]:
