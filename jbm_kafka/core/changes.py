@@ -337,6 +337,13 @@ class OfferedRaised:
 
 
 @dataclass(frozen=True, slots=True)
+class LogTruncated:
+    """We deleted what lies below this offset from the log; all of it was settled."""
+
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
 class Frozen:
     """A checkpoint has taken what was dirty: see core/freeze.py."""
 
@@ -391,6 +398,7 @@ Change = (
     | KeptForOperator
     | Released
     | OfferedRaised
+    | LogTruncated
     | Frozen
     | FreezeDurable
     | FreezeFailed

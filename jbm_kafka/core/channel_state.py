@@ -130,6 +130,8 @@ class ChannelState:
                 self._released(change)
             case c.OfferedRaised():
                 durable.raise_offered(change)
+            case c.LogTruncated():
+                durable.note_truncated(change)
             case c.Frozen():
                 durable.mark_frozen(change)
                 if change.buckets:

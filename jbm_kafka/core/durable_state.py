@@ -31,6 +31,7 @@ class DurableState:
         "prepared",
         "redelivered_below",
         "redeliveries",
+        "truncated",
         "unsettled",
         "written_attempted",
         "written_blocks",
@@ -42,6 +43,8 @@ class DurableState:
         """Known and not settled. After recovery: everything below `end_position` that is not known to be settled."""
         self.end_position = 0
         """Durable head: one past the highest offset ever seen."""
+        self.truncated = 0
+        """We deleted everything below from the log."""
         self.offered_position = 0
         """Offsets below may be handed over: the changelog says that they may have been."""
         self.redelivered_below = 0
@@ -91,6 +94,12 @@ class DurableState:
     def raise_offered(self, change: c.OfferedRaised) -> None:
         self.offered_position = max(self.offered_position, change.offered_position)
 
+    def note_truncated(self, change: c.LogTruncated) -> None:
+        before = min(change.before, self.watermark)  # where it was reset meanwhile
+        if before > self.truncated:
+            self.truncated = before
+            self.is_dirty = True
+
     def mark_frozen(self, change: c.Frozen) -> None:
         self.dirty_blocks -= change.blocks
         self.dirty_held -= change.held
@@ -139,6 +148,7 @@ class DurableState:
     def _recover_position(self, entry: Position) -> None:
         assert not self.end_position, "a position is applied first, and once"
         self.end_position = entry.fetched
+        self.truncated = entry.truncated
         self.offered_position = self.redelivered_below = entry.offered
         self.unsettled.add_range(entry.watermark, entry.fetched)
 

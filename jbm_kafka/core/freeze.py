@@ -44,7 +44,6 @@ def freeze(
     topic_id: str,
     checkpoint_id: str,
     offered_position: int,
-    truncated: int = 0,
     tentative: Collection[int] = (),
     attempted: Collection[int] | None = None,
     preparing: Mapping[str, Collection[int]] = NOTHING_PREPARED,
@@ -77,7 +76,7 @@ def freeze(
         watermark=watermark,
         fetched=state.end_position,
         offered=offered_position,
-        truncated=truncated,
+        truncated=state.durable.truncated,
     )
     buckets = frozenset(state.window.dirty)
     seen_ids = [entry for bucket in sorted(buckets) if (entry := state.window.entry(bucket)) is not None]

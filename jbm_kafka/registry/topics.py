@@ -26,6 +26,7 @@ from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.topic_configs import (
     DEFAULT_MAX_MESSAGE_BYTES,
     DESTINATION_CONFIG,
+    KEPT_CONFIG,
     SYSTEM_PARTITIONS,
     TEMPORARY_CONFIG,
 )
@@ -155,8 +156,10 @@ class Topics:
             if found is None:
                 if not create:
                     raise self._missing(destination, because=NOT_MADE)
-                self._create(destination, partitions, message_bytes_min)
+                is_ours = self._create(destination, partitions, message_bytes_min)
                 found = self._describe(destination)
+                if is_ours and found is not None and self._registry is not None:
+                    self._registry.note_made(destination.name, found.topic_id)
             if found is None:
                 raise JMSError(f"{destination}: its topic was created and is not to be seen; try again")
             if size_of(found) < message_bytes_min:
@@ -352,6 +355,10 @@ class Topics:
         if self._registry is not None:
             self._registry.pauses.check_sendable(destination)
 
+    def is_made_by_us(self, name: str, topic_id: str) -> bool:
+        """Whether we made this topic of the destination, as read last."""
+        return self._registry is not None and self._registry.is_made_by_us(name, topic_id)
+
     def _is_paused(self, name: str) -> bool:
         return self._registry is not None and self._registry.pauses.of(name).production is not None
 
@@ -414,7 +421,8 @@ class Topics:
         topic = destination.kafka_topic(self._namespace)
         return self._admin.describe([topic], with_config=True).get(topic)
 
-    def _create(self, destination: Destination, partitions: int, message_bytes_min: int) -> None:
+    def _create(self, destination: Destination, partitions: int, message_bytes_min: int) -> bool:
+        """False: somebody else was quicker."""
         topic = destination.kafka_topic(self._namespace)
         other = colliding_name(topic, self._admin.topic_names())
         if other is not None:
@@ -428,7 +436,7 @@ class Topics:
         if message_bytes_min:
             config["max.message.bytes"] = str(max(message_bytes_min, DEFAULT_MAX_MESSAGE_BYTES))
         try:
-            self._admin.create_topic(topic, partitions=partitions, config=config)
+            return self._admin.create_topic(topic, partitions=partitions, config=config)
         except AccessRefused as error:
             raise JMSSecurityError(f"{destination}: {error}", destination=destination.name) from None
         except KafkaClientError as error:
@@ -498,4 +506,4 @@ def _info(found: TopicDescription, recorded_partitions: int = 0, places: UnitPla
 
 def _is_ours(found: TopicDescription) -> bool:
     """It has the configuration that we give and no broker's defaults do: we created it, or somebody in our place."""
-    return all(found.config.get(name) == value for name, value in DESTINATION_CONFIG.items())
+    return all(found.config.get(name) == value for name, value in KEPT_CONFIG.items())

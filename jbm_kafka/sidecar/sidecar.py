@@ -41,6 +41,7 @@ from jbm_kafka.sidecar.registry_claims import RegistryClaims
 from jbm_kafka.sidecar.runtime import Lifetime, Runtime, Stores, give_messages_time_to_die
 from jbm_kafka.sidecar.sources import Sources
 from jbm_kafka.sidecar.stages.flow import Flow
+from jbm_kafka.sidecar.truncator import Truncator
 
 Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
 CLIENTS_EXPECTED = 4
@@ -75,6 +76,7 @@ class Sidecar:
         self.destinations = Destinations(
             given, registry, self.claims.holder, self._group_workers, back=self._kafka_is_back
         )
+        self._truncator = Truncator(given, registry, self.destinations, self._group_workers)
         self._commands = self._new_command_watch()
         self.checkpointer = _new_checkpointer(given, stores, self.destinations.topics)
         self.branches = self._new_branches()
@@ -178,6 +180,7 @@ class Sidecar:
             raise JMSError(f"cannot use the cluster: {error}") from None
         give_messages_time_to_die()
         self.checkpointer.start()
+        self._truncator.start()
 
     def submit(self, transfer: Transfer) -> None:
         """Commit sends and acknowledgements together with the next checkpoint."""
@@ -230,6 +233,7 @@ class Sidecar:
             return
         leaving = Leaving(patience)
         self.sources.leave(leaving)
+        self._truncator.stop(patience)
         self._commands.stop(patience)
         self.destinations.stop(patience)
         self.branches.stop(patience)

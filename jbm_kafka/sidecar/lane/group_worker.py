@@ -148,7 +148,7 @@ class GroupWorker:
         """`client_id`: that of the connection that receives first, shown in lists of the group's members."""
         counters = parts.counters(group)
         data = self.data = GroupData(group, clock=parts.clock, config=parts.config, counters=counters)
-        departures = Departures(data, submit=self._submit, target_of=parts.targets.topic_of)
+        departures = Departures(data, submit=self._submit, targets=parts.targets)
         self.settle = Settle(data, departures, chance=parts.chance)
         self.prepared = PreparedMessages(data, self.settle, parts.branch_state)
         flow = parts.flow()
