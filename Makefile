@@ -23,12 +23,12 @@ export PYTHONDONTWRITEBYTECODE :=
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars browser demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist lock clean
+.PHONY: help setup spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
-setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars browser   ## .venv with the package and its tools, broker jars, Spark jars, a browser
+setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars browser postgres   ## .venv with the package and its tools, broker jars, Spark jars, a browser, PostgreSQL
 
 $(VENV)/.stamp: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -55,6 +55,12 @@ browser: $(VENV)/.stamp
 	@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && apt-get update && \
 	  apt-get install -y --no-install-recommends chromium chromium-driver; } > $(VENV)/browser.log 2>&1 || \
 	  echo "There is no chromium, so no test looks at pages: as root, apt-get install chromium ($(VENV)/browser.log)."
+
+# Transactions across systems are tested with Debian's database, which only root can install.
+postgres: $(VENV)/.stamp
+	@ls /usr/lib/postgresql/*/bin/postgres > /dev/null 2>&1 || command -v postgres > /dev/null || { test "$$(id -u)" = 0 && \
+	  apt-get update && apt-get install -y --no-install-recommends postgresql; } > $(VENV)/postgres.log 2>&1 || \
+	  echo "There is no PostgreSQL, so tests of XA fail: as root, apt-get install postgresql ($(VENV)/postgres.log)."
 
 demo: setup       ## the bookstore, end to end, on a local Kafka
 	$(BIN)/jbm-kafka demo

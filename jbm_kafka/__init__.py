@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from jbm_kafka import errors
     from jbm_kafka.codec.object_codecs import register_object_codec
     from jbm_kafka.core.address_settings import AddressSettings
+    from jbm_kafka.core.branch import Xid
     from jbm_kafka.core.delivery_mode import DeliveryMode
     from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
     from jbm_kafka.core.sentinels import NO_UNIT, SYSTEM_GENERATED
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from jbm_kafka.jms.sender import Sender
     from jbm_kafka.jms.session import Session
     from jbm_kafka.jms.stream_message import StreamMessage
+    from jbm_kafka.jms.xa import XAConnection, XAConnectionFactory, XASession
     from jbm_kafka.worker.message_worker import Worker
 
     __version__: str
@@ -115,6 +117,10 @@ __all__ = [
     "Topic",
     "UnitOfOrder",
     "Worker",
+    "XAConnection",
+    "XAConnectionFactory",
+    "XASession",
+    "Xid",
     "__version__",
     "errors",
     "register_object_codec",
@@ -161,6 +167,10 @@ _HOME = {
     "Topic": "core.destination",
     "UnitOfOrder": "jms.routing",
     "Worker": "worker.message_worker",
+    "XAConnection": "jms.xa",
+    "XAConnectionFactory": "jms.xa",
+    "XASession": "jms.xa",
+    "Xid": "core.branch",
 }
 """Where each name is made: imported when first asked for, since every part of the package comes through here, and
 neither the codec in a Spark job nor `jbm-kafka broker` wants RocksDB and a Kafka client loaded."""

@@ -10,8 +10,8 @@ from proton import Condition, Delivery, Described, Message, ulong
 from proton import Receiver as ProtonReceiver
 
 from jbm_kafka.amqp.conditions import UNKNOWN_TRANSACTION, condition_of
-from jbm_kafka.amqp.terminus import destination_at
-from jbm_kafka.codec.amqp.arrival import Arrival, arrived
+from jbm_kafka.codec.amqp.address_forms import parse_address
+from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
 from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.jms_errors import JMSError, MessageTooLargeError
 from jbm_kafka.core.murmur2 import partition_for
@@ -85,10 +85,10 @@ class Producer:
     def _take(self, delivery: Delivery, data: bytes) -> None:
         peer = self._peer
         try:
-            message = arrived(data, peer.provider.clock.now_ms())
+            message = decode_transfer(data, now_ms=peer.provider.clock.now_ms())
             target = self._target or self._named(message)
             info = self._checked.get(target)
-            unit = None if message.unit is None else message.unit.encode()
+            unit = message.unit
             if info is None or info is not peer.provider.known_topic(target.name):
                 self._ask(delivery, data, target, None)
                 return
@@ -110,8 +110,8 @@ class Producer:
         except JMSError as error:
             self._reject(delivery, error)
 
-    def _named(self, message: Arrival) -> Destination:
-        target = destination_at(message.to, message.kind)
+    def _named(self, message: IncomingMessage) -> Destination:
+        target = parse_address(message.to or "", message.to_kind)
         self._peer.authorise("send", target)
         return target
 
@@ -143,11 +143,13 @@ class Producer:
         self._peer.touch()
 
     def _send(
-        self, delivery: Delivery, message: Arrival, target: Destination, info: TopicInfo, unit: bytes | None, to: int
+        self, delivery: Delivery, message: IncomingMessage, target: Destination, info: TopicInfo, unit: bytes | None, to: int
     ) -> None:
         peer, headers = self._peer, message.headers
         if isinstance(target, Topic):
             headers.append(("JBMSender", peer.sender.encode()))
+        if info.is_log_append_time:
+            headers.append(("JMSTimestamp", str(message.timestamp_ms).encode()))
         if target.is_temporary:
             headers.append((TEMPORARY_HEADER, target.name.encode()))
         record = Outgoing(
@@ -163,7 +165,7 @@ class Producer:
             self._unconfirmed -= 1
             self._reject(delivery, peer.provider.send_error(error, target))
 
-    def _send_in_transaction(self, delivery: Delivery, record: Outgoing, message: Arrival) -> None:
+    def _send_in_transaction(self, delivery: Delivery, record: Outgoing, message: IncomingMessage) -> None:
         data = delivery.remote.data
         transaction = self._peer.transaction(data)
         if transaction is None:

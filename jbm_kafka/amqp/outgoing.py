@@ -14,7 +14,8 @@ from proton import Link as ProtonLink
 from proton import Sender
 
 from jbm_kafka.amqp.mailbox import LoopBed
-from jbm_kafka.codec.amqp.delivery import delivery_of, header_section
+from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
+from jbm_kafka.codec.bodies import body_kind
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.redelivery import is_expired
@@ -151,12 +152,16 @@ class Receiver:
         if delivery.lease.records_deliveries:
             now = self._provider.clock.monotonic_ms()
             delivery.lease.given.append((reference.offset, count.attempts + 1, now))
-        made = delivery_of(reference.record, self._destination)  # type: ignore[arg-type]
+        data = encode_transfer(
+            reference.record,  # type: ignore[arg-type]
+            reference.body_kind,
+            self._destination,
+            delivery_count=count.delivery_count - 1,
+            now_ms=now_ms,
+        )
         tag = str(next(self._tags))
         sent = self._sender.delivery(tag)
-        self._sender.stream(
-            header_section(made, now_ms=now_ms, delivery_count=count.delivery_count - 1) + made.sections
-        )
+        self._sender.stream(data)
         self._sender.advance()
         if self._sender.snd_settle_mode == ProtonLink.SND_SETTLED:
             delivery.lease.acknowledge(reference.offset)
@@ -318,8 +323,9 @@ class Browser:
         for seen in provider.browse(self._queue, include="all", selector=self._selector):
             if seen.due_at_ms > now_ms:
                 continue
-            made = delivery_of(seen.record, self._queue)
-            found.append(header_section(made, now_ms=now_ms, delivery_count=seen.attempts) + made.sections)
+            kind = body_kind(seen.record.headers())
+            data = encode_transfer(seen.record, kind, self._queue, delivery_count=seen.attempts, now_ms=now_ms)
+            found.append(data)
         self._found = found[::-1]
 
     def pump(self) -> None:

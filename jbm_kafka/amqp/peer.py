@@ -20,13 +20,13 @@ from jbm_kafka.amqp.settings import Action
 from jbm_kafka.amqp.terminus import (
     Filters,
     capabilities,
-    destination_at,
     kind_of,
     looked_up,
     subscription_of,
 )
 from jbm_kafka.amqp.transactions import Transaction
 from jbm_kafka.client.call_lane import CallLane
+from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidDestinationError, JMSError
 from jbm_kafka.core.subscription import Source, checked_client_id
@@ -322,7 +322,7 @@ class Peer:
         elif target.address is None:
             self._serve(link, Producer(self, link, None, next(self._numbers)))
         else:
-            destination = destination_at(target.address, kind_of(capabilities(target)))
+            destination = parse_address(target.address, kind_of(capabilities(target)))
             self.authorise("send", destination)
             self.spawn(self._produce(link, destination), link)
 
@@ -358,7 +358,7 @@ class Peer:
         if source.dynamic:
             raise InvalidDestinationError("a temporary destination is made by a sender with a dynamic target")
         named = capabilities(source)
-        destination = destination_at(source.address, kind_of(named))
+        destination = parse_address(source.address, kind_of(named))
         filters = Filters(source)
         is_browser = source.distribution_mode == Terminus.DIST_MODE_COPY and not isinstance(destination, Topic)
         self.authorise("browse" if is_browser else "receive", destination)

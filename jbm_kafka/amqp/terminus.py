@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from typing import Any, Final
 
 from proton import Data, Described, Terminus
 
-from jbm_kafka.core.destination import Destination, DestinationKind, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jbm_kafka.core.destination import DestinationKind, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
-from jbm_kafka.core.temporary_name import parse_temporary_name
 
 SELECTOR: Final = (0x0000468C00000004, "apache.org:selector-filter:string")
 NO_LOCAL: Final = (0x0000468C00000003, "apache.org:no-local-filter:list")
-_KINDS: Final[Mapping[DestinationKind, type[Destination]]] = {
-    "queue": Queue,
-    "topic": Topic,
-    "temporary-queue": TemporaryQueue,
-    "temporary-topic": TemporaryTopic,
-}
+_KINDS: Final[tuple[DestinationKind, ...]] = ("queue", "topic", "temporary-queue", "temporary-topic")
 
 
 def capabilities(terminus: Terminus) -> frozenset[str]:
@@ -36,24 +29,6 @@ def capabilities(terminus: Terminus) -> frozenset[str]:
 def kind_of(named: frozenset[str]) -> DestinationKind | None:
     """What the capabilities say a destination is; None: nothing."""
     return next((kind for kind in _KINDS if kind in named), None)
-
-
-def destination_at(address: str | None, kind: DestinationKind | None) -> Destination:
-    """The destination of an address: `NAME`, or `queue://NAME`, `topic:NAME` and the like.
-
-    Raises:
-        InvalidDestinationError: the name is not legal.
-    """
-    text = address or ""
-    prefix, colon, name = text.partition(":")
-    if colon and prefix in ("queue", "topic"):
-        kind, text = kind or prefix, name.removeprefix("//")  # type: ignore[assignment]
-    is_ours = parse_temporary_name(text) is not None
-    if is_ours:
-        return TemporaryTopic(text) if kind in ("topic", "temporary-topic") else TemporaryQueue(text)
-    if kind in ("temporary-queue", "temporary-topic"):
-        raise InvalidDestinationError(f"{kind} {text!r} was not made by this server; make one", destination=text)
-    return _KINDS[kind or "queue"](text)
 
 
 class Filters:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.holders import with_receivers
 from jbm_kafka.core.reference import DEPARTING
 
 OFFSETS_MAX = 100_000
@@ -26,7 +27,7 @@ NOTHING = UnacknowledgedOffsets()
 
 def hand_of(state: ChannelState) -> UnacknowledgedOffsets:
     """What of this channel is in hand. Owner thread only."""
-    delivered = [offset for session, hand in state.in_hand.items() if session != DEPARTING for offset in hand]
+    delivered = [offset for _, hand in with_receivers(state.in_hand) for offset in hand]
     return UnacknowledgedOffsets(frozenset(delivered), frozenset(state.in_hand.get(DEPARTING, ())))
 
 

@@ -7,6 +7,7 @@ from pyroaring import BitMap
 
 from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.entries import (
+    BLOCK_BITS,
     BLOCK_OFFSETS,
     UNIT_BYTES_MAX,
     Attempted,
@@ -15,12 +16,14 @@ from jbm_kafka.core.entries import (
     Held,
     HeldGone,
     Position,
+    Prepared,
     SeenId,
     Settled,
 )
 from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 
 _SEPARATOR = "|"
+PREPARED = "prepared"
 
 
 def encode_entry(group: str, entry: Entry) -> tuple[bytes, bytes | None]:
@@ -52,6 +55,9 @@ def encode_entry(group: str, entry: Entry) -> tuple[bytes, bytes | None]:
             return _key(group, "settled", block), _bitmap_value("Settled", bitmap)
         case Attempted(block, bitmap):
             return _key(group, "attempted", block), _bitmap_value("Attempted", bitmap)
+        case Prepared(branch, offsets):
+            key = f"{group}|{PREPARED}|{branch}".encode()
+            return key, None if offsets is None else codec("Prepared").encode({"blocks": _blocks(offsets)})
         case Duplicates(bucket, rows):
             return _key(group, "duplicates", bucket), None if rows is None else _seen_ids(rows)
 
@@ -64,6 +70,8 @@ def decode_entry(key: bytes | None, value: bytes | None) -> tuple[str, Entry]:
         NewerRecordError: its kind or its schema is not known here.
     """
     group, kind, index = _split(key)
+    if kind == PREPARED:
+        return group, _read_prepared(key, index, value)
     reader = _READERS.get(kind)
     if reader is None:  # before a look at the index: those of a newer kind may be no numbers
         raise NewerRecordError(f"key {key!r}: kind {kind!r} is not known; a newer version's?")
@@ -137,6 +145,25 @@ def _read_duplicates(index: int, value: bytes | None) -> Entry:
     return Duplicates(index, tuple(SeenId(**_not_negative("Duplicates", row)) for row in rows))
 
 
+def _blocks(offsets: tuple[int, ...]) -> list[dict[str, Any]]:
+    blocks: dict[int, BitMap] = {}
+    for offset in offsets:
+        blocks.setdefault(offset >> BLOCK_BITS, BitMap()).add(offset & (BLOCK_OFFSETS - 1))
+    return [{"block": block, "bitmap": bitmap.serialize()} for block, bitmap in sorted(blocks.items())]
+
+
+def _read_prepared(key: bytes | None, branch: str, value: bytes | None) -> Entry:
+    if not branch or branch.strip("0123456789abcdef"):
+        raise CorruptRecordError(f"key {key!r} is not <group>|prepared|<branch in hex>")
+    if value is None:
+        return Prepared(branch, None)
+    offsets: list[int] = []
+    for row in codec("Prepared").decode(value)["blocks"]:
+        base = _not_negative("Prepared", row)["block"] << BLOCK_BITS
+        offsets += [base + relative for relative in _bitmap_of("Prepared", row["bitmap"])]
+    return Prepared(branch, tuple(offsets))
+
+
 _READERS: dict[str, Callable[[int, bytes | None], Entry]] = {
     "position": _read_position,
     "settled": _read_settled,
@@ -144,6 +171,8 @@ _READERS: dict[str, Callable[[int, bytes | None], Entry]] = {
     "held": _read_held,
     "duplicates": _read_duplicates,
 }
+KINDS = frozenset(_READERS) | {PREPARED}
+"""The kinds of entries that this version reads."""
 
 
 def _not_negative(name: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -155,10 +184,15 @@ def _not_negative(name: str, fields: dict[str, Any]) -> dict[str, Any]:
 
 def _checked_bitmap(name: str, value: bytes) -> bytes:
     bitmap: bytes = codec(name).decode(value)["bitmap"]
+    _bitmap_of(name, bitmap)
+    return bitmap
+
+
+def _bitmap_of(name: str, bitmap: bytes) -> BitMap:
     try:
         offsets = BitMap.deserialize(bitmap)
     except (ValueError, IndexError) as fault:
         raise CorruptRecordError(f"{name}: {len(bitmap)} bytes that are no roaring bitmap") from fault
     if offsets and offsets.max() >= BLOCK_OFFSETS:
         raise CorruptRecordError(f"{name}: relative offset {offsets.max()} is beyond its block")
-    return bitmap
+    return offsets

@@ -9,6 +9,7 @@ from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 
 _READER = b"reader|"
+LETTER_KIND = "letter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class RegisteredReader:
     """A streaming query, an archive job or a private subscriber, and how far it has read a topic."""
 
     kind: str
-    """`spark` or `private`."""
+    """`spark`; `private`; or `letter`: originals of dead letters that went without their bodies."""
     name: str
     """Its own, one for each topic that it reads."""
     topic: str

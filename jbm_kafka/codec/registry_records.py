@@ -104,6 +104,12 @@ def subscriptions_in(values: Mapping[bytes, bytes]) -> Iterator[tuple[bytes, Sub
                 continue
 
 
+def unreadable_subscriptions(values: Mapping[bytes, bytes]) -> list[bytes]:
+    """The keys of those that cannot be read here: nobody knows which topic they are of."""
+    readable = {key for key, _ in subscriptions_in(values)}
+    return [key for key in values if key.startswith(_SUBSCRIPTION) and key not in readable]
+
+
 def client_key(client_id: str) -> bytes:
     """Of the client id's record."""
     return f"client|{client_id}".encode()
@@ -154,6 +160,11 @@ def decode_selectors(value: bytes) -> SelectorSet:
 def topic_key(name: str) -> bytes:
     """Of the record that the destination is a topic."""
     return f"topic|{name}".encode()
+
+
+def maker_key(name: str) -> bytes:
+    """Of the record that we made the destination's topic, whose value is as that of a topic's record."""
+    return f"maker|{name}".encode()
 
 
 def encode_topic(topic_id: str) -> bytes:

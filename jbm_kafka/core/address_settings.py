@@ -19,7 +19,7 @@ from jbm_kafka.core.setting_rules import is_of_its_type, setting_fault
 from jbm_kafka.core.wrong_values import did_you_mean, shown, wrong_type, wrong_value
 
 OnDeadLetter = Literal["continue", "hold"]
-Truncate = Literal["never"]
+Truncate = Literal["settled", "never"]
 Routing = Literal["hash"]
 
 
@@ -61,7 +61,8 @@ class AddressSettings:
     partitions: int | Unset = UNSET
     """Partitions of a destination we create. Default: 16."""
     truncate: Truncate | Unset = UNSET
-    """Whether what every channel group has settled is deleted from the log: not yet (LOG-4). Default: "never"."""
+    """Whether what every queue and subscription has settled is deleted from the log (LOG-4): "settled" or "never".
+    Default: "settled" for a destination that jbm-kafka made, and "never" for any other."""
     routing: Routing | Unset = UNSET
     """How a unit finds its partition (UNIT-11): "hash" alone yet. Default: "hash"."""
     record_deliveries: bool | Unset = UNSET
@@ -163,7 +164,8 @@ class ResolvedSettings:
     duplicate_window_ms: int = 24 * 60 * 60 * 1000
     duplicate_window_count: int | None = 10_000
     partitions: int = 16
-    truncate: Truncate = "never"
+    truncate: Truncate | None = None
+    """None: as it was made by us or not."""
     routing: Routing = "hash"
     record_deliveries: bool = False
     keeps_given_up: bool = False

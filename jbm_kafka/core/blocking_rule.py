@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.cold_index import Place
+from jbm_kafka.core.holders import HolderKind, branch_holder, kind_of
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
-from jbm_kafka.core.reference import DEPARTING, GateKey, Reference, SessionId
+from jbm_kafka.core.reference import GateKey, Reference, SessionId
 from jbm_kafka.core.unit_of_order import Gate
 
 
@@ -22,6 +23,8 @@ class Rule(Enum):
 
     IN_HAND = "in-hand"
     """A receiver has it and has not said what becomes of it."""
+    PREPARED = "prepared"
+    """A prepared branch has it, and the manager of its transaction has not decided (ACK-10)."""
     BEHIND = "behind"
     """Earlier messages of its unit are not finished (UNIT-2)."""
     DELAYED = "delayed"
@@ -76,6 +79,13 @@ class Rule(Enum):
     """It lies behind the first record of a Kafka transaction that has not ended."""
 
 
+_RULES = {
+    HolderKind.SESSION: Rule.IN_HAND,
+    HolderKind.DEPARTURE: Rule.LEAVING,
+    HolderKind.BRANCH: Rule.PREPARED,
+}
+
+
 class BlockingRule(NamedTuple):
     """The rule that keeps one message where it is, and what goes with the rule."""
 
@@ -95,6 +105,8 @@ def blocking_rule_of(
     for session, hand in state.in_hand.items():
         if offset in hand:
             return _in_hand(session, offset in tentative)
+    if offset in state.aside:
+        return BlockingRule(Rule.PREPARED, session=branch_holder(state.aside[offset]))
     if offset >= state.read_position:
         return BlockingRule(Rule.NOT_READ)
     if offset not in state.unsettled:
@@ -115,8 +127,7 @@ def blocking_rule_of(
 def blocking_rule_of_gate(state: ChannelState, gate: Gate, *, now_ms: int) -> BlockingRule:
     """What keeps the unit of this gate, by its first message."""
     if gate.owner is not None:
-        rule = Rule.LEAVING if gate.owner == DEPARTING else Rule.IN_HAND
-        return BlockingRule(rule, session=gate.owner, head=_first_in_hand(state, gate))
+        return BlockingRule(_RULES[kind_of(gate.owner)], session=gate.owner, head=_first_in_hand(state, gate))
     head = gate.waiting[0].offset if gate.waiting else _spilled_head(gate.key)
     return blocking_rule_of_head(state, gate, head, now_ms=now_ms)._replace(head=head)
 
@@ -159,9 +170,10 @@ def blocking_rule_of_head(state: ChannelState, gate: Gate, offset: int | None, *
 
 
 def _in_hand(session: SessionId, is_tentative: bool) -> BlockingRule:
-    if session == DEPARTING:
-        return BlockingRule(Rule.LEAVING)
-    return BlockingRule(Rule.IN_DOUBT if is_tentative else Rule.IN_HAND, session=session)
+    rule = _RULES[kind_of(session)]
+    if rule is Rule.LEAVING:
+        return BlockingRule(rule)
+    return BlockingRule(Rule.IN_DOUBT if is_tentative else rule, session=session)
 
 
 def _first_in_hand(state: ChannelState, gate: Gate) -> int | None:

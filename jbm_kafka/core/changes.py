@@ -140,6 +140,26 @@ class Transferred:
 
 
 @dataclass(frozen=True, slots=True)
+class PassedToBranch:
+    """A branch is durably prepared: what the session settled in it is in the branch's hand, DELIVERED as before.
+
+    The session has nothing else of their units in hand.
+    """
+
+    transition: ClassVar[Transition] = transition(MessageState.DELIVERED, Move.OFFERED)
+    session: SessionId
+    branch: str
+    offsets: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchEnded:
+    """What was decided of the branch is carried out: it has nothing of the channel any more."""
+
+    branch: str
+
+
+@dataclass(frozen=True, slots=True)
 class TakenOut:
     """At an operator's wish these passed to DEPARTING from wherever they waited, NEW as before: in memory, in the held
     store, or known and not read yet. Their units wait for them, but for those of which a session has some in hand: it
@@ -317,6 +337,13 @@ class OfferedRaised:
 
 
 @dataclass(frozen=True, slots=True)
+class LogTruncated:
+    """We deleted what lies below this offset from the log; all of it was settled."""
+
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
 class Frozen:
     """A checkpoint has taken what was dirty: see core/freeze.py."""
 
@@ -325,6 +352,8 @@ class Frozen:
     held: frozenset[int]
     buckets: frozenset[int] = frozenset()
     """Of the window against duplicates."""
+    branches: frozenset[str] = frozenset()
+    """Those that have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +381,8 @@ Change = (
     | Acknowledged
     | Returned
     | Transferred
+    | PassedToBranch
+    | BranchEnded
     | TakenOut
     | DepartureFailed
     | TimePassed
@@ -367,6 +398,7 @@ Change = (
     | KeptForOperator
     | Released
     | OfferedRaised
+    | LogTruncated
     | Frozen
     | FreezeDurable
     | FreezeFailed

@@ -17,7 +17,8 @@ from jbm_kafka.core.cold_index import ColdIndex
 from jbm_kafka.core.departure import GIVEN_UP
 from jbm_kafka.core.duplicate_window import DuplicateWindow
 from jbm_kafka.core.durable_state import DurableState
-from jbm_kafka.core.entries import Duplicates, Entry, Position
+from jbm_kafka.core.entries import Duplicates, Entry, Position, Prepared
+from jbm_kafka.core.holders import branch_holder, kind_of
 from jbm_kafka.core.redelivery import FOREVER_MS, held_back_until_ms, is_expired
 from jbm_kafka.core.redelivery_states import RedeliveryStates
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, GateKey, Reference, SessionId
@@ -33,7 +34,7 @@ JUMP_MS: Final = 1_000
 
 def state_in_hand(session: SessionId) -> MessageState:
     """Where stands what this session holds; what DEPARTING holds is NEW, for no receiver has it."""
-    return _NEW if session == DEPARTING else _DELIVERED
+    return _DELIVERED if kind_of(session).has_receiver else _NEW
 
 
 class ChannelState:
@@ -41,6 +42,7 @@ class ChannelState:
 
     __slots__ = (
         "arrivals",
+        "aside",
         "changes",
         "delivered_position",
         "durable",
@@ -73,6 +75,8 @@ class ChannelState:
         self.shelf = ColdIndex()
         self.in_hand: dict[SessionId, dict[int, Reference]] = {}
         """What each session holds, by offset; see `state_in_hand`. A session that holds nothing is not in it."""
+        self.aside: dict[int, str] = {}
+        """What prepared branches have and was not read yet since the recovery, by offset: it goes into their hands."""
         self.uncommitted: dict[int, str] = {}
         """Offsets sent in an open transaction, with its id: NOT_COMMITTED (only in local/contract_state.py)."""
 
@@ -97,6 +101,11 @@ class ChannelState:
                 self._returned(change)
             case c.Transferred():
                 self._transferred(change)
+            case c.PassedToBranch():
+                self._passed_to_branch(change)
+            case c.BranchEnded():
+                assert branch_holder(change.branch) not in self.in_hand, change
+                durable.end_branch(change.branch)
             case c.Selected():
                 self._selected(change)
             case c.Spilled():
@@ -121,6 +130,8 @@ class ChannelState:
                 self._released(change)
             case c.OfferedRaised():
                 durable.raise_offered(change)
+            case c.LogTruncated():
+                durable.note_truncated(change)
             case c.Frozen():
                 durable.mark_frozen(change)
                 if change.buckets:
@@ -143,6 +154,8 @@ class ChannelState:
         self.durable.recover(entry, self.time_ms)
         if isinstance(entry, Position):
             self.read_position, self.delivered_position = entry.watermark, entry.offered
+        elif isinstance(entry, Prepared) and entry.offsets is not None:
+            self.aside.update(dict.fromkeys(self.durable.prepared[entry.branch], entry.branch))
 
     # -- what the changelog remembers, for readers -------------------------------------------------------------
 
@@ -216,9 +229,28 @@ class ChannelState:
             self.durable.settle(gaps)
             for offset in gaps:
                 self.durable.forget_past(offset)
+                self.aside.pop(offset, None)
         self.unsettled.add([offset for offset in present if offset >= self.end_position])
+        if self.aside:
+            known = self._give_to_branches(known)
         leaving = self.in_hand.get(DEPARTING)
         return [r for r in known if r.offset not in leaving] if leaving else known
+
+    def _give_to_branches(self, known: Sequence[Reference]) -> list[Reference]:
+        """What branches have of these goes into their hands, and holds its units; the others are left."""
+        left: list[Reference] = []
+        for reference in known:
+            branch = self.aside.pop(reference.offset, None)
+            if branch is None:
+                left.append(reference)
+                continue
+            holder = branch_holder(branch)
+            self._hand(holder)[reference.offset] = reference
+            if reference.unit is not None:
+                gate = self.gates.gate(reference.unit)
+                self.gates.hold(gate, 1, holder)
+                self._relist(gate)
+        return left
 
     def _arrive(self, references: Sequence[Reference]) -> None:
         if self.gates.is_selecting:
@@ -363,6 +395,18 @@ class ChannelState:
                 self.gates.depart(gate)
                 self._relist(gate)
         self._drop_empty_hand(change.session)
+
+    def _passed_to_branch(self, change: c.PassedToBranch) -> None:
+        holder = branch_holder(change.branch)
+        hand, taken = self.in_hand[change.session], self._hand(holder)
+        for key, references in by_gate([hand.pop(offset) for offset in change.offsets]).items():
+            taken.update((reference.offset, reference) for reference in references)
+            gate = self.gates.by_key.get(key)
+            if gate is not None:
+                self.gates.pass_on(gate, len(references), holder)
+                self._relist(gate)
+        self._drop_empty_hand(change.session)
+        self.durable.prepare(change)
 
     def _taken_out(self, change: c.TakenOut) -> None:
         self._look_at_all_arrivals()

@@ -11,7 +11,7 @@ from typing import assert_never
 from pyroaring import BitMap
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.entries import Attempted, Held, HeldGone, Position, Settled
+from jbm_kafka.core.entries import Attempted, Held, HeldGone, Position, Prepared, Settled
 from jbm_kafka.core.redelivery_states import RedeliveryState, RedeliveryStates
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.unsettled import BLOCK_BITS, UnsettledOffsets
@@ -23,12 +23,15 @@ class DurableState:
     __slots__ = (
         "attempted_before",
         "dirty_blocks",
+        "dirty_branches",
         "dirty_held",
         "end_position",
         "is_dirty",
         "offered_position",
+        "prepared",
         "redelivered_below",
         "redeliveries",
+        "truncated",
         "unsettled",
         "written_attempted",
         "written_blocks",
@@ -40,6 +43,8 @@ class DurableState:
         """Known and not settled. After recovery: everything below `end_position` that is not known to be settled."""
         self.end_position = 0
         """Durable head: one past the highest offset ever seen."""
+        self.truncated = 0
+        """We deleted everything below from the log."""
         self.offered_position = 0
         """Offsets below may be handed over: the changelog says that they may have been."""
         self.redelivered_below = 0
@@ -48,7 +53,11 @@ class DurableState:
         """Unsettled messages with a history, by offset."""
         self.attempted_before: set[int] = set()
         """Offsets that an earlier owner recorded as handed over, and that were not settled: one more attempt each."""
+        self.prepared: dict[str, frozenset[int]] = {}
+        """What each prepared branch has; the changelog says so."""
         self.is_dirty = False
+        self.dirty_branches: set[str] = set()
+        """Ended, and the changelog does not say so yet."""
         self.dirty_blocks: set[int] = set()
         self.dirty_held: set[int] = set()
         self.written_blocks: set[int] = set()
@@ -85,10 +94,17 @@ class DurableState:
     def raise_offered(self, change: c.OfferedRaised) -> None:
         self.offered_position = max(self.offered_position, change.offered_position)
 
+    def note_truncated(self, change: c.LogTruncated) -> None:
+        before = min(change.before, self.watermark)  # where it was reset meanwhile
+        if before > self.truncated:
+            self.truncated = before
+            self.is_dirty = True
+
     def mark_frozen(self, change: c.Frozen) -> None:
         self.dirty_blocks -= change.blocks
         self.dirty_held -= change.held
-        self.is_dirty = bool(self.dirty_blocks or self.dirty_held)
+        self.dirty_branches -= change.branches
+        self.is_dirty = bool(self.dirty_blocks or self.dirty_held or self.dirty_branches)
         self.written_blocks |= change.blocks
         self.written_held.add(sorted(change.held))
 
@@ -106,11 +122,12 @@ class DurableState:
     def mark_failed(self, change: c.FreezeFailed) -> None:
         self.dirty_blocks |= change.frozen.blocks
         self.dirty_held |= change.frozen.held
+        self.dirty_branches |= change.frozen.branches
         self.is_dirty = True
 
     # -- recovery: changelog entries ---------------------------------------------------------------------------
 
-    def recover(self, entry: Position | Settled | Attempted | Held | HeldGone, now_ms: int) -> None:
+    def recover(self, entry: Position | Settled | Attempted | Held | HeldGone | Prepared, now_ms: int) -> None:
         """Make one change that was read from the changelog."""
         match entry:
             case Position():
@@ -123,12 +140,15 @@ class DurableState:
                 self._recover_held(entry, now_ms)
             case HeldGone():
                 self._recover_held_gone(entry)
+            case Prepared():
+                self._recover_prepared(entry)
             case _:
                 assert_never(entry)
 
     def _recover_position(self, entry: Position) -> None:
         assert not self.end_position, "a position is applied first, and once"
         self.end_position = entry.fetched
+        self.truncated = entry.truncated
         self.offered_position = self.redelivered_below = entry.offered
         self.unsettled.add_range(entry.watermark, entry.fetched)
 
@@ -172,6 +192,11 @@ class DurableState:
     def _recover_held_gone(self, entry: HeldGone) -> None:
         self.redeliveries.forget(entry.offset)
 
+    def _recover_prepared(self, entry: Prepared) -> None:
+        """Comes after the settled ones: what the log lost of it is settled."""
+        if entry.offsets is not None:
+            self.prepared[entry.branch] = frozenset(offset for offset in entry.offsets if offset in self.unsettled)
+
     # -- leaves ------------------------------------------------------------------------------------------------
 
     def settle(self, offsets: Sequence[int], *, durable: bool = False) -> None:
@@ -180,6 +205,16 @@ class DurableState:
         if blocks and not durable:
             self.dirty_blocks |= blocks
             self.is_dirty = True
+
+    def prepare(self, change: c.PassedToBranch) -> None:
+        """The changelog says that the branch has these."""
+        self.prepared[change.branch] = self.prepared.get(change.branch, frozenset()).union(change.offsets)
+
+    def end_branch(self, branch: str) -> None:
+        """It has nothing any more."""
+        del self.prepared[branch]
+        self.dirty_branches.add(branch)
+        self.is_dirty = True
 
     def remember(self, message: c.ReturnedMessage, reference: Reference) -> None:
         if message.attempts or message.due_at_ms or message.was_seen or message.offset in self.redeliveries:

@@ -80,6 +80,16 @@ class HeldGone:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a prepared branch of a transaction of several systems has of the channel (ACK-10)."""
+
+    branch: str
+    """Its id, in hex."""
+    offsets: tuple[int, ...] | None
+    """Ascending; None: what was decided is carried out here, the entry is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
 class SeenId:
     """A duplicate id that was seen, and the message that counts for it."""
 
@@ -99,7 +109,7 @@ class Duplicates:
     """In the order of the log; None: all of them are forgotten, the entry is deleted."""
 
 
-Entry = Position | Settled | Attempted | Held | HeldGone | Duplicates
+Entry = Position | Settled | Attempted | Held | HeldGone | Prepared | Duplicates
 
 
 class MessageFate(Enum):

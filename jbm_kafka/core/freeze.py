@@ -7,16 +7,19 @@ all durable freezes gives the durable part of the live state.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from pyroaring import BitMap
 
 from jbm_kafka.core.changes import FreezeDurable, FreezeFailed, Frozen
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
-from jbm_kafka.core.reference import DEPARTING
+from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Prepared, Settled
+from jbm_kafka.core.holders import returning
 from jbm_kafka.core.unsettled import BLOCK_BITS, BLOCK_SIZE
+
+NOTHING_PREPARED: Final[Mapping[str, Collection[int]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +44,17 @@ def freeze(
     topic_id: str,
     checkpoint_id: str,
     offered_position: int,
-    truncated: int = 0,
     tentative: Collection[int] = (),
     attempted: Collection[int] | None = None,
+    preparing: Mapping[str, Collection[int]] = NOTHING_PREPARED,
 ) -> Freeze:
     """The entries of a checkpoint. `offered_position` is the mark to record: ahead of hand-over, or, on a clean
     release, below what was handed over, when nothing of it is in hand any more.
 
     `attempted`: the offsets that applications have, or are about to get, each of which a crash makes an attempt
     (REDELIVER-7); then no mark need be ahead. None: they are not recorded.
+
+    `preparing`: what branches get by this checkpoint, which is in no application's hand any more.
     """
     assert offered_position >= state.redelivered_below, (offered_position, state.redelivered_below)
     assert attempted is not None or offered_position >= state.delivered_position or not _is_in_hand(state), (
@@ -62,24 +67,29 @@ def freeze(
     held = state.durable.dirty_held | {offset for offset in tentative if offset in state.durable.written_held}
     settled, blocks_gone = _settled_entries(state, blocks, watermark, tentative)
     remembered, held_gone = _held_entries(state, held, tentative)
-    attempts = _attempted_entries(state, tentative, attempted or ())
+    passed = {*tentative, *(offset for offsets in preparing.values() for offset in offsets)} if preparing else tentative
+    attempts = _attempted_entries(state, passed, attempted or ())
+    branches = frozenset(state.durable.dirty_branches)
     position = Position(
         topic_id=topic_id,
         checkpoint_id=checkpoint_id,
         watermark=watermark,
         fetched=state.end_position,
         offered=offered_position,
-        truncated=truncated,
+        truncated=state.durable.truncated,
     )
     buckets = frozenset(state.window.dirty)
     seen_ids = [entry for bucket in sorted(buckets) if (entry := state.window.entry(bucket)) is not None]
-    frozen = Frozen(checkpoint_id=checkpoint_id, blocks=frozenset(blocks), held=frozenset(held), buckets=buckets)
+    frozen = Frozen(checkpoint_id=checkpoint_id, blocks=frozenset(blocks), held=frozenset(held), buckets=buckets,
+        branches=branches)  # fmt: skip
     return Freeze(
         entries=(
             position,
             *settled,
             *remembered,
             *(Attempted(number, bitmap) for number, bitmap in attempts.items()),
+            *(Prepared(branch, tuple(sorted(offsets))) for branch, offsets in preparing.items()),
+            *(Prepared(branch, None) for branch in sorted(branches)),
             *seen_ids,
         ),
         watermark=watermark,
@@ -96,7 +106,7 @@ def freeze(
 
 
 def _is_in_hand(state: ChannelState) -> bool:
-    return any(hand for session, hand in state.in_hand.items() if session != DEPARTING)
+    return any(hand for _, hand in returning(state.in_hand))
 
 
 def _attempted_entries(

@@ -15,6 +15,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import EXPIRED, MOVED, OPERATOR, Route
 from jbm_kafka.core.entries import MessageFate
+from jbm_kafka.core.holders import with_receivers
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.reference import DEPARTING, Reference
 
@@ -88,7 +89,8 @@ def find(
         whole_units: none of a unit of which a session has others in hand. Only so may they be put back, without being
             overtaken by what that session gets.
     """
-    held = {offset for session, hand in state.in_hand.items() if session != DEPARTING for offset in hand}
+    held = {offset for _, hand in with_receivers(state.in_hand) for offset in hand}
+    held.update(state.aside)
     leaving = state.in_hand.get(DEPARTING, {})
     takeable: list[Reference] = []
     in_hand: list[int] = []

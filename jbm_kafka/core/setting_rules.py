@@ -78,12 +78,6 @@ def _routing(value: object) -> str | None:
     return _one_of("hash")(value)  # what is refused is not offered
 
 
-def _truncate(value: object) -> str | None:
-    if value == "settled":
-        return "nothing deletes what was received yet; leave it out, and set Kafka's retention on the topic"
-    return _one_of("never")(value)  # what is refused is not offered
-
-
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "max_delivery_attempts": _attempts,
@@ -98,7 +92,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "duplicate_window_ms": _milliseconds,
         "duplicate_window_count": lambda value: None if value is None else _positive(value),
         "partitions": lambda value: _positive(value, PARTITIONS_MAX),
-        "truncate": _truncate,
+        "truncate": _one_of("settled", "never"),
         "routing": _routing,
         "record_deliveries": lambda value: None if isinstance(value, bool) else "it is True or False",
     }

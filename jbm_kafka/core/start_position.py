@@ -25,6 +25,8 @@ class StartReason(Enum):
     """Settled and counted messages above the committed offset are kept as such."""
     OPERATOR_RESET = "the group's offset was reset"
     """Everything from there on is delivered, with counts restarted; even when the number is the old one."""
+    RESET_REFUSED = "the group's offset was reset into what was settled and deleted, which is refused"
+    """It goes on as its changelog says, and the next checkpoint sets the offset back to that."""
     TOPIC_RECREATED = "the topic was made anew"
     """What is remembered is about another log: it begins at this one's start."""
     OLDER_CHECKPOINT = "the committed offset was written by another checkpoint and is lower, it is taken for a reset"
@@ -54,9 +56,19 @@ class Facts:
     """Of a subscription: where the registry says that it begins."""
     is_written: bool = False
     """Between two readings another checkpoint came: an owner lives. Not so where the owner recovers it, being alone."""
+    is_truncated: bool = False
+    """We delete what is settled there: what the log does not have any more is that."""
     delivered_below: int = 0
     """Of a topic made anew: what an owner that did not know it yet may have handed over, for it read on by the old
     numbers."""
+
+    @property
+    def deleted_below(self) -> int:
+        """What we deleted of the log, as far as the channel had settled it."""
+        if self.position is None or self.position.topic_id != self.topic_id:
+            return 0
+        known = self.position.watermark if self.is_truncated else self.position.truncated
+        return min(self.log_begin, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +109,14 @@ def decide_start(facts: Facts) -> Start:
             return _afresh(facts, StartReason.NOTHING_RECORDED, facts.begin)
         return _as_recorded(facts, position)
     if parse_checkpoint_id(committed.metadata) is None:
-        return _afresh(facts, StartReason.OPERATOR_RESET, committed.position)
+        return _reset(facts, position, committed)
     if position is None:
         return _as_committed(facts, committed)
     if committed.metadata == position.checkpoint_id:
         if committed.position == position.watermark:
             return _as_recorded(facts, position)
         # One checkpoint writes both, so somebody moved the number and kept the metadata.
-        return _afresh(facts, StartReason.OPERATOR_RESET, committed.position)
+        return _reset(facts, position, committed)
     if facts.is_written:
         return _as_recorded(facts, position, StartReason.OWNER_GOES_ON)
     if committed.position < position.watermark:
@@ -135,6 +147,12 @@ def is_disputed(position: Position | None, committed: CommittedOffset | None) ->
     )
 
 
+def _reset(facts: Facts, position: Position | None, committed: CommittedOffset) -> Start:
+    if position is not None and committed.position < facts.deleted_below:
+        return _as_recorded(facts, position, StartReason.RESET_REFUSED)
+    return _afresh(facts, StartReason.OPERATOR_RESET, committed.position)
+
+
 def _afresh(facts: Facts, reason: StartReason, begin: int) -> Start:
     begin = min(max(begin, facts.log_begin), facts.log_end)
     is_same_log = facts.position is not None and facts.position.topic_id == facts.topic_id
@@ -145,7 +163,9 @@ def _afresh(facts: Facts, reason: StartReason, begin: int) -> Start:
         watermark=begin,
         fetched=begin,
         offered=max(begin, min(delivered_below, facts.log_end)),
-        truncated=facts.position.truncated if is_same_log and facts.position is not None else 0,
+        truncated=max(facts.position.truncated, facts.deleted_below)
+        if is_same_log and facts.position is not None
+        else 0,
     )
     return Start(reason=reason, position=position, keeps_entries=False)
 
@@ -167,6 +187,8 @@ def _as_committed(facts: Facts, committed: CommittedOffset) -> Start:
 
 def _as_recorded(facts: Facts, position: Position, reason: StartReason = StartReason.CHANGELOG) -> Start:
     begin, end = facts.log_begin, facts.log_end
+    if facts.deleted_below > position.truncated:
+        position = replace(position, truncated=facts.deleted_below)
     if begin <= position.watermark and position.fetched <= end:
         return Start(reason=reason, position=position, keeps_entries=True)
     # Above a lost end other messages will get the same offsets: what is known of the old ones must not count.

@@ -232,6 +232,12 @@ class Gates:
         if not gate.in_hand:
             self._let_go(gate)
 
+    def pass_on(self, gate: Gate, count: int, owner: SessionId) -> None:
+        """Another owner takes over all that the owner has, so many messages."""
+        assert gate.in_hand == count, (gate.key, gate.in_hand, count)
+        self._unlist(gate)
+        gate.owner = owner
+
     def depart(self, gate: Gate) -> None:
         """DEPARTING takes over the one message that the owner has, beside those that it took out behind it."""
         assert gate.in_hand == 1, (gate.key, gate.in_hand)

@@ -7,7 +7,7 @@ import threading
 import weakref
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
@@ -41,6 +41,8 @@ class ConnectionMetadata:
     """Always `jbm-kafka`."""
     provider_version: str = ""
     """As `jbm_kafka.__version__`."""
+
+SomeSession = TypeVar("SomeSession", bound=Session)
 
 
 class Connection:
@@ -126,7 +128,10 @@ class Connection:
         """A session; one for each thread that works."""
         check_mode(acknowledge_mode)
         self._check_open()
-        session = Session(self._core, acknowledge_mode)
+        return self._added(Session(self._core, acknowledge_mode))
+
+    def _added(self, session: SomeSession) -> SomeSession:
+        """The session, which is one of this connection's from now on."""
         with self._lock:
             going_on = self._open_sessions()
             for ended in set(self._sessions).difference(going_on):

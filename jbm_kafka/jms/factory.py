@@ -131,7 +131,7 @@ class ConnectionFactory:
     def __reduce__(self) -> tuple[object, ...]:
         """For other processes: it is settings only."""
         check_pickled("kafka", self._installation.client_settings)
-        return _made_again, (self._scheme, self._installation, replace(self._defaults, tracing=None))
+        return _made_again, (self._scheme, self._installation, replace(self._defaults, tracing=None), type(self))
 
     def __repr__(self) -> str:
         return f"<ConnectionFactory {self._defaults.url}>"
@@ -187,8 +187,13 @@ class ConnectionFactory:
         return Connection(self._provider.connect(self._installation), defaults)
 
 
-def _made_again(scheme: str, installation: Installation, defaults: ConnectionDefaults) -> ConnectionFactory:
-    factory = ConnectionFactory.__new__(ConnectionFactory)
+def _made_again(
+    scheme: str,
+    installation: Installation,
+    defaults: ConnectionDefaults,
+    kind: type[ConnectionFactory] = ConnectionFactory,
+) -> ConnectionFactory:
+    factory = kind.__new__(kind)
     factory._scheme, factory._installation, factory._defaults = scheme, installation, defaults
     factory._provider = _provider(scheme)
     return factory

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from jbm_kafka.codec.typed_values import Value
+from jbm_kafka.core.branch import Xid
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
@@ -384,6 +385,17 @@ class Session:
             raise not_of_mode("transaction", self.acknowledge_mode, AcknowledgeMode.TRANSACTED)
         with self._block.around(self):
             yield self
+
+    def tpc_begin(self, xid: Xid, timeout: float | None = None) -> None:
+        """Only of sessions that an XAConnection makes.
+
+        Raises:
+            IllegalStateError: this is another.
+        """
+        raise IllegalStateError(
+            f"tpc_begin({xid}): a {self.acknowledge_mode.name} session has no branches; make one with "
+            f"XAConnectionFactory(…).create_xa_connection().create_xa_session()"
+        )
 
     def set_default_prefetch(self, count: int) -> None:
         """How many messages each consumer made from now on may hold unacknowledged."""

@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+from jbm_kafka.core.branch import Branch
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.jms.acknowledge import DURABLE_TIMEOUT_S, ExplicitAcknowledge, give_back_present
 from jbm_kafka.jms.message import Message
@@ -60,8 +61,28 @@ class TransactedAcknowledge(ExplicitAcknowledge):
         for record in pending.work.sends:
             sent[record.topic] = sent.get(record.topic, 0) + 1
 
-    def begin_commit(self, notified: Notified | None = None) -> PendingCommit | None:
-        """Have the transaction committed; None when it is empty. `notified` of the end, beside `work.done`.
+    def prepare(self, branch: Branch) -> bool:
+        """Have what was received and sent prepared as this branch; False: there is nothing.
+
+        Raises:
+            TransactionRolledBackError: it cannot be; everything received is on its way back.
+            TransactionInDoubtError: nobody knows whether it is prepared; then it is listed as such.
+        """
+        pending = self.begin_commit(branch=branch)
+        if pending is None:
+            return False
+        error: JMSError | None = None
+        try:
+            self._session.connection.wait_for(pending.work.done, DURABLE_TIMEOUT_S, about=pending.work.about)
+        except JMSError as failure:
+            error = failure
+        if error is not None:
+            self.commit_failed(pending, error)
+        return True
+
+    def begin_commit(self, notified: Notified | None = None, branch: Branch | None = None) -> PendingCommit | None:
+        """Have the transaction committed, or prepared as a branch; None when it is empty. `notified` of the end, beside
+        `work.done`.
 
         Raises:
             TransactionRolledBackError: it cannot be; everything received is on its way back.
@@ -84,9 +105,8 @@ class TransactedAcknowledge(ExplicitAcknowledge):
             )
         if not items and not sends:
             return None
-        work = UnitOfWork(
-            f"commit of {self._session.session_id}", sends, _received(items), Completion(notified), expires_at_ms
-        )
+        about = f"commit of {self._session.session_id}" if branch is None else f"branch {branch.xid}"
+        work = UnitOfWork(about, sends, _received(items), Completion(notified), expires_at_ms, branch)
         try:
             self._session.connection.provider.submit(work)
         except JMSError as error:
@@ -114,6 +134,11 @@ class TransactedAcknowledge(ExplicitAcknowledge):
     def roll_back(self, delay_ms: int | None, rejected: str | None) -> None:
         self._session.outbox.take_all()
         self._give_back_all(delay_ms, rejected)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing was received or sent since the last commit or rollback."""
+        return not len(self._session.outbox) and not len(self._held)
 
     def abandon(self) -> None:
         self.rollback()

@@ -15,6 +15,9 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ imports them without exporting
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -22,6 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
     NewPartitions,
     NewTopic,
     OffsetSpec,
+    ResourcePatternType,
     ResourceType,
 )
 
@@ -347,6 +351,25 @@ class ConfluentAdmin:
                 return []
 
         return self._questions.ask(f"members of group {group}", question)
+
+    def sees_all_groups(self) -> bool:
+        # Lists of ACLs need the same right as whole lists of groups, and answer with an error without it.
+        nothing = AclBindingFilter(
+            ResourceType.TOPIC, "jbm", ResourcePatternType.LITERAL,
+            None, None, AclOperation.ALL, AclPermissionType.ALLOW,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+        def question(deadline: Deadline) -> bool:
+            try:
+                result(self._client.describe_acls(nothing, request_timeout=deadline.remaining_s()), deadline)
+            except KafkaException as error:
+                if cause(error).code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+                    return False
+                if cause(error).code() != KafkaError.SECURITY_DISABLED:
+                    raise
+            return True
+
+        return self._questions.ask("ask whether all groups may be described", question)
 
     def groups(self) -> Mapping[str, GroupDescription]:
         def question(deadline: Deadline) -> dict[str, GroupDescription]:

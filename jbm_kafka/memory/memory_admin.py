@@ -107,6 +107,10 @@ class MemoryAdmin:
                 for m in members
             ]
 
+    def sees_all_groups(self) -> bool:
+        self._process.check()
+        return not self._cluster.faults.hides_groups
+
     def groups(self) -> Mapping[str, GroupDescription]:
         self._process.check()
         with self._cluster.changed:
@@ -114,6 +118,9 @@ class MemoryAdmin:
             return {
                 group.name: GroupDescription(group.name, GroupKind.CLASSIC, is_empty=not group.members)
                 for group in self._cluster.known_groups()
+            } | {
+                name: GroupDescription(name, GroupKind.OTHER, is_empty=True)
+                for name in self._cluster.faults.share_groups
             }
 
     def alter_offsets(self, group: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:

@@ -55,6 +55,10 @@ class Faults:
     """Called before a topic's configuration is changed (its name, the changes); it may refuse by raising."""
     damaged: Callable[[str, int, int], bool] | None = None
     """Whether a record cannot be read (topic, partition, offset); asked by readers by position."""
+    hides_groups: bool = False
+    """Who lists groups sees only those of its own rights."""
+    share_groups: frozenset[str] = frozenset()
+    """Groups of another kind that are there."""
     breaks: int = 0
     """How many connections every group consumer has lost so far."""
     forgotten_marks: int = 0

@@ -40,6 +40,9 @@ class SidecarConfig:
     command_look_ms: int = 1_000
     """How often it is looked whether an administrator asks anything: docs/decisions/0034."""
 
+    truncate_look_ms: int = 20_000
+    """How often it is looked what of the logs may be deleted."""
+
     @property
     def join_timeout_s(self) -> float:
         """How long a consumer waits for its first assignment: joining waits for the drains of the other members."""

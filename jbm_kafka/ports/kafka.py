@@ -428,6 +428,9 @@ class KafkaAdmin(Protocol):
 
     def group_members(self, group: str) -> int: ...
     def members(self, group: str, topic: str) -> Sequence[GroupMember]: ...
+    def sees_all_groups(self) -> bool:
+        """These credentials may describe the cluster; else `groups` leaves out, in silence, what they may not see."""
+
     def groups(self) -> Mapping[str, GroupDescription]:
         """Every group of the cluster that these credentials may describe, by name, of whatever kind.
 

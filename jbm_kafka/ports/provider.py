@@ -6,11 +6,12 @@ serves many sessions at once; each receiver has a link of its own, and the provi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import InvalidClientIDError, JMSError
 from jbm_kafka.core.murmur2 import partition_for
@@ -215,7 +216,36 @@ class Provider(Protocol):
         """Where this process's partitions of it end now, by partition; none when that is not known in time."""
 
     def submit(self, work: UnitOfWork) -> None:
-        """Commit a session's transaction, after the connection's outstanding plain sends; `work.done` tells its end."""
+        """Commit a session's transaction, after the connection's outstanding plain sends; `work.done` tells its end.
+
+        With `work.branch` it is prepared, and decided by `decide`.
+        """
+
+    def begin_branch(self, xid: Xid) -> Branch:
+        """A branch that is about to be prepared; `forget_branch` when it is not.
+
+        Raises:
+            IllegalStateError: a branch of this name is open or prepared.
+            JMSError: it cannot be known.
+        """
+
+    def forget_branch(self, branch: Branch) -> None:
+        """It ended without being prepared."""
+
+    def decide(self, branch: str, wanted: BranchState, *, is_forced: bool = False) -> BranchState:
+        """What is decided of a prepared branch durably, which is not as wanted where it was decided before.
+
+        Raises:
+            IllegalStateError: its messages went another way without a decision, and this is not `is_forced`.
+            TransactionInDoubtError: it is not known.
+        """
+
+    def prepared_branches(self) -> Sequence[PreparedBranch]:
+        """All branches of the namespace that wait for a decision.
+
+        Raises:
+            JMSError: they cannot be read.
+        """
 
     def browse(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
         """What a queue holds: the "deliverable" or "all" of it, as far as selected, consuming nothing."""

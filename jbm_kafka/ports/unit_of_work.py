@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from jbm_kafka.core.branch import Branch
 from jbm_kafka.core.jms_errors import TransactionRolledBackError
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
@@ -33,6 +34,8 @@ class UnitOfWork:
     """Completed when it is committed; failed with what the caller should see."""
     expires_at_ms: int = 0
     """When the first of its sends expires, ms since the epoch: not committed by then it is rolled back; 0: never."""
+    branch: Branch | None = None
+    """It is to be prepared, and not committed, as this branch (ACK-10)."""
 
 
 def expired_before_commit(expires_at_ms: int) -> TransactionRolledBackError:

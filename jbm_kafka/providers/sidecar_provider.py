@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from jbm_kafka.browsing.browse import browse
 from jbm_kafka.browsing.ids_in_log import ids_in_log
@@ -13,6 +13,7 @@ from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
 from jbm_kafka.codec.identity import unit_name
 from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import (
     InvalidClientIDError,
@@ -202,7 +203,26 @@ class SidecarProvider:
         """Commit a session's transaction, after the connection's outstanding plain sends."""
         if work.sends and not self._plain.flush(FLUSH_TIMEOUT_S):
             raise SendTimeoutError(f"{work.about}: earlier sends are not confirmed after {FLUSH_TIMEOUT_S:g} s")
-        self.sidecar.submit(transfer_of(work))
+        if work.branch is None:
+            self.sidecar.submit(transfer_of(work))
+        else:
+            self.sidecar.prepare(work.branch, transfer_of(work))
+
+    def begin_branch(self, xid: Xid) -> Branch:
+        """A branch that is about to be prepared; see Branches.begin."""
+        return self.sidecar.branches.begin(xid)
+
+    def forget_branch(self, branch: Branch) -> None:
+        """It ended without being prepared."""
+        self.sidecar.branches.forget(branch.branch)
+
+    def decide(self, branch: str, wanted: BranchState, *, is_forced: bool = False) -> BranchState:
+        """What is decided of a prepared branch durably; see Branches.decide."""
+        return self.sidecar.branches.decide(branch, wanted, is_forced=is_forced)
+
+    def prepared_branches(self) -> Sequence[PreparedBranch]:
+        """All branches of the namespace that wait for a decision."""
+        return self.sidecar.branches.prepared()
 
     def browse(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
         """What a queue holds; see browsing/browse.py. A queue that does not exist is not made for it.

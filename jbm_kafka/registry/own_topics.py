@@ -37,6 +37,11 @@ def commands_topic(namespace: str) -> str:
     return with_namespace("jbm.commands", namespace)
 
 
+def branches_topic(namespace: str) -> str:
+    """What is known of branches of transactions of several systems."""
+    return with_namespace("jbm.branches", namespace)
+
+
 class OwnTopics:
     """Makes and mends the topics that jbm-kafka owns. Any thread may call it."""
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jbm_kafka.codec.reader_record import RegisteredReader, encode_reader, reader_key, readers_in
+from jbm_kafka.codec.reader_record import LETTER_KIND, RegisteredReader, encode_reader, reader_key, readers_in
 from jbm_kafka.registry.registry_log import Changes, RegistryLog
 
 SPARK_LEASE_MS = 7 * 24 * 60 * 60 * 1000
 """A reader of Spark counts so long after it was heard of last."""
+
+
+FOR_EVER_MS = 253_402_214_400_000
+"""The last day that dates can show."""
 
 
 def renew_reader(registry: RegistryLog, reader: RegisteredReader) -> None:
@@ -19,6 +23,35 @@ def renew_reader(registry: RegistryLog, reader: RegisteredReader) -> None:
     """
     key, value = reader_key(reader.kind, reader.name), encode_reader(reader)
     registry.update(lambda values: {} if values.get(key) == value else {key: value})
+
+
+def is_kept(values: Mapping[bytes, bytes], topic: str, topic_id: str, partition: int, offset: int) -> bool:
+    """Whether the registry says that this record stays: it is the original of a dead letter without its body."""
+    found = [reader for _, reader in readers_in(values) if reader is not None and reader.kind == LETTER_KIND]
+    return any(
+        (each.topic, each.topic_id) == (topic, topic_id) and each.positions.get(partition, offset + 1) <= offset
+        for each in found
+    )
+
+
+def keep_original(registry: RegistryLog, topic: str, topic_id: str, partition: int, offset: int) -> None:
+    """Record that this record and all behind it stay in the log, until an operator ends that (REDELIVER-4).
+
+    Raises:
+        KafkaClientError: it cannot be recorded.
+    """
+    key = reader_key(LETTER_KIND, topic)
+
+    def kept(values: Mapping[bytes, bytes]) -> Changes:
+        if is_kept(values, topic, topic_id, partition, offset):
+            return {}
+        found = {each.name: each for _, each in readers_in(values) if each is not None and each.kind == LETTER_KIND}
+        before = found.get(topic)
+        positions = dict(before.positions) if before is not None and before.topic_id == topic_id else {}
+        reader = RegisteredReader(LETTER_KIND, topic, topic, topic_id, {**positions, partition: offset}, 0, FOR_EVER_MS)
+        return {key: encode_reader(reader)}
+
+    registry.update(kept)
 
 
 def registered_readers(registry: RegistryLog) -> list[RegisteredReader]:

@@ -13,7 +13,7 @@ from jbm_kafka.codec.destination_record import (
     encode_destination,
 )
 from jbm_kafka.codec.pause_record import pause_key
-from jbm_kafka.codec.registry_records import decode_topic, encode_topic, selectors_key, topic_key
+from jbm_kafka.codec.registry_records import decode_topic, encode_topic, maker_key, selectors_key, topic_key
 from jbm_kafka.codec.unit_place_records import is_place_readable, moving_key, path_key, paths_of, without_unit
 from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, TopicDescription
@@ -102,6 +102,19 @@ class Registry:
         self.log.update(claim)
         return self.is_topic(name, topic_id)
 
+    def note_made(self, name: str, topic_id: str) -> None:
+        """Record that we made the destination's topic (decision 73).
+
+        Raises:
+            KafkaClientError: it cannot be recorded; then it counts as somebody else's.
+        """
+        self.log.write({maker_key(name): encode_topic(topic_id)})
+
+    def is_made_by_us(self, name: str, topic_id: str) -> bool:
+        """Whether this topic of the destination is one that we made, as read last."""
+        value = self.log.get(maker_key(name))
+        return value is not None and decode_topic(value) == topic_id
+
     def ensure(self, name: str, topic_id: str, partitions: int) -> int:
         """The count that routes; recorded now when none is.
 
@@ -135,7 +148,9 @@ class Registry:
         self.refresh()
         keys = self._keys(name, topic_id)
         if keys:
-            keys += [key for key in (pause_key(name), moving_key(name)) if self.log.get(key) is not None]
+            keys += [
+                key for key in (pause_key(name), moving_key(name), maker_key(name)) if self.log.get(key) is not None
+            ]
             keys += [path_key(name, unit) for unit in paths_of(self.log.values(), name)]
         if keys:
             self.log.write(dict.fromkeys(keys))

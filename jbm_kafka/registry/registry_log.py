@@ -24,10 +24,10 @@ from jbm_kafka.ports import (
 )
 from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.steps import pause_thread
+from jbm_kafka.registry.topic_configs import REGISTRY_CONFIG
 
 log = logging.getLogger(__name__)
 
-CONFIG = {"cleanup.policy": "compact"}
 TIMEOUT_S = 10.0
 NEVER_MS = -(1 << 62)
 """Before any time that a clock shows."""
@@ -97,6 +97,15 @@ class RegistryLog:
         """
         with self._lock:
             self._refresh(TIMEOUT_S, stable=True)
+
+    def refresh_marked(self) -> None:
+        """Read on past all that was committed until now, also behind a transaction that is open.
+
+        Raises:
+            KafkaClientError: no answer, or the open transaction took too long.
+        """
+        with self._lock:
+            self._read_marked()
 
     def follow(self) -> None:
         """Take what has come meanwhile, and wait for nothing: not for an answer, nor for another thread that reads.
@@ -179,7 +188,7 @@ class RegistryLog:
 
     def _create(self) -> None:
         if not self._topic_id:
-            self._admin.create_topic(self.topic, partitions=1, config=CONFIG)
+            self._admin.create_topic(self.topic, partitions=1, config=REGISTRY_CONFIG)
 
     def _send(self, changes: Changes) -> None:
         troubles: list[KafkaClientError | None] = []
@@ -206,7 +215,7 @@ class RegistryLog:
     def _read_all(self, timeout_s: float, *, stable: bool) -> None:
         described = self._admin.describe([self.topic]).get(self.topic)
         if described is None and self._values:
-            self._admin.create_topic(self.topic, partitions=1, config=CONFIG)
+            self._admin.create_topic(self.topic, partitions=1, config=REGISTRY_CONFIG)
             described = self._admin.describe([self.topic]).get(self.topic)
         if described is None:  # nothing is recorded, and a mere look makes nothing
             return

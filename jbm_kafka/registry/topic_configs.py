@@ -9,7 +9,10 @@ MARGIN_BYTES = 128 * 1024
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
 """The broker's default."""
 
-DESTINATION_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+KEPT_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+"""By which a destination is told that we made, whichever version did."""
+DESTINATION_CONFIG: Mapping[str, str] = {**KEPT_CONFIG, "segment.bytes": str(16 * 2**20)}
+"""Only closed segments are freed."""
 CHANGELOG_CONFIG: Mapping[str, str] = {
     "cleanup.policy": "compact",
     "segment.bytes": str(32 * 2**20),
@@ -18,7 +21,12 @@ CHANGELOG_CONFIG: Mapping[str, str] = {
     "retention.ms": "-1",
 }
 EVENTS_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000)}
-REGISTRY_CONFIG: Mapping[str, str] = {"cleanup.policy": "compact"}
+REGISTRY_CONFIG: Mapping[str, str] = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(2**20),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+"""Every start reads all of it, and only closed segments are compacted."""
 COMMANDS_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": str(3_600_000)}
 TEMPORARY_CONFIG: Mapping[str, str] = {
     "cleanup.policy": "delete",

@@ -14,11 +14,19 @@ from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaClientError, Outgoing, TopicDescription
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.registry.own_topics import OwnTopics, commands_topic, events_topic, registry_topic, size_of
+from jbm_kafka.registry.own_topics import (
+    OwnTopics,
+    branches_topic,
+    commands_topic,
+    events_topic,
+    registry_topic,
+    size_of,
+)
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.topic_configs import (
     DEFAULT_MAX_MESSAGE_BYTES,
     DESTINATION_CONFIG,
+    KEPT_CONFIG,
     SYSTEM_PARTITIONS,
     TEMPORARY_CONFIG,
 )
@@ -56,6 +64,7 @@ class Topics:
         self._places = None if registry is None else registry.places
         self._namespace = namespace
         self.events_topic = events_topic(namespace)
+        self.branches_topic = branches_topic(namespace)
         """Where checkpoints tell what they did."""
         self.commands_topic = commands_topic(namespace)
         """Where administrators ask, and owners answer."""
@@ -147,8 +156,10 @@ class Topics:
             if found is None:
                 if not create:
                     raise self._missing(destination, because=NOT_MADE)
-                self._create(destination, partitions, message_bytes_min)
+                is_ours = self._create(destination, partitions, message_bytes_min)
                 found = self._describe(destination)
+                if is_ours and found is not None and self._registry is not None:
+                    self._registry.note_made(destination.name, found.topic_id)
             if found is None:
                 raise JMSError(f"{destination}: its topic was created and is not to be seen; try again")
             if size_of(found) < message_bytes_min:
@@ -305,6 +316,25 @@ class Topics:
             except OrderError as error:
                 raise KafkaClientError(str(error)) from None
 
+    def route_anew(self, records: Sequence[Outgoing]) -> None:
+        """Have records, which were routed long ago and maybe by another process, go where their units are now.
+
+        Raises:
+            KafkaClientError: that cannot be read or recorded now.
+        """
+        names = {record.topic for record in records if record.key}
+        if self._places is None or self._registry is None or not names:
+            return
+        self._registry.refresh()
+        found = self._admin.describe(sorted(names))
+        for record in records:
+            topic = found.get(record.topic)
+            if record.key and topic is not None and self._places.of(record.topic, topic.topic_id) is not None:
+                try:
+                    record.partition = self._places.claimed(record.topic, topic.topic_id, record.key)
+                except OrderError as error:
+                    raise KafkaClientError(str(error)) from None
+
     @property
     def moved(self) -> frozenset[str]:
         """Topics of which what was routed earlier and is sent later is looked at again; see Places."""
@@ -324,6 +354,10 @@ class Topics:
         """
         if self._registry is not None:
             self._registry.pauses.check_sendable(destination)
+
+    def is_made_by_us(self, name: str, topic_id: str) -> bool:
+        """Whether we made this topic of the destination, as read last."""
+        return self._registry is not None and self._registry.is_made_by_us(name, topic_id)
 
     def _is_paused(self, name: str) -> bool:
         return self._registry is not None and self._registry.pauses.of(name).production is not None
@@ -387,7 +421,8 @@ class Topics:
         topic = destination.kafka_topic(self._namespace)
         return self._admin.describe([topic], with_config=True).get(topic)
 
-    def _create(self, destination: Destination, partitions: int, message_bytes_min: int) -> None:
+    def _create(self, destination: Destination, partitions: int, message_bytes_min: int) -> bool:
+        """False: somebody else was quicker."""
         topic = destination.kafka_topic(self._namespace)
         other = colliding_name(topic, self._admin.topic_names())
         if other is not None:
@@ -401,7 +436,7 @@ class Topics:
         if message_bytes_min:
             config["max.message.bytes"] = str(max(message_bytes_min, DEFAULT_MAX_MESSAGE_BYTES))
         try:
-            self._admin.create_topic(topic, partitions=partitions, config=config)
+            return self._admin.create_topic(topic, partitions=partitions, config=config)
         except AccessRefused as error:
             raise JMSSecurityError(f"{destination}: {error}", destination=destination.name) from None
         except KafkaClientError as error:
@@ -471,4 +506,4 @@ def _info(found: TopicDescription, recorded_partitions: int = 0, places: UnitPla
 
 def _is_ours(found: TopicDescription) -> bool:
     """It has the configuration that we give and no broker's defaults do: we created it, or somebody in our place."""
-    return all(found.config.get(name) == value for name, value in DESTINATION_CONFIG.items())
+    return all(found.config.get(name) == value for name, value in KEPT_CONFIG.items())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
+from jbm_kafka.core.holders import with_receivers
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.statistics import DestinationStatistics, Health, Statistics
 from jbm_kafka.ports.completion import Completion
@@ -179,7 +180,7 @@ def _levels_of(channel: OwnedChannel, log_end: int, now_ms: int) -> Levels:
     ) + sum(
         len(standing) for place, standing in state.shelf.places.items() if place.back_at_ms and not place.is_unchosen
     )
-    in_hand = sum(len(hand) for session, hand in state.in_hand.items() if session != DEPARTING)
+    in_hand = sum(len(hand) for _, hand in with_receivers(state.in_hand))
     leaving = len(state.in_hand.get(DEPARTING, ()))
     return Levels(
         held=read + unread,

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
+from jbm_kafka.core.branch import Branch, BranchPart
 from jbm_kafka.core.destination import TemporaryQueue, TemporaryTopic, with_namespace
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.ports import Clock, Kafka, KafkaClientError
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.installation import SidecarConfig
@@ -19,7 +21,9 @@ from jbm_kafka.ports.steps import ThreadWorkers, Workers
 from jbm_kafka.registry.command_server import CommandServer
 from jbm_kafka.registry.pauses import Pauses, Pausing
 from jbm_kafka.registry.registry import Registry
+from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.registry.topics import Topics
+from jbm_kafka.sidecar.branches.branches import Branches
 from jbm_kafka.sidecar.channel.channel_opener import ChannelOpener
 from jbm_kafka.sidecar.channel.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Transfer
@@ -37,6 +41,7 @@ from jbm_kafka.sidecar.registry_claims import RegistryClaims
 from jbm_kafka.sidecar.runtime import Lifetime, Runtime, Stores, give_messages_time_to_die
 from jbm_kafka.sidecar.sources import Sources
 from jbm_kafka.sidecar.stages.flow import Flow
+from jbm_kafka.sidecar.truncator import Truncator
 
 Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
 CLIENTS_EXPECTED = 4
@@ -71,8 +76,10 @@ class Sidecar:
         self.destinations = Destinations(
             given, registry, self.claims.holder, self._group_workers, back=self._kafka_is_back
         )
+        self._truncator = Truncator(given, registry, self.destinations, self._group_workers)
         self._commands = self._new_command_watch()
         self.checkpointer = _new_checkpointer(given, stores, self.destinations.topics)
+        self.branches = self._new_branches()
         self._counted = CountedSources()
         self.observation = Observation(
             self._group_workers,
@@ -104,6 +111,25 @@ class Sidecar:
             topic=self.destinations.topics.commands_topic,
             look_ms=self._given.config.command_look_ms,
             carry_out=self._group_workers.command,
+        )
+
+    def _new_branches(self) -> Branches:
+        given, topics = self._given, self.destinations.topics
+        return Branches(
+            given.kafka,
+            RegistryLog(
+                given.kafka,
+                given.admin,
+                topics.branches_topic,
+                clock=given.clock,
+                pause=given.workers.pause,
+                chance=given.chance,
+            ),
+            given.clock,
+            workers=given.workers,
+            decider_id=f"{self._stores.transactional_id.rpartition('.')[0]}.xa",
+            route=topics.route_anew,
+            decided=self._group_workers.look_at_branches,
         )
 
     def _new_opener(self) -> ChannelOpener:
@@ -138,6 +164,7 @@ class Sidecar:
             pausing=Pausing(pauses.is_paused, pauses.why_nothing_comes),
             look_at_topics=self.destinations.watch.look_now,
             counters=self._counted.begin,
+            branch_state=self.branches.state_of,
         )
 
     def _share_bytes(self) -> int:
@@ -153,12 +180,32 @@ class Sidecar:
             raise JMSError(f"cannot use the cluster: {error}") from None
         give_messages_time_to_die()
         self.checkpointer.start()
+        self._truncator.start()
 
     def submit(self, transfer: Transfer) -> None:
         """Commit sends and acknowledgements together with the next checkpoint."""
         self._lifetime.check()
         self._lifetime.begin()
         self.checkpointer.submit(transfer)
+
+    def prepare(self, branch: Branch, transfer: Transfer) -> None:
+        """Prepare a branch with the next checkpoint: what it received passes to it, and its sends are recorded.
+
+        Raises:
+            IllegalStateError: it received from a temporary destination, of which nothing is recorded.
+        """
+        parts: list[BranchPart] = []
+        for participant, settling in transfer.settlings:
+            group, channel = participant.group, settling.channel
+            if group.is_temporary:
+                raise IllegalStateError(
+                    f"branch {branch.xid} received from {group.destination}, of which nothing is recorded: receive "
+                    f"from temporary destinations in a session of its own"
+                )
+            topic_id, count = channel.changelog.topic_id, len(settling.offsets)
+            parts.append(BranchPart(group.group_id, group.topic, topic_id, channel.partition, count))
+        records = self.branches.records_of(branch, parts, transfer.sends)
+        self.submit(replace(transfer, sends=records))
 
     def create_temporary(self, kind: type[Temporary], connection_id: str, number: int) -> Temporary:
         """A new temporary destination of this connection; see Temporaries.create."""
@@ -186,8 +233,10 @@ class Sidecar:
             return
         leaving = Leaving(patience)
         self.sources.leave(leaving)
+        self._truncator.stop(patience)
         self._commands.stop(patience)
         self.destinations.stop(patience)
+        self.branches.stop(patience)
         self._opener.close(patience, leaving.left_s)
         self.checkpointer.stop(patience, leaving.left_s)
         self._stores.close()

@@ -39,6 +39,8 @@ class ChangelogScope:
     changelog_topic: str
     begins: Mapping[int, int] = field(default_factory=dict)
     """Of a subscription: where it begins, by partition."""
+    is_truncated: bool = False
+    """We delete what is settled of the topic (decision 73)."""
 
     def journal_channel(self, partition: int) -> str:
         """The channel's name in the journal; the live path must write under the same."""

@@ -18,6 +18,7 @@ from jbm_kafka.core.entries import (
     HeldGone,
     OffsetRange,
     Position,
+    Prepared,
     Settled,
 )
 from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
@@ -72,6 +73,9 @@ def cut_entry(entry: Entry, *, begin: int, end: int) -> Entry | None:
             below_end = BitMap.deserialize(bitmap)
             below_end.remove_range(end - first, BLOCK_OFFSETS)
             return replace(entry, bitmap=below_end.serialize())
+        case Prepared(offsets=offsets):
+            within = tuple(offset for offset in offsets or () if begin <= offset < end)
+            return replace(entry, offsets=within) if within else None
         case Duplicates(rows=rows):
             kept = tuple(row for row in rows or () if row.offset < end)  # below the begin they still count
             return replace(entry, rows=kept) if kept else None
@@ -87,6 +91,8 @@ def end_of(entry: Entry) -> int:
         case Settled(block, bitmap) | Attempted(block, bitmap):
             offsets = BitMap.deserialize(bitmap) if bitmap is not None else BitMap()
             return (block << BLOCK_BITS) + offsets.max() + 1 if offsets else 0
+        case Prepared(offsets=offsets):
+            return max(offsets or (), default=-1) + 1
         case Duplicates(rows=rows):
             return max((row.offset + 1 for row in rows or ()), default=0)
         case HeldGone() | Position():
@@ -105,7 +111,7 @@ def unsettled_within(entries: Iterable[Entry], offsets: OffsetRange) -> int:
     return count
 
 
-_ORDER = (Position, Settled, Attempted, Held, HeldGone, Duplicates)
+_ORDER = (Position, Settled, Attempted, Held, HeldGone, Prepared, Duplicates)
 
 
 def entry_order(entry: Entry) -> tuple[int, int]:
@@ -116,5 +122,5 @@ def entry_order(entry: Entry) -> tuple[int, int]:
             return place, index
         case Duplicates(bucket=index):
             return place, index
-        case Position():
+        case Position() | Prepared():
             return place, 0

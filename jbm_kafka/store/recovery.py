@@ -47,6 +47,7 @@ _TOLD_ELSEWHERE = frozenset(
         StartReason.TOPIC_RECREATED,
         StartReason.COMMITTED_OFFSET,
         StartReason.OPERATOR_RESET,
+        StartReason.RESET_REFUSED,
         StartReason.OLDER_CHECKPOINT,
     }
 )
@@ -175,6 +176,7 @@ def recover_channels(
     _log_made_anew(scope, made_anew, level if delivered_below is None else logging.DEBUG)  # else it was logged already
     _log_no_changelog(scope, [p for p in partitions if not is_look and _comes_again(recovered[p], found[p], ends[p])])
     _log_resets(scope, recovered, is_look=is_look)
+    _log_refused(scope, recovered, begins, is_look=is_look)
     _log_deleted(scope, {p: _deleted(recovered[p], found[p]) for p in partitions}, recovered)
     return recovered
 
@@ -202,6 +204,7 @@ def _recovered(
         log_begin=log_begin,
         log_end=log_end,
         begin=scope.begins.get(partition, 0),
+        is_truncated=scope.is_truncated,
         is_written=found.is_written,
         delivered_below=delivered_below,
     )
@@ -246,7 +249,7 @@ def _skipped(facts: Facts, start: Start) -> OffsetRange | None:
 def _kept(others: Mapping[bytes, Entry], start: Start, log_end: int) -> Mapping[bytes, Entry]:
     """The entries that still count, by their changelog keys."""
     match start.reason:
-        case StartReason.CHANGELOG | StartReason.OWNER_GOES_ON:
+        case StartReason.CHANGELOG | StartReason.OWNER_GOES_ON | StartReason.RESET_REFUSED:
             return others
         case StartReason.LOG_BOUNDS:
             end = start.position.fetched
@@ -348,6 +351,24 @@ def _log_resets(scope: ChangelogScope, channels: Mapping[int, RecoveredChannel],
         where = named([partition for partition in reset if partition not in found])
         log.info("%s: somebody reset offsets of group %s, which changes nothing (%s)", scope.topic, scope.group, where)
     _log_older(scope, [each for each in channels.values() if each.reason is StartReason.OLDER_CHECKPOINT])
+
+
+def _log_refused(
+    scope: ChangelogScope, channels: Mapping[int, RecoveredChannel], begins: Mapping[int, int], *, is_look: bool
+) -> None:
+    """One line for all partitions: what was asked for is not there any more."""
+    refused = [p for p, each in channels.items() if each.reason is StartReason.RESET_REFUSED]
+    if refused:
+        level = logging.INFO if is_look else logging.ERROR
+        log.log(
+            level,
+            "%s: somebody reset the offsets of group %s to below what is left of the log, and that is refused: what is "
+            "settled was deleted (%s). It goes on where it was; set an offset of at least these to have again what is "
+            "left",
+            scope.topic,
+            scope.group,
+            ", ".join(f"partition {p} up to offset {begins[p] - 1}" for p in refused),
+        )
 
 
 def _log_older(scope: ChangelogScope, channels: Sequence[RecoveredChannel]) -> None:

@@ -30,6 +30,7 @@ from jbm_kafka.core.entries import (
     MessageFate,
     OffsetRange,
     Position,
+    Prepared,
     SeenId,
     Settled,
 )
@@ -43,12 +44,14 @@ longs = st.integers(0, 2**63 - 1)
 ints = st.integers(0, 2**31 - 1)
 bitmaps = st.frozensets(st.integers(0, 65_535), max_size=50).map(lambda offsets: bytes(BitMap(offsets).serialize()))
 units = st.none() | st.binary(max_size=20)
+offset_rows = st.frozensets(longs, max_size=20).map(sorted).map(tuple)
 entries: st.SearchStrategy[Entry] = st.one_of(
     st.builds(Position, st.text(), st.text(), longs, longs, longs, longs),
     st.builds(Settled, longs, st.none() | bitmaps),
     st.builds(Attempted, longs, st.none() | bitmaps),
     st.builds(Held, longs, ints, longs, longs, units, st.text()),
     st.builds(HeldGone, longs),
+    st.builds(Prepared, st.sampled_from(["0f", "ab12"]), st.none() | offset_rows),
     st.builds(Duplicates, longs, st.none() | st.lists(st.builds(SeenId, st.binary(), longs, longs)).map(tuple)),
 )
 message_events = st.builds(
@@ -192,6 +195,7 @@ BAD_RECORDS: list[tuple[bytes | None, bytes | None, str]] = [
     (b"g|position|1", b"", "a position of index 1"),
     (b"g|held|1", b"", "0 bytes that do not start"),
     (b"g|held|1", b"\xc3\x01\x00\x00", "4 bytes that do not start"),
+    (b"g|prepared|x", b"", "is not <group>|prepared|<branch in hex>"),
     (b"g|held|1", GOOD_HELD[:-1], "damaged data"),
     (b"g|held|1", GOOD_HELD + b"x", "1 bytes follow the data"),
     (b"g|held|1", GOOD_HELD[:10] + b"\x01" + GOOD_HELD[11:], "attempts is -1"),
@@ -213,7 +217,7 @@ def test_a_damaged_record_is_refused_with_what_is_wrong(key: bytes | None, value
     ("key", "value", "reason"),
     [
         (b"g|parked|1", None, "kind 'parked' is not known"),
-        (b"g|prepared|a|b", b"", "kind 'prepared' is not known"),
+        (b"g|later|a|b", b"", "kind 'later' is not known"),
         (b"g|held|1", b"\xc3\x01" + b"\x00" * 8, "no known schema has fingerprint 0000000000000000"),
         (b"g|settled|1", GOOD_HELD, "no known schema has fingerprint"),
     ],

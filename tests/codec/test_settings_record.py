@@ -67,11 +67,11 @@ def test_a_setting_of_a_newer_version_is_told_and_kept_and_the_others_hold() -> 
     assert "a newer version's, most likely" in sorted(faults)[0]
 
 
-def test_truncate_settled_that_an_earlier_version_recorded_is_told_and_the_rest_holds() -> None:
-    record = SettingsRecord(AddressSettings(partitions=2), {"truncate": "settled"})
+def test_a_value_that_a_later_version_recorded_is_told_and_the_rest_holds() -> None:
+    record = SettingsRecord(AddressSettings(partitions=2), {"truncate": "later"})
     found, [fault] = decode_settings(encode_settings(record))
     assert found == record
-    assert fault.startswith("truncate is 'settled': nothing deletes what was received yet; leave it out")
+    assert fault.startswith("truncate is 'later': ")
 
 
 def test_a_longest_wait_below_the_first_that_an_earlier_version_recorded_is_told_and_the_rest_holds() -> None:

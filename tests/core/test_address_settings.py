@@ -271,8 +271,7 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("record_deliveries", "true", "it is True or False"),
     ("partitions", 0, "at least 1 and at most 10000"),
     ("partitions", 10_001, "at least 1 and at most 10000"),
-    ("truncate", "always", "it is 'never'"),
-    ("truncate", "settled", "nothing deletes what was received yet; leave it out"),
+    ("truncate", "always", "it is 'settled' or 'never'"),
     ("routing", None, "it is 'hash'"),
     (
         "routing",

@@ -28,7 +28,8 @@ CASES = {
     "the operator goes forward": (position(50), (80, ""), 0, 100, StartReason.OPERATOR_RESET, 80, False),
     "the operator sets the same number": (position(50), (50, "me"), 0, 100, StartReason.OPERATOR_RESET, 50, False),
     "the operator keeps our metadata": (position(50), (20, ONE), 0, 100, StartReason.OPERATOR_RESET, 20, False),
-    "the operator goes back too far": (position(50), (3, ""), 10, 100, StartReason.OPERATOR_RESET, 10, False),
+    "the operator goes back too far": (position(50), (7, ""), 10, 100, StartReason.OPERATOR_RESET, 10, False),
+    "the operator asks for what we deleted": (position(50), (3, ""), 10, 100, StartReason.RESET_REFUSED, 50, True),
     "the operator goes past the end": (position(50), (500, ""), 0, 100, StartReason.OPERATOR_RESET, 100, False),
     "a subscription's first offset": (None, (80, "begin"), 0, 100, StartReason.OPERATOR_RESET, 80, False),
     "the changelog is lost": (None, (50, ONE), 0, 100, StartReason.COMMITTED_OFFSET, 50, True),
@@ -53,6 +54,14 @@ def test_a_channel_begins_where_nothing_unsettled_is_skipped(
     )
     assert (start.reason, start.position.watermark, start.keeps_entries) == (reason, begin, keeps)
     assert start.position.topic_id == "T"
+
+
+@pytest.mark.parametrize(("committed", "reason"), [(9, StartReason.RESET_REFUSED), (10, StartReason.OPERATOR_RESET)])
+def test_a_reset_into_what_was_deleted_is_refused(committed: int, reason: StartReason) -> None:
+    """Of LOG-2: also when no owner knew of the deletion; and the channel knows of it from then on."""
+    facts = Facts("T", position(50), CommittedOffset(committed, ""), 10, 100, is_truncated=True)
+    start = decide_start(facts)
+    assert (start.reason, start.position.truncated) == (reason, 10)
 
 
 def test_after_a_reset_nothing_counts_as_handed_over() -> None:

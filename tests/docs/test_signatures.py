@@ -50,6 +50,7 @@ USED_MOST: dict[type, tuple[str, ...]] = {
         "create_object_message",
         "set_default_prefetch",
         "set_dups_ok",
+        "tpc_begin",
         "set_group_ack_threshold",
     ),
     MessageProducer: ("send", "flush"),

@@ -64,6 +64,9 @@ class _NoTargets:
     def topic_of(self, address: str) -> TopicInfo:
         raise JMSError(f"{address}: there is no Kafka topic")
 
+    def keep_original(self, *_: object) -> None:
+        """Everything stays."""
+
     def known(self, _: str) -> None:
         return None
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
 from jbm_kafka.core.jms_errors import InvalidClientIDError, JMSError
 from jbm_kafka.core.selectors.selector import Selector
@@ -127,6 +128,18 @@ class SimulatedProvider:
 
     def give_up_sends(self) -> None:
         raise NotImplementedError
+
+    def begin_branch(self, xid: Xid) -> Branch:
+        return self._process.sidecar.branches.begin(xid)
+
+    def forget_branch(self, branch: Branch) -> None:
+        self._process.sidecar.branches.forget(branch.branch)
+
+    def decide(self, branch: str, wanted: BranchState, *, is_forced: bool = False) -> BranchState:
+        return self._process.sidecar.branches.decide(branch, wanted, is_forced=is_forced)
+
+    def prepared_branches(self) -> Sequence[PreparedBranch]:
+        return self._process.sidecar.branches.prepared()
 
     def close(self) -> None:
         """Its node ends it."""

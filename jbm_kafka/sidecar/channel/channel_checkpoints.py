@@ -14,7 +14,7 @@ from jbm_kafka.ports.deliveries import PartitionLease
 class _Notes:
     """What the next checkpoint records of a channel, and whom it notifies: gathered since the last freeze."""
 
-    __slots__ = ("acknowledged", "deliveries", "events", "unawaited", "waiters")
+    __slots__ = ("acknowledged", "applied", "deliveries", "events", "unawaited", "waiters")
 
     def __init__(self) -> None:
         self.waiters: list[Completion] = []
@@ -23,6 +23,8 @@ class _Notes:
         """Offsets that sessions have settled."""
         self.events: list[MessageEvent] = []
         """What else happened to messages."""
+        self.applied: list[tuple[str, str]] = []
+        """Branches that ended here, each with what became of its messages without a decision, if anything did."""
         self.deliveries = DeliveryRuns()
         """What applications were given."""
         self.unawaited: list[tuple[PartitionLease, Sequence[int]]] = []
@@ -31,7 +33,7 @@ class _Notes:
     @property
     def must_be_told(self) -> bool:
         """Somebody waits for the checkpoint, or it has an event to tell."""
-        return bool(self.waiters or self.events or self.deliveries)
+        return bool(self.waiters or self.events or self.deliveries or self.applied)
 
     def continued(self, later: _Notes) -> _Notes:
         """These notes, which no checkpoint has recorded, with those that came after them."""
@@ -39,6 +41,7 @@ class _Notes:
         whole.waiters = self.waiters + later.waiters
         whole.acknowledged = self.acknowledged + later.acknowledged
         whole.events = self.events + later.events
+        whole.applied = self.applied + later.applied
         whole.deliveries = self.deliveries.continued(later.deliveries)
         whole.unawaited = self.unawaited + later.unawaited
         return whole
@@ -91,6 +94,15 @@ class ChannelCheckpoints:
     def note(self, event: MessageEvent) -> None:
         """Tell the next checkpoint's events."""
         self._notes.events.append(event)
+
+    def note_applied(self, branch: str, heuristic: str = "") -> None:
+        """A branch has ended here; `heuristic`: what became of its messages without a decision."""
+        self._notes.applied.append((branch, heuristic))
+
+    @property
+    def frozen_applied(self) -> Sequence[tuple[str, str]]:
+        """What the taken freeze tells of branches that ended."""
+        return self._frozen_notes.applied
 
     def note_acknowledged(self, offsets: Sequence[int]) -> None:
         """Sessions have settled these."""

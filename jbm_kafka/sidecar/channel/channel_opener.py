@@ -13,6 +13,7 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.offered_target import OfferedPace
+from jbm_kafka.core.truncation import is_truncated
 from jbm_kafka.ports import Clock, Journal, Kafka, KafkaClientError, PartitionUnreadable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
@@ -130,9 +131,7 @@ class ChannelOpener:
                     log.warning("%s; its receivers here get the error", error)
                     failed(error)
                     return
-                except (
-                    Exception
-                ) as error:  # for those that wait for the group worker; a thread pool would swallow it
+                except Exception as error:  # for those that wait for the group worker; a thread pool would swallow it
                     log.exception("group %s: recovery failed", group.group_id)
                     failed(error)
                     return
@@ -165,6 +164,10 @@ class ChannelOpener:
             topic_id=group.log_id(info.topic_id),
             changelog_topic=group.changelog_topic,
             begins=group.begins(info.topic_id),
+            is_truncated=is_truncated(
+                self._settings_of(group.destination.name).truncate,
+                made_by_us=self._topics.is_made_by_us(group.destination.name, info.topic_id),
+            ),
         )
         admin, reader = self._kafka.admin(), self._kafka.log_reader()
         try:

@@ -13,7 +13,8 @@ from jbm_kafka.core.changes import Acknowledged, OfferedRaised, TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import attempts_before_departure
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent
-from jbm_kafka.core.freeze import Freeze, freeze
+from jbm_kafka.core.freeze import NOTHING_PREPARED, Freeze, freeze
+from jbm_kafka.core.holders import keeps_membership
 from jbm_kafka.core.offered_target import USUAL, OfferedLimits, OfferedPace
 from jbm_kafka.core.offset_ranges import ranges_of
 from jbm_kafka.core.reference import Reference, SessionId
@@ -221,8 +222,8 @@ class OwnedChannel:
 
     @property
     def holds_nothing(self) -> bool:
-        """No session has anything of it in hand."""
-        return not any(self.state.in_hand.values())
+        """Nothing of it is in a hand that keeps the process in the group."""
+        return not keeps_membership(self.state.in_hand)
 
     @property
     def next_at_ms(self) -> int:
@@ -256,8 +257,16 @@ class OwnedChannel:
         self.acknowledge(lease.session_id, offsets)
         self.checkpoints.note_unawaited(lease, offsets)
 
-    def take_freeze(self, checkpoint_id: str, tentative: Collection[int]) -> Freeze:
-        """The channel's part of a checkpoint; `settle_freeze` must follow before the next."""
+    def take_freeze(
+        self,
+        checkpoint_id: str,
+        tentative: Collection[int],
+        preparing: Mapping[str, Collection[int]] = NOTHING_PREPARED,
+    ) -> Freeze:
+        """The channel's part of a checkpoint; `settle_freeze` must follow before the next.
+
+        `preparing`: what passes to branches.
+        """
         assert self.checkpoints.freeze is None, self.name
         state, attempted = self.state, self.checkpoints.attempted
         taken = freeze(
@@ -267,9 +276,10 @@ class OwnedChannel:
             offered_position=(self.mark.target if attempted is None else max(state.watermark, state.redelivered_below)),
             tentative=tentative,
             attempted=attempted,
+            preparing=preparing,
         )
         state.apply(taken.frozen)
-        self.checkpoints.begin(taken, tentative)
+        self.checkpoints.begin(taken, [*tentative, *(o for offsets in preparing.values() for o in offsets)])
         return taken
 
     def events(

@@ -54,6 +54,8 @@ class Settling:
     offsets: Sequence[int]
     events: Sequence[MessageEvent] = ()
     """What to tell of them in jbm.events; none: acknowledged."""
+    branch: str = ""
+    """Not settled but passed to this branch, which is prepared; empty: settled."""
 
     @property
     def transition(self) -> Transition:
@@ -96,6 +98,8 @@ class FrozenChannel:
     events: ChannelEvents | None
     settlings: Sequence[Settling]
     """Tentative: applied when the checkpoint is durable."""
+    applied: Sequence[tuple[str, str]] = ()
+    """Branches that have ended here, and of each what became of its messages without a decision, if anything did."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple
 
+from jbm_kafka.codec.branch_records import applied_key, encode_applied
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.codec.events import encode_events, in_portions
 from jbm_kafka.core.checkpoint_id import CheckpointId, first_checkpoint_id
@@ -182,6 +183,10 @@ class TransactionWriter:
         for key, value in (*again.items(), *records.items()):
             producer.produce(Outgoing(changelog.topic, row.channel.partition, key, value), part)
         self._said[row] = _Said(records, lost, again)
+        for branch, heuristic in row.applied:
+            applied = applied_key(branch, changelog.group, row.channel.partition)
+            value = encode_applied(self._clock.now_ms(), heuristic)
+            producer.produce(Outgoing(self._topics.branches_topic, 0, applied, value), part)
         for events in () if row.events is None else in_portions(row.events):
             key, encoded = encode_events(events)
             producer.produce(

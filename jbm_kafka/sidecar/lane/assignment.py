@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from jbm_kafka.core.changes import Selected, TimePassed
+from jbm_kafka.core.holders import is_waited_for, returning
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, PositionOutOfRange, UnknownTopic
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
@@ -325,8 +325,7 @@ class Assignment:
     def _in_hand(self, partitions: Sequence[int]) -> int:
         """Messages of them that sessions hold."""
         channels = [channel for partition, channel in self._data.channels.items() if partition in partitions]
-        hands = [row for channel in channels for row in channel.state.in_hand.items()]
-        return sum(len(hand) for session, hand in hands if session != DEPARTING)
+        return sum(len(hand) for channel in channels for _, hand in returning(channel.state.in_hand))
 
     def _release(self, partitions: Sequence[int], keep_up: Callable[[], None]) -> None:
         """`keep_up` is done again and again meanwhile; it may itself give up or lose some of them."""
@@ -421,7 +420,8 @@ class Assignment:
                 is_ending, limit_ms = True, min(limit_ms, now_ms + config.leave_drain_ms)
             waits_for_sessions, waits_for_copies = now_ms < limit_ms, now_ms < copies_limit_ms
             if not any(
-                (waits_for_sessions and _has_sessions(channel)) or (waits_for_copies and not channel.holds_nothing)
+                (waits_for_sessions and _has_sessions(channel))
+                or (waits_for_copies and is_waited_for(channel.state.in_hand))
                 for channel in channels
                 if not channel.is_lost
             ):
@@ -461,7 +461,7 @@ class Assignment:
 
 
 def _has_sessions(channel: OwnedChannel) -> bool:
-    return any(hand for session, hand in channel.state.in_hand.items() if session != DEPARTING)
+    return any(hand for _, hand in returning(channel.state.in_hand))
 
 
 def _is_frozen(channel: OwnedChannel) -> bool:

@@ -51,6 +51,7 @@ from jbm_kafka.sidecar.operators.owner_questions import OwnerQuestions
 from jbm_kafka.sidecar.stages.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.stages.departures import Departures
 from jbm_kafka.sidecar.stages.flow import Flow
+from jbm_kafka.sidecar.stages.prepared import PreparedMessages, StateOf
 from jbm_kafka.sidecar.stages.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.stages.settle import Settle
 from jbm_kafka.sidecar.topics.address_topics import TargetTopics
@@ -82,6 +83,8 @@ class GroupWorkerParts:
     """Asks whether topics are what they were."""
     counters: Callable[[ChannelGroup], SourceCounters]
     """Where a group worker counts."""
+    branch_state: StateOf = lambda branch: None
+    """What is known of a prepared branch."""
 
 
 class ServedLinks:
@@ -145,8 +148,9 @@ class GroupWorker:
         """`client_id`: that of the connection that receives first, shown in lists of the group's members."""
         counters = parts.counters(group)
         data = self.data = GroupData(group, clock=parts.clock, config=parts.config, counters=counters)
-        departures = Departures(data, submit=self._submit, target_of=parts.targets.topic_of)
+        departures = Departures(data, submit=self._submit, targets=parts.targets)
         self.settle = Settle(data, departures, chance=parts.chance)
+        self.prepared = PreparedMessages(data, self.settle, parts.branch_state)
         flow = parts.flow()
         repeated = RepeatedMessages(departures.lines, data.clock)
         self.checkpoint_part = CheckpointPart(
@@ -195,6 +199,7 @@ class GroupWorker:
             targets=parts.targets,
             pausing=parts.pausing,
             look_at_topics=parts.look_at_topics,
+            look_at_branches=self.prepared.look,
         )
         self.served = ServedLinks(data)
         self._parts = parts
@@ -477,10 +482,11 @@ class GroupWorker:
 def transfer_of(work: UnitOfWork) -> Transfer:
     """A session's transaction as the checkpointer takes it."""
     settlings: list[tuple[Participant, Settling]] = []
+    branch = "" if work.branch is None else work.branch.branch
     for received in work.received:
         group_worker, lease = received.link.group_worker, received.lease
         assert isinstance(group_worker, GroupWorker), group_worker
-        settling = Settling(channel=owned(lease), session=lease.session_id, offsets=received.offsets)
+        settling = Settling(owned(lease), lease.session_id, received.offsets, branch=branch)
         settlings.append((group_worker.checkpoint_part, settling))
     return Transfer(
         about=work.about, sends=work.sends, settlings=settlings, done=work.done, expires_at_ms=work.expires_at_ms

@@ -81,6 +81,12 @@ class GroupWorkers:
         if (group_worker := self.of(command.group)) is not None and group_worker.is_alive:
             group_worker.command(command, reply)
 
+    def look_at_branches(self) -> None:
+        """Prepared branches may be decided."""
+        for group_worker in self.all():
+            if group_worker.is_alive:
+                group_worker.post(group_worker.prepared.look)
+
     def looked(self, look: TopicsFound) -> None:
         """Topics may be others than they were, or be gone."""
         for info in look.found:

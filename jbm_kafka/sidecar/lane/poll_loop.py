@@ -55,6 +55,7 @@ class Turn:
         targets: TargetTopics,
         pausing: Pausing,
         look_at_topics: Callable[[], None],
+        look_at_branches: Callable[[], None],
     ) -> None:
         """`note_dirty` tells the checkpointer that there is work, and whether somebody waits for it."""
         self._data = data
@@ -80,6 +81,7 @@ class Turn:
         self._is_pause_told = False
         """Somebody who waited has heard of the pause that is in force, and is to hear of its end."""
         self._look_at_topics = look_at_topics
+        self._look_at_branches = look_at_branches
         self._watchers: list[tuple[Link, Mapping[int, int], Completion]] = []
         self._active_at_ms = 0
         """When somebody last asked for something, or there was something to do."""
@@ -184,6 +186,7 @@ class Turn:
         self.flow.look_at_share()
         self.dispatch.take_back_from_idle(now_ms)
         self.departures.retry(self._data.clock.now_ms())
+        self._look_at_branches()
         self.departures.lines.log_counts(now_ms)
 
     def pass_time(self, monotonic_ms: int) -> None:

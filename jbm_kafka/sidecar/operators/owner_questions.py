@@ -22,8 +22,8 @@ from jbm_kafka.core.blocking_rule import (
     blocking_rule_of_place,
 )
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.holders import kind_of, with_receivers
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
@@ -89,7 +89,7 @@ class OwnerQuestions:
             "read_to": state.read_position,
             "is_read_on": not channel.memory.is_paused,
             "units": _units(state, now_ms),
-            "in_hand": {s: len(hand) for s, hand in state.in_hand.items() if s != DEPARTING},
+            "in_hand": {session: len(hand) for session, hand in with_receivers(state.in_hand)},
             "receivers": [
                 self._receiver(link, has_some(link)) for link in islice(self._data.links.values(), RECEIVERS_MAX)
             ],
@@ -113,7 +113,7 @@ class OwnerQuestions:
         failure = channel.hold_failures.last_of(offset) if standing.rule is Rule.ON_HOLD else None
         if failure is not None:
             fields["last_error"] = failure
-        if standing.session is not None and standing.session != DEPARTING:
+        if standing.session is not None and kind_of(standing.session).has_receiver:
             in_hand = offset if standing.rule is not Rule.BEHIND else standing.head
             fields["holder"] = self._holder(channel, standing.session, in_hand)
         return fields

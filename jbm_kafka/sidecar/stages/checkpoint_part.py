@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from jbm_kafka.core.changes import Acknowledged
+from jbm_kafka.core.changes import Acknowledged, PassedToBranch
 from jbm_kafka.core.entries import MessageEvent
-from jbm_kafka.core.reference import DEPARTING, SessionId
+from jbm_kafka.core.holders import kind_of
+from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.settlement import unknown_offsets
 from jbm_kafka.ports import GroupFenced
 from jbm_kafka.ports.refusals import MEANWHILE, taken
@@ -106,12 +107,14 @@ class CheckpointPart:
     def _freeze_channel(
         self, channel: OwnedChannel, checkpoint_id: str, settlings: Sequence[Settling]
     ) -> FrozenChannel:
-        tentative = frozenset(offset for settling in settlings for offset in settling.offsets)
-        taken = channel.take_freeze(checkpoint_id, tentative)
-        committed = [o for settling in settlings if settling.session != DEPARTING for o in settling.offsets]
+        preparing = {settling.branch: settling.offsets for settling in settlings if settling.branch}
+        settled = [settling for settling in settlings if not settling.branch]
+        tentative = frozenset(offset for settling in settled for offset in settling.offsets)
+        taken = channel.take_freeze(checkpoint_id, tentative, preparing)
+        committed = [o for settling in settled if kind_of(settling.session).has_receiver for o in settling.offsets]
         leaving: list[MessageEvent] = [event for settling in settlings for event in settling.events]
         events = channel.events(checkpoint_id, self._data.clock.now_ms(), committed=committed, leaving=leaving)
-        return FrozenChannel(channel, taken, events, settlings)
+        return FrozenChannel(channel, taken, events, settlings, channel.checkpoints.frozen_applied)
 
     def finish(self, frozen: FrozenGroup, *, durable: bool) -> None:
         """The checkpoint is committed, or aborted."""
@@ -119,10 +122,18 @@ class CheckpointPart:
             channel = part.channel
             if channel.checkpoints.freeze is not part.freeze:
                 continue
+            branches = [settling for settling in part.settlings if settling.branch]
+            if durable:
+                for settling in branches:  # while what passes to the branch cannot be given back
+                    self._settle.return_beside(channel, settling.session, settling.offsets)
             waiters = channel.settle_freeze(durable=durable)
             if durable:
+                for settling in branches:
+                    channel.state.apply(PassedToBranch(settling.session, settling.branch, settling.offsets))
                 for settling in part.settlings:
-                    if settling.session != DEPARTING and settling.offsets:
+                    if settling.branch:
+                        continue
+                    if kind_of(settling.session).has_receiver and settling.offsets:
                         self._settle.note_acknowledged(channel, settling.session, settling.offsets)
                     # The changelog and the events have it by the freeze; only the live state follows.
                     channel.state.apply(
@@ -138,7 +149,7 @@ class CheckpointPart:
 
     def _return_orphans(self, part: FrozenChannel) -> None:
         """A session that closed while its commit was under way gave nothing back: it might have been committed."""
-        present = {link.terms.session_id for link in self._data.links.values()} | {DEPARTING}
+        present = {link.terms.session_id for link in self._data.links.values()}
         for session in dict.fromkeys(settling.session for settling in part.settlings):
-            if session not in present:
+            if session not in present and kind_of(session).returns_when_lost:
                 self._settle.return_all(session)

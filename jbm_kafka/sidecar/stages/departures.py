@@ -25,7 +25,7 @@ from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Settling
 from jbm_kafka.sidecar.checkpoints.unwritable import without_unit
 from jbm_kafka.sidecar.log_lines.message_lines import COPY_RETRY_MS, MessageLines
-from jbm_kafka.sidecar.topics.address_topics import LookedUp
+from jbm_kafka.sidecar.topics.address_topics import LookedUp, TargetTopics
 
 log = logging.getLogger(__name__)
 
@@ -36,11 +36,10 @@ Submit = Callable[[str, Sequence[Outgoing], Settling, Completion], None]
 class Departures:
     """The copies of one channel group's messages."""
 
-    def __init__(self, data: GroupData, *, submit: Submit, target_of: Callable[[str], TopicInfo]) -> None:
+    def __init__(self, data: GroupData, *, submit: Submit, targets: TargetTopics) -> None:
         self._data = data
         self._submit = submit
-        self._target_of = target_of
-        """The topic of an address; raises JMSError while it is not known."""
+        self._targets = targets
         self.lines = MessageLines()
         self._to_retry: list[tuple[int, OwnedChannel, Departure]] = []
         """(when, channel, message): copies that could not be written; their units stay held."""
@@ -67,11 +66,11 @@ class Departures:
             return
         done = Completion(lambda error: self._data.mailbox.post(lambda: self._sent(channel, leaving, address, error)))
         try:
-            target = self._target_of(address)
+            target = self._targets.topic_of(address)
+            copy = self._copy(channel, leaving, address, target, hoped_bytes if is_first_try else None)
         except JMSError as error:
             done.complete(error)
             return
-        copy = self._copy(channel, leaving, address, target, hoped_bytes if is_first_try else None)
         settling = Settling(channel=channel, session=DEPARTING, offsets=(offset,), events=(event,))
         self._submit(f"{channel.topic}[{channel.partition}] offset {offset} to {address}", [copy], settling, done)
 
@@ -94,6 +93,9 @@ class Departures:
             topic_id=channel.changelog.topic_id,
         )
         if not has_body:
+            if not group.is_temporary:
+                topic_id = channel.changelog.topic_id.partition("/")[0]
+                self._targets.keep_original(channel.topic, topic_id, channel.partition, leaving.reference.offset)
             log.warning(
                 "%s offset %d: too large for %s, its copy goes without the body; the original stays in the log",
                 channel.name,

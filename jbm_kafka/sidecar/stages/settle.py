@@ -9,7 +9,8 @@ from typing import cast
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.departure import REJECTED
 from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.reference import DEPARTING, Reference, SessionId
+from jbm_kafka.core.holders import returning
+from jbm_kafka.core.reference import Reference, SessionId
 from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, Modified, decide_return, unknown_offsets
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.completion import Completion
@@ -160,6 +161,15 @@ class Settle:
             self._departures.lines.held(channel.topic, channel.partition, reference, attempts, failure)
             channel.hold_failures.note(reference.offset, failure)
 
+    def return_beside(self, channel: OwnedChannel, session: SessionId, offsets: Sequence[int]) -> None:
+        """Return what the session has of the units of these, beside them: their units pass to another holder."""
+        hand, unread = channel.state.in_hand[session], self._unread(channel, session)
+        units = {hand[offset].unit for offset in offsets} - {None}
+        beside = [o for o, reference in hand.items() if reference.unit in units and o not in frozenset(offsets)]
+        if beside:
+            rows = [Modified(offset, counted=False, was_seen=offset not in unread) for offset in beside]
+            self.give_back(channel, session, rows)
+
     def return_uncounted(self, channel: OwnedChannel, session: SessionId, offsets: Iterable[int]) -> None:
         """Return what never reached the application."""
         self.give_back(channel, session, [Modified(offset, counted=False) for offset in offsets])
@@ -191,7 +201,7 @@ class Settle:
         """
         self.take_all()
         self.notify_taken(channel, MOVED)
-        for session in [s for s, hand in channel.state.in_hand.items() if hand and s != DEPARTING]:
+        for session in [session for session, hand in returning(channel.state.in_hand) if hand]:
             unread = self._unread(channel, session)
             held = channel.state.in_hand[session]
             self.give_back(channel, session, [Modified(o, counted=False, was_seen=o not in unread) for o in held])

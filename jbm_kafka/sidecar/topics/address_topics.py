@@ -16,6 +16,7 @@ from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.steps import GO_ON, Steps, Workers
 from jbm_kafka.registry.live_settings import LiveSettings
+from jbm_kafka.registry.readers import is_kept, keep_original
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.registry.topic_configs import MARGIN_BYTES
 from jbm_kafka.registry.topics import Topics
@@ -42,6 +43,9 @@ class TargetTopics(Protocol):
     def known(self, name: str) -> TopicInfo | None:
         """What is known of a destination's topic."""
 
+    def keep_original(self, topic: str, topic_id: str, partition: int, offset: int) -> None:
+        """Return once it is recorded that this record stays in the log; raises LookedUp before."""
+
 
 class AddressTopics:
     """The topics of addresses. No call waits: a worker asks Kafka, and copies are tried again until it answers."""
@@ -61,6 +65,8 @@ class AddressTopics:
         """Why an address could not be used when it was looked at last."""
         self._unheard: set[str] = set()
         """Addresses that are topics, and had no subscription when a copy left for them last."""
+        self._kept: set[tuple[str, str, int, int]] = set()
+        """Originals of which it is recorded that they stay, or is being recorded."""
         self._heard: tuple[int, frozenset[Topic]] = (-1, frozenset())
         """The version of the registry, and the topics that have subscriptions by it."""
 
@@ -129,6 +135,32 @@ class AddressTopics:
                 self._troubles.pop(address, None)
             else:
                 self._troubles[address] = trouble
+
+    def keep_original(self, topic: str, topic_id: str, partition: int, offset: int) -> None:
+        """Return once it is recorded that this record stays in the log (REDELIVER-4).
+
+        Raises:
+            LookedUp: a worker records it; try again a little later.
+        """
+        if is_kept(self._registry.values(), topic, topic_id, partition, offset):
+            return
+        place = topic, topic_id, partition, offset
+        with self._lock:
+            is_new = place not in self._kept
+            self._kept.add(place)
+        if is_new:
+            self._workers.start(f"jbm-keep-{topic}", self._keep(place))
+        raise LookedUp(f"{topic}[{partition}] offset {offset}: it is being recorded that it stays", destination=topic)
+
+    def _keep(self, place: tuple[str, str, int, int]) -> Steps:
+        yield GO_ON
+        try:
+            keep_original(self._registry, *place)
+        except KafkaClientError as error:
+            log.info("%s: that it stays in the log is recorded another time: %s", place[0], error)
+        finally:
+            with self._lock:
+                self._kept.discard(place)
 
     def _note_unheard(self, address: str, topic: Topic) -> None:
         """Copies leave for a topic: look whether anybody will get them."""

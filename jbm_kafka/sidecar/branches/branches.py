@@ -1,0 +1,221 @@
+"""What this process knows of prepared branches: its own, those of its channels, and all others when somebody asks.
+
+A thread reads `jbm.branches` while a channel of ours holds messages of a branch or a branch of ours is not carried out
+everywhere; group workers look at what it knows.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from jbm_kafka.codec.branch_records import (
+    branches_in,
+    decode_branch,
+    encode_branch,
+    encode_sends,
+    keys_of_ended,
+    state_key,
+)
+from jbm_kafka.core.branch import (
+    NONCE_HEX,
+    Branch,
+    BranchPart,
+    BranchRecord,
+    BranchState,
+    PreparedBranch,
+    Xid,
+    heuristic_error,
+)
+from jbm_kafka.core.jms_errors import CorruptRecordError, IllegalStateError
+from jbm_kafka.core.process_names import process_name
+from jbm_kafka.ports import Clock, Kafka, KafkaClientError, Outgoing
+from jbm_kafka.ports.client_errors import raised_as_jms_errors
+from jbm_kafka.ports.patience import Patience
+from jbm_kafka.ports.steps import Steps, StepWorker, Wait, Workers
+from jbm_kafka.ports.wake_up import WakeUp
+from jbm_kafka.registry.registry_log import RegistryLog
+from jbm_kafka.sidecar.branches.decider import Decider
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.2
+STOP_TIMEOUT_S = 10.0
+OTHERS_REMOVE_MS = 60_000
+"""Branches that others decided and have not removed for so long are removed by whoever looks."""
+
+
+class Branches:
+    """Any thread may call it."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        records: RegistryLog,
+        clock: Clock,
+        *,
+        workers: Workers,
+        decider_id: str,
+        route: Callable[[Sequence[Outgoing]], None],
+        decided: Callable[[], None],
+    ) -> None:
+        """`decided` is told when something may have been decided: group workers look then."""
+        self.records = records
+        self._clock = clock
+        self._workers = workers
+        self._decider = Decider(kafka, records, clock, own_id=decider_id, route=route, pause=workers.pause)
+        self._decided = decided
+        self._own: dict[str, Xid] = {}
+        """Begun or prepared here, and not carried out everywhere."""
+        self._asked_at_ms = 0
+        """When a group worker last asked about a branch, monotonic."""
+        self._version = -1
+        self._worker: StepWorker | None = None
+        self._wake = WakeUp()
+        self._is_stopping = False
+        self._lock = threading.Lock()
+
+    # -- of group workers ------------------------------------------------------------------------------------------
+
+    def state_of(self, branch: str) -> BranchState | None:
+        """What is known now; None: nothing yet. It is looked for as long as it is asked for."""
+        self._asked_at_ms = self._clock.monotonic_ms()
+        self._start()
+        decided = self._decider.decided.get(branch)
+        if decided is not None:
+            return decided
+        value = self.records.get(state_key(branch))
+        try:
+            return None if value is None else decode_branch(value).state
+        except CorruptRecordError as error:
+            log.debug("branch %s: %s", branch, error)
+            return None
+
+    # -- of sessions -----------------------------------------------------------------------------------------------
+
+    def begin(self, xid: Xid) -> Branch:
+        """A branch that is about to be prepared here.
+
+        Raises:
+            IllegalStateError: a branch of this name is open or prepared.
+            JMSError: the cluster does not answer.
+        """
+        with raised_as_jms_errors(f"branch {xid}"):
+            self.records.make()
+            self.records.refresh()
+        with self._lock:
+            is_open = any(its == xid and name not in self._decider.decided for name, its in self._own.items())
+            if is_open or any(found.xid == xid for found in self._waiting()):
+                raise IllegalStateError(f"branch {xid} is open or prepared already: use another name, or end it first")
+            branch = Branch(xid.hex + secrets.token_hex(NONCE_HEX // 2), xid)
+            self._own[branch.branch] = xid
+        return branch
+
+    def forget(self, branch: str) -> None:
+        """It was not prepared after all, or ended in one phase."""
+        with self._lock:
+            self._own.pop(branch, None)
+
+    def records_of(self, branch: Branch, parts: Sequence[BranchPart], sends: Sequence[Outgoing]) -> list[Outgoing]:
+        """What the checkpoint writes that prepares it."""
+        pieces = encode_sends(branch.branch, sends)
+        record = BranchRecord(
+            xid=branch.xid,
+            state=BranchState.PREPARED,
+            decider=self._decider.own_id,
+            prepared_at_ms=self._clock.now_ms(),
+            process=process_name(platform.node(), os.getpid()),
+            parts=tuple(parts),
+            sends=len(sends),
+            pieces=len(pieces),
+        )
+        rows: Mapping[bytes, bytes] = {**pieces, state_key(branch.branch): encode_branch(record)}
+        return [Outgoing(self.records.topic, 0, key, value) for key, value in rows.items()]
+
+    def decide(self, branch: str, wanted: BranchState, *, is_forced: bool = False) -> BranchState:
+        """What is decided of it durably: as wanted, unless it was decided before.
+
+        Raises:
+            IllegalStateError: its messages went another way without a decision, and this is not `is_forced`.
+            TransactionInDoubtError: Kafka did not take a decision in time.
+        """
+        for found in self.found():
+            if found.branch == branch and found.heuristic and not is_forced:
+                raise heuristic_error(found)
+        state = self._decider.decide(branch, wanted)
+        self._start()
+        self._wake.set()
+        self._decided()
+        return state
+
+    def prepared(self) -> list[PreparedBranch]:
+        """All that wait for a decision, in this namespace.
+
+        Raises:
+            JMSError: the cluster does not answer.
+        """
+        with raised_as_jms_errors("prepared branches"):
+            self.records.refresh()
+            self._remove(OTHERS_REMOVE_MS)
+        return self._waiting()
+
+    def _waiting(self) -> list[PreparedBranch]:
+        decided = self._decider.decided
+        return [
+            each for each in self.found() if each.record.state is BranchState.PREPARED and each.branch not in decided
+        ]
+
+    def found(self) -> list[PreparedBranch]:
+        """All that are recorded, as read last."""
+        return list(branches_in(self.records.values()))
+
+    # -- its thread ------------------------------------------------------------------------------------------------
+
+    def stop(self, patience: Patience) -> None:
+        """Read and decide nothing more."""
+        with self._lock:
+            self._is_stopping = True
+        self._wake.set()
+        if self._worker is not None:
+            patience.wait(self._worker.wait_end, STOP_TIMEOUT_S)
+        self._decider.close()
+        self.records.close()
+
+    def _start(self) -> None:
+        with self._lock:
+            if not self._is_stopping and (self._worker is None or not self._worker.is_alive):
+                self._worker = self._workers.start("jbm-branches", self._run())
+
+    def _run(self) -> Steps:
+        while not self._is_stopping:
+            try:
+                self.records.refresh()
+                self._remove(0)
+            except KafkaClientError as error:
+                log.info("topic %s: %s; it is read again", self.records.topic, error)
+            if self.records.version != self._version:
+                self._version = self.records.version
+                self._decided()
+            is_needed = bool(self._own) or self._clock.monotonic_ms() - self._asked_at_ms < 10 * LOOK_S * 1000
+            if not is_needed:
+                return
+            yield Wait(LOOK_S, self._wake)
+            self._wake.clear()
+
+    def _remove(self, age_ms: int) -> None:
+        """Remove what is carried out everywhere: at once of our own, or what anybody left for so long."""
+        values = self.records.values()
+        ended = keys_of_ended(values, before_ms=self._clock.now_ms() - age_ms)
+        if not age_ms:
+            ended = [key for key in ended if key.decode().partition("|")[0] in self._own]
+        if ended:
+            self.records.write(dict.fromkeys(ended))
+        gone = {key.decode().partition("|")[0] for key in ended}
+        with self._lock:
+            for branch in gone:
+                self._own.pop(branch, None)
+                self._decider.decided.pop(branch, None)

@@ -1,0 +1,162 @@
+"""Writes what becomes of a branch, as the only one who may: docs/decisions/0072-xa-branches.md.
+
+A branch names its decider, a transactional id. Who initialises that id fences whoever used it before, and then reads
+all that was committed until then. So of two that decide at once the first durable decision is the one that counts.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from jbm_kafka.codec.branch_records import decode_branch, decode_sends, encode_branch, state_key
+from jbm_kafka.core.branch import BranchRecord, BranchState
+from jbm_kafka.core.jms_errors import TransactionInDoubtError
+from jbm_kafka.ports import (
+    Clock,
+    Kafka,
+    KafkaClientError,
+    OutcomeUnknown,
+    Outgoing,
+    TransactionAborted,
+    TransactionalProducer,
+)
+from jbm_kafka.registry.registry_log import RegistryLog
+
+log = logging.getLogger(__name__)
+
+TRANSACTION_TIMEOUT_MS = 10_000
+TIMEOUT_S = 10.0
+DECIDE_TIMEOUT_MS = 45_000
+PAUSE_S = 0.1
+
+
+class Decider:
+    """Decides branches of this process, and of others by taking their deciders over. Any thread; one at a time."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        records: RegistryLog,
+        clock: Clock,
+        *,
+        own_id: str,
+        route: Callable[[Sequence[Outgoing]], None],
+        pause: Callable[[float], None],
+    ) -> None:
+        """`route`: lets records go where their units are now; KafkaClientError when that is not to be known."""
+        self._kafka = kafka
+        self._records = records
+        self._clock = clock
+        self.own_id = own_id
+        self._route = route
+        self._pause = pause
+        self._producer: TransactionalProducer | None = None
+        """Of our own id, while nobody has taken that over, as far as we know."""
+        self._lock = threading.Lock()
+        self.decided: dict[str, BranchState] = {}
+        """By us, which what was read of the topic may not say yet."""
+
+    def decide(self, branch: str, wanted: BranchState) -> BranchState:
+        """What is decided of the branch durably: as wanted, unless it was decided before.
+
+        Raises:
+            TransactionInDoubtError: Kafka did not take a decision in time. It stays prepared, or is decided.
+        """
+        deadline_ms = self._clock.monotonic_ms() + DECIDE_TIMEOUT_MS
+        trouble: Exception | None = None
+        with self._lock:
+            while True:
+                try:
+                    found = self._try(branch, wanted)
+                    if found is not None:
+                        self.decided[branch] = found
+                        return found
+                except KafkaClientError as error:
+                    trouble = error
+                    self._let_go()
+                    log.info("branch %s: not decided yet, and tried again: %s", branch, error)
+                if self._clock.monotonic_ms() > deadline_ms:
+                    raise TransactionInDoubtError(
+                        f"the branch is not known to be {wanted.value}: {trouble}; it stays prepared unless it is: "
+                        f"call again, or see tpc_recover()",
+                        branch=branch,
+                    )
+                self._pause(PAUSE_S)
+
+    def close(self) -> None:
+        """Decide nothing more."""
+        with self._lock:
+            self._let_go()
+
+    def _try(self, branch: str, wanted: BranchState) -> BranchState | None:
+        """None: somebody else took the decider over, or Kafka refused; what is written then shows at the next try."""
+        if branch in self.decided:
+            return self.decided[branch]
+        if self._records.get(state_key(branch)) is None:
+            self._records.refresh_marked()
+        record = self._record_of(branch)
+        is_own = record.decider == self.own_id
+        producer = self._producer if is_own else None
+        if producer is None:
+            producer = self._initialised(record.decider, is_own=is_own)
+            record = self._record_of(branch)
+        try:
+            if record.state is not BranchState.PREPARED:
+                return record.state
+            self._write(producer, branch, record, wanted)
+            return wanted
+        except TransactionAborted as error:
+            log.info("branch %s: %s", branch, error)
+            producer.abort(TIMEOUT_S)
+            return None
+        except OutcomeUnknown as error:
+            log.info("branch %s: what became of the decision is not known: %s", branch, error)
+            self._let_go()
+            return None
+        except BaseException:
+            self._let_go()
+            raise
+        finally:
+            if not is_own:
+                producer.close()
+
+    def _record_of(self, branch: str) -> BranchRecord:
+        value = self._records.get(state_key(branch))
+        if value is None:
+            raise KafkaClientError(f"nothing is recorded of branch {branch}")
+        return decode_branch(value)
+
+    def _initialised(self, decider: str, *, is_own: bool) -> TransactionalProducer:
+        producer = self._kafka.transactional_producer(
+            decider, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, is_contended=True
+        )
+        try:
+            producer.initialise(TIMEOUT_S, known_topic=self._records.topic)
+            # What others decided by this id has its marks now, and they can write nothing more.
+            self._records.refresh_marked()
+        except BaseException:
+            producer.close()
+            raise
+        if is_own:
+            self._producer = producer
+        return producer
+
+    def _write(self, producer: TransactionalProducer, branch: str, record: BranchRecord, wanted: BranchState) -> None:
+        sends: Sequence[Outgoing] = ()
+        if wanted is BranchState.COMMITTED:
+            sends = decode_sends(branch, record, self._records.values())
+            self._route(sends)
+        decided = replace(record, state=wanted, decided_at_ms=self._clock.now_ms())
+        producer.begin()
+        producer.produce(Outgoing(self._records.topic, 0, state_key(branch), encode_branch(decided)))
+        for each in sends:
+            producer.produce(each)
+        producer.commit(TIMEOUT_S)
+
+    def _let_go(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.close()

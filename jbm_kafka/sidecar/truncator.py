@@ -1,0 +1,123 @@
+"""Deletes what is settled of the destinations that this process owns channels of, again and again (LOG-4).
+
+Other owners do the same, and whoever comes second finds it done. Nothing waits for it: whatever fails is tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import partial
+
+from jbm_kafka.core.changes import LogTruncated
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.ports import KafkaClientError, LogReader
+from jbm_kafka.ports.patience import Patience
+from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait
+from jbm_kafka.ports.wake_up import WakeUp
+from jbm_kafka.registry.registry import Registry
+from jbm_kafka.registry.retention import BY_SETTING, NOBODY_SETTLED, RetentionLook
+from jbm_kafka.sidecar.destinations import Destinations
+from jbm_kafka.sidecar.lane.group_worker import GroupWorker
+from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
+from jbm_kafka.sidecar.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+STOP_TIMEOUT_S = 10.0
+
+
+class Truncator:
+    """Works from the first `start` to `stop`. Any thread may call it."""
+
+    def __init__(
+        self, given: Runtime, registry: Registry, destinations: Destinations, group_workers: GroupWorkers
+    ) -> None:
+        self._given = given
+        self._destinations = destinations
+        self._group_workers = group_workers
+        self._look = RetentionLook(given.admin, registry, given.clock, given.config.namespace)
+        self._wake = WakeUp()
+        self._lock = threading.Lock()
+        self._is_stopping = False
+        self._worker: StepWorker | None = None
+        self._logged: set[tuple[str, str]] = set()
+
+    def start(self) -> None:
+        """Begin; again: nothing happens."""
+        with self._lock:
+            if self._worker is None and not self._is_stopping:
+                self._worker = self._given.workers.start("jbm-truncate", self._run())
+
+    def stop(self, patience: Patience) -> None:
+        """End, once a look that is under way has ended."""
+        with self._lock:
+            self._is_stopping = True
+        self._wake.set()
+        if self._worker is not None:
+            patience.wait(self._worker.wait_end, STOP_TIMEOUT_S)
+
+    def _run(self) -> Steps:
+        while True:
+            yield Wait(self._given.config.truncate_look_ms / 1_000, self._wake)
+            owned = self._owned()
+            if owned and not self._is_stopping:
+                reader = self._given.kafka.log_reader()
+                try:
+                    for destination, partitions in owned.items():
+                        if self._is_stopping:
+                            break
+                        self._truncate(destination, sorted(partitions), reader)
+                        yield GO_ON
+                finally:
+                    reader.close()
+            if self._is_stopping:
+                return
+
+    def _owned(self) -> dict[Destination, set[int]]:
+        """Whose channels are open here, and which partitions."""
+        owned: defaultdict[Destination, set[int]] = defaultdict(set)
+        for group_worker in self._group_workers.all():
+            data = group_worker.data
+            if group_worker.is_alive and not data.group.is_temporary and data.channels:
+                owned[data.group.destination].update(list(data.channels))
+        return owned
+
+    def _truncate(self, destination: Destination, partitions: list[int], reader: LogReader) -> None:
+        setting = self._destinations.settings_of(destination.name).truncate
+        try:
+            found = self._look.look(destination, partitions, setting=setting, reader=reader)
+            if found.because:
+                if found.because not in (BY_SETTING, NOBODY_SETTLED):
+                    self._log_once(destination, found.because)
+                return
+            before = {partition: cut.before for partition, cut in found.cuts.items() if cut.frees > 0}
+            if before:
+                begins = self._given.admin.delete_records(destination.kafka_topic(self._given.config.namespace), before)
+                log.debug("%s: what is settled was deleted, up to these offsets: %s", destination, dict(begins))
+                self._tell(destination, found.topic_id, begins)
+        except KafkaClientError as error:
+            log.debug("%s: what is settled is deleted another time: %s", destination, error)
+        except Exception:
+            log.exception("%s: what is settled could not be deleted; it is tried again", destination)
+
+    def _tell(self, destination: Destination, topic_id: str, begins: Mapping[int, int]) -> None:
+        """The owners here record it with their next checkpoints."""
+        for group_worker in self._group_workers.all():
+            if group_worker.is_alive and group_worker.data.group.destination == destination:
+                group_worker.post(partial(_note, group_worker, topic_id, begins))
+
+    def _log_once(self, destination: Destination, because: str) -> None:
+        if (destination.name, because) not in self._logged:
+            self._logged.add((destination.name, because))
+            log.warning("%s: nothing of what is settled is deleted: %s", destination, because)
+
+
+def _note(group_worker: GroupWorker, topic_id: str, begins: Mapping[int, int]) -> None:
+    """On the group's owner thread."""
+    data = group_worker.data
+    for partition, channel in data.channels.items():
+        if partition in begins and channel.changelog.topic_id == data.group.log_id(topic_id):
+            channel.state.apply(LogTruncated(begins[partition]))

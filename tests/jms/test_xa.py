@@ -1,0 +1,167 @@
+"""Branches of transactions of several systems, over memory://: prepared, decided here and by others, recovered."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, Queue, XAConnectionFactory, XASession, Xid
+from jbm_kafka.errors import (
+    IllegalStateError,
+    InvalidSettingError,
+    TransactionInProgressError,
+    TransactionRolledBackError,
+)
+
+IN, OUT = Queue("in"), Queue("out")
+WAIT_S = 5.0
+
+
+@pytest.fixture
+def factory() -> XAConnectionFactory:
+    return XAConnectionFactory(f"memory://xa-{secrets.token_hex(4)}")
+
+
+@pytest.fixture
+def session(factory: XAConnectionFactory) -> Iterator[XASession]:
+    with factory.create_xa_connection() as connection, connection.create_xa_session() as session:
+        yield session
+
+
+def fill(factory: XAConnectionFactory, *bodies: str, unit: str | None = None) -> None:
+    with factory.create_context() as jms:
+        producer = jms.create_producer()
+        for body in bodies:
+            producer.send(IN, body, unit_of_order=unit)
+
+
+def bodies(factory: XAConnectionFactory, queue: Queue, count: int = 1) -> list[tuple[str, int]]:
+    """What is received there now, with its delivery counts."""
+    with factory.create_context() as jms, jms.create_consumer(queue) as consumer:
+        got = [consumer.receive(timeout=WAIT_S if n < count else 0.3) for n in range(count + 1)]
+        return [(str(each.body), each.delivery_count) for each in got if each is not None]
+
+
+def work(session: XASession, *parts: str | int) -> Xid:
+    """Receive one message and send one, in a branch."""
+    xid = session.xid(1, str(parts or "t"), "b")
+    session.tpc_begin(xid)
+    with session.create_consumer(IN) as consumer:
+        message = consumer.receive(timeout=WAIT_S)
+    assert message is not None
+    session.create_producer(OUT).send(f"of {message.body}")
+    return xid
+
+
+def test_a_prepared_branch_is_committed(factory: XAConnectionFactory, session: XASession) -> None:
+    """ACK-10: what is received is settled and what is sent is visible at tpc_commit, and nothing before."""
+    fill(factory, "a")
+    xid = work(session)
+    session.tpc_prepare()
+    assert session.tpc_recover() == [xid]
+    assert bodies(factory, OUT, 0) == []
+    assert bodies(factory, IN, 0) == []
+    session.tpc_commit()
+    assert session.tpc_recover() == []
+    assert bodies(factory, OUT) == [("of a", 1)]
+    assert bodies(factory, IN, 0) == []
+
+
+def test_a_prepared_branch_is_rolled_back(factory: XAConnectionFactory, session: XASession) -> None:
+    """ACK-10: sends are dropped, and what was received comes again, counted."""
+    fill(factory, "a")
+    work(session)
+    session.tpc_prepare()
+    session.tpc_rollback()
+    assert bodies(factory, IN) == [("a", 2)]
+    assert bodies(factory, OUT, 0) == []
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_another_connection_decides(factory: XAConnectionFactory, session: XASession, commits: bool) -> None:
+    """ACK-10: whoever knows the name decides, and the session that prepared it hears what was decided."""
+    fill(factory, "a")
+    xid = work(session)
+    session.tpc_prepare()
+    with factory.create_xa_connection() as other, other.create_xa_session() as manager:
+        assert manager.tpc_recover() == [xid]
+        (manager.tpc_commit if commits else manager.tpc_rollback)(xid)
+        with pytest.raises(IllegalStateError, match="no branch of this name is prepared"):
+            manager.tpc_commit(xid)
+    if commits:
+        session.tpc_commit()
+        assert bodies(factory, OUT) == [("of a", 1)]
+    else:
+        with pytest.raises(TransactionRolledBackError, match="rolled back before"):
+            session.tpc_commit()
+        assert bodies(factory, IN) == [("a", 2)]
+
+
+def test_later_messages_of_a_unit_wait_for_the_branch(factory: XAConnectionFactory, session: XASession) -> None:
+    """ACK-10, UNIT-2: the branch has the unit, until it is decided."""
+    fill(factory, "a", "b", "c", unit="u")
+    work(session)
+    session.tpc_prepare()
+    assert bodies(factory, IN, 0) == []
+    session.tpc_commit()
+    assert [body for body, _ in bodies(factory, IN, 2)] == ["b", "c"]
+
+
+def test_one_phase_and_nothing_done(factory: XAConnectionFactory, session: XASession) -> None:
+    """ACK-10: a branch that is not prepared is committed at once; one without work has no record."""
+    fill(factory, "a")
+    work(session)
+    session.tpc_commit()
+    assert bodies(factory, OUT) == [("of a", 1)]
+    session.tpc_begin(session.xid(1, "empty", ""))
+    session.tpc_prepare()
+    assert session.tpc_recover() == []
+    session.tpc_commit()
+
+
+def test_sends_larger_than_a_record_are_kept_whole(factory: XAConnectionFactory, session: XASession) -> None:
+    """ACK-10: what a branch sends is recorded in as many pieces as it needs."""
+    session.tpc_begin(session.xid(1, "large", "b"))
+    producer = session.create_producer(OUT)
+    for number in range(3):
+        producer.send(f"{number}" * 400_000)
+    session.tpc_prepare()
+    session.tpc_commit()
+    assert [len(body) for body, _ in bodies(factory, OUT, 3)] == [400_000] * 3
+
+
+def test_an_old_branch_is_rolled_back_at_prepare(factory: XAConnectionFactory, session: XASession) -> None:
+    """ACK-10: its time-out is of the time before prepare."""
+    fill(factory, "a")
+    session.tpc_begin(session.xid(1, "t", "b"), timeout=0)
+    with session.create_consumer(IN) as consumer:
+        assert consumer.receive(timeout=WAIT_S) is not None
+    with pytest.raises(TransactionRolledBackError, match="timeout was over"):
+        session.tpc_prepare()
+    assert bodies(factory, IN) == [("a", 2)]
+
+
+def test_mistakes_get_one_line_each(factory: XAConnectionFactory, session: XASession) -> None:
+    """ACK-10: what cannot be is refused, and says what to do."""
+    xid = session.xid(1, "t", "b")
+    with pytest.raises(InvalidSettingError, match="has 65"):
+        session.xid(1, "t" * 65, "b")
+    with pytest.raises(IllegalStateError, match="in no branch"):
+        session.tpc_prepare()
+    session.tpc_begin(xid)
+    with pytest.raises(IllegalStateError, match="is in branch 1:t:b"):
+        session.tpc_begin(session.xid(1, "u", "b"))
+    with pytest.raises(TransactionInProgressError, match="tpc_commit"):
+        session.commit()
+    with factory.create_xa_connection() as connection:
+        second = connection.create_xa_session()
+        with pytest.raises(IllegalStateError, match="open or prepared already"):
+            second.tpc_begin(xid)
+        second.create_consumer(IN).set_listener(lambda message: None)
+        with pytest.raises(IllegalStateError, match="has a listener"):
+            second.tpc_begin(second.xid(1, "v", "b"))
+        plain = connection.create_session(AcknowledgeMode.AUTO)
+        with pytest.raises(IllegalStateError, match="create_xa_session"):
+            plain.tpc_begin(xid)

@@ -1,0 +1,48 @@
+"""A prepared branch outlives the process that prepared it, on a real cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+
+import pytest
+
+from jbm_kafka import Queue, XAConnectionFactory
+
+WAIT_S = 20.0
+
+
+def _prepare_and_die(bootstrap: str, name: str) -> None:
+    session = XAConnectionFactory(bootstrap).create_xa_connection()
+    session.start()
+    xa = session.create_xa_session()
+    xa.tpc_begin(xa.xid(1, name, "b"))
+    assert xa.create_consumer(Queue(name)).receive(timeout=WAIT_S) is not None
+    xa.create_producer(Queue(f"{name}.out")).send("done")
+    xa.tpc_prepare()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_branch_of_a_killed_process_is_decided_by_another(bootstrap: str, topic: str, commits: bool) -> None:
+    """ACK-10: with nobody alive that owns the partition, and carried out by whoever gets it next."""
+    factory = XAConnectionFactory(bootstrap)
+    with factory.create_context() as jms:
+        jms.create_producer().send(Queue(topic), "a")
+    worker = multiprocessing.get_context("spawn").Process(target=_prepare_and_die, args=(bootstrap, topic))
+    worker.start()
+    worker.join(60)
+    assert worker.exitcode == -signal.SIGKILL
+    with factory.create_xa_connection() as connection, connection.create_xa_session() as session:
+        xid = session.xid(1, topic, "b")
+        assert xid in session.tpc_recover()
+        (session.tpc_commit if commits else session.tpc_rollback)(xid)
+        assert xid not in session.tpc_recover()
+    with factory.create_context() as jms:
+        consumer = jms.create_consumer(Queue(f"{topic}.out" if commits else topic))
+        message = consumer.receive(timeout=WAIT_S)
+        assert message is not None
+        assert (message.body, message.delivery_count) == (("done", 1) if commits else ("a", 2))
+        other = jms.create_consumer(Queue(topic if commits else f"{topic}.out"))
+        assert other.receive(timeout=3) is None
