@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from proton import Condition, Delivery, Described, Message, ulong
-from proton import Receiver as ProtonReceiver
 
 from jbm_kafka.amqp.conditions import UNKNOWN_TRANSACTION, condition_of
+from jbm_kafka.amqp.seams import Client
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
 from jbm_kafka.core.destination import Destination, Topic
@@ -21,9 +21,6 @@ from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.kafka import Outgoing
 from jbm_kafka.ports.provider import TopicInfo
 
-if TYPE_CHECKING:
-    from jbm_kafka.amqp.peer import Peer
-
 TRANSACTIONAL = 0x34
 DECLARED = 0x33
 ACCEPTED = Described(ulong(0x24), [])
@@ -33,7 +30,7 @@ CREDIT = 500
 class Producer:
     """Takes one producer's messages, in order; on the event loop."""
 
-    def __init__(self, peer: Peer, receiver: ProtonReceiver, target: Destination | None, number: int) -> None:
+    def __init__(self, peer: Client, receiver: Any, target: Destination | None, number: int) -> None:
         """`target`: None where each message names its own."""
         self._peer = peer
         self._receiver = receiver
@@ -41,7 +38,7 @@ class Producer:
         self._without_unit = f"{peer.connection_id}/{number}".encode()
         self._parts: list[bytes] = []
         self._size = 0
-        self._waiting: deque[tuple[Delivery, bytes]] = deque()
+        self._waiting: deque[tuple[Any, bytes]] = deque()
         """Not sent yet: where the first of them goes is being asked."""
         self._is_asking = False
         self._checked: dict[Destination, TopicInfo] = {}
@@ -54,7 +51,7 @@ class Producer:
         if missing * 2 >= CREDIT:
             self._receiver.flow(missing)
 
-    def arrived(self, delivery: Delivery) -> None:
+    def arrived(self, delivery: Any) -> None:
         """A part of a message, or the rest of it."""
         if delivery.aborted:
             self._parts, self._size = [], 0
@@ -82,7 +79,7 @@ class Producer:
         else:
             self._take(delivery, data)
 
-    def _take(self, delivery: Delivery, data: bytes) -> None:
+    def _take(self, delivery: Any, data: bytes) -> None:
         peer = self._peer
         try:
             message = decode_transfer(data, now_ms=peer.provider.clock.now_ms())
@@ -106,7 +103,7 @@ class Producer:
             if partition is None:
                 self._ask(delivery, data, target, unit)
                 return
-            self._send(delivery, message, target, info, unit, partition)
+            self._send(delivery, message, target, info, partition)
         except JMSError as error:
             self._reject(delivery, error)
 
@@ -115,7 +112,7 @@ class Producer:
         self._peer.authorise("send", target)
         return target
 
-    def _ask(self, delivery: Delivery, data: bytes, target: Destination, unit: bytes | None) -> None:
+    def _ask(self, delivery: Any, data: bytes, target: Destination, unit: bytes | None) -> None:
         self._is_asking = True
         self._waiting.appendleft((delivery, data))
         self._peer.spawn(self._found(target, unit), self._receiver)
@@ -143,7 +140,7 @@ class Producer:
         self._peer.touch()
 
     def _send(
-        self, delivery: Delivery, message: IncomingMessage, target: Destination, info: TopicInfo, unit: bytes | None, to: int
+        self, delivery: Any, message: IncomingMessage, target: Destination, info: TopicInfo, partition: int
     ) -> None:
         peer, headers = self._peer, message.headers
         if isinstance(target, Topic):
@@ -153,7 +150,13 @@ class Producer:
         if target.is_temporary:
             headers.append((TEMPORARY_HEADER, target.name.encode()))
         record = Outgoing(
-            info.topic, to, unit, message.value, tuple(headers), message.timestamp_ms, info.max_message_bytes
+            info.topic,
+            partition,
+            message.unit,
+            message.value,
+            tuple(headers),
+            message.timestamp_ms,
+            info.max_message_bytes,
         )
         if delivery.remote_state == TRANSACTIONAL:
             self._send_in_transaction(delivery, record, message)
@@ -165,7 +168,7 @@ class Producer:
             self._unconfirmed -= 1
             self._reject(delivery, peer.provider.send_error(error, target))
 
-    def _send_in_transaction(self, delivery: Delivery, record: Outgoing, message: IncomingMessage) -> None:
+    def _send_in_transaction(self, delivery: Any, record: Outgoing, message: IncomingMessage) -> None:
         data = delivery.remote.data
         transaction = self._peer.transaction(data)
         if transaction is None:
@@ -178,10 +181,10 @@ class Producer:
         delivery.settle()
         self.grant()
 
-    def _reported(self, delivery: Delivery, target: Destination, error: KafkaClientError | None) -> None:
+    def _reported(self, delivery: Any, target: Destination, error: KafkaClientError | None) -> None:
         self._peer.mailbox.post(partial(self._confirmed, delivery, target, error))
 
-    def _confirmed(self, delivery: Delivery, target: Destination, error: KafkaClientError | None) -> None:
+    def _confirmed(self, delivery: Any, target: Destination, error: KafkaClientError | None) -> None:
         self._unconfirmed -= 1
         if self.is_closed or self._peer.is_over:
             return
@@ -193,7 +196,7 @@ class Producer:
         self.grant()
         self._peer.touch()
 
-    def _reject(self, delivery: Delivery, error: JMSError) -> None:
+    def _reject(self, delivery: Any, error: JMSError) -> None:
         if delivery.remote_state == TRANSACTIONAL:
             transaction = self._peer.transaction(delivery.remote.data)
             if transaction is not None:
@@ -212,7 +215,7 @@ class Producer:
 class Coordinator:
     """Declares and discharges the transactions of one of a client's sessions."""
 
-    def __init__(self, peer: Peer, receiver: ProtonReceiver) -> None:
+    def __init__(self, peer: Client, receiver: Any) -> None:
         self._peer = peer
         self._receiver = receiver
         self._mine: set[bytes] = set()
@@ -220,11 +223,11 @@ class Coordinator:
     def grant(self) -> None:
         self._receiver.flow(max(0, 20 - self._receiver.credit))
 
-    def arrived(self, delivery: Delivery) -> None:
+    def arrived(self, delivery: Any) -> None:
         """A declare or a discharge."""
         if delivery.partial:
             return
-        message = Message()
+        message: Any = Message()
         message.decode(bytes(self._receiver.recv(delivery.pending) or b""))
         self._receiver.advance()
         body = message.body
@@ -240,8 +243,8 @@ class Coordinator:
             self._peer.spawn(self._discharge(delivery, body.value), self._receiver)
         self.grant()
 
-    async def _discharge(self, delivery: Delivery, fields: list[object]) -> None:
-        name = bytes(fields[0])  # type: ignore[arg-type]
+    async def _discharge(self, delivery: Any, fields: list[Any]) -> None:
+        name = bytes(fields[0])
         transaction = self._peer.transactions.pop(name, None)
         self._mine.discard(name)
         if transaction is None:

@@ -6,14 +6,15 @@ import itertools
 import logging
 import threading
 from asyncio import get_running_loop, sleep, wait_for
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from proton import Delivery as Sent
 from proton import Link as ProtonLink
-from proton import Sender
 
 from jbm_kafka.amqp.mailbox import LoopBed
+from jbm_kafka.amqp.seams import Client
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.bodies import body_kind
 from jbm_kafka.core.destination import Queue
@@ -27,9 +28,6 @@ from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link, LinkTerms
 from jbm_kafka.ports.wake_up import Sleepers
 
-if TYPE_CHECKING:
-    from jbm_kafka.amqp.peer import Peer
-
 log = logging.getLogger(__name__)
 
 TRANSACTIONAL = 0x34
@@ -42,7 +40,7 @@ class Receiver:
     """Serves one receiver of a client; on the event loop, but for `begin` and `leave`."""
 
     def __init__(
-        self, peer: Peer, sender: Sender, source: Source, selector: Selector | None, number: int, *, is_transacted: bool
+        self, peer: Client, sender: Any, source: Source, selector: Selector | None, number: int, *, is_transacted: bool
     ) -> None:
         """`is_transacted`: it may have several messages of a unit, which its transaction settles together."""
         self._peer = peer
@@ -73,7 +71,7 @@ class Receiver:
         self.is_closed = False
         self._is_draining = False
         self._is_attaching = False
-        self._on_empty = lambda: None
+        self._on_empty: Callable[[], None] = lambda: None
 
     # -- in the lane of the connection ---------------------------------------------------------------------------------
 
@@ -169,7 +167,7 @@ class Receiver:
         else:
             self.unsettled[tag] = delivery
 
-    def outcome(self, sent: Sent) -> None:
+    def outcome(self, sent: Any) -> None:
         """The client says what became of a message."""
         state = sent.remote_state
         if state == 0 and not sent.settled:
@@ -191,7 +189,7 @@ class Receiver:
         self.pump()
         self._peer.touch()
 
-    def _settle(self, delivery: Delivery, sent: Sent, state: int) -> None:
+    def _settle(self, delivery: Delivery, sent: Any, state: int) -> None:
         remote = sent.remote
         if state == Sent.ACCEPTED:
             delivery.lease.acknowledge(delivery.offset)
@@ -290,7 +288,8 @@ class Receiver:
         for delivery in self.unsettled.values():
             self._give_back(delivery, counted=False, was_seen=is_lost)
         self.unsettled.clear()
-        self.link.give_back_unread(stop=True) if self.link.is_attached else None
+        if self.link.is_attached:
+            self.link.give_back_unread(stop=True)
         if self.in_transactions:
             self._on_empty = lambda: self._peer.server.run(self._peer.call(self.leave))
             return
@@ -306,7 +305,7 @@ class Receiver:
 class Browser:
     """Shows a client what a queue holds, as of when it asked."""
 
-    def __init__(self, peer: Peer, sender: Sender, queue: Queue, selector: Selector | None) -> None:
+    def __init__(self, peer: Client, sender: Any, queue: Queue, selector: Selector | None) -> None:
         self._peer = peer
         self._sender = sender
         self._queue = queue
@@ -342,9 +341,8 @@ class Browser:
             sender.drained()
         self._peer.touch()
 
-    def outcome(self, sent: Sent) -> None:
+    def outcome(self, sent: Any) -> None:
         sent.settle()
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:
         self.is_closed = True
-

@@ -7,15 +7,15 @@ import itertools
 import logging
 import secrets
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from proton import Condition, Endpoint, Event, Terminus, symbol
-from proton import Connection as ProtonConnection
 from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.conditions import INVALID_FIELD, LIMIT, condition_of
 from jbm_kafka.amqp.incoming import Coordinator, Producer
 from jbm_kafka.amqp.outgoing import Browser, Receiver
+from jbm_kafka.amqp.seams import Host
 from jbm_kafka.amqp.settings import Action
 from jbm_kafka.amqp.terminus import (
     Filters,
@@ -30,9 +30,6 @@ from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidDestinationError, JMSError
 from jbm_kafka.core.subscription import Source, checked_client_id
-
-if TYPE_CHECKING:
-    from jbm_kafka.amqp.server import Server
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +73,7 @@ Served = Any
 class Peer:
     """On the event loop. An error costs the link that it is of, or else the connection."""
 
-    def __init__(self, server: Server, connection: ProtonConnection, touch: Callable[[], None], user: str) -> None:
+    def __init__(self, server: Host, connection: Any, touch: Callable[[], None], user: str) -> None:
         self.server = server
         self.settings = server.settings
         self.provider = server.provider
@@ -92,7 +89,7 @@ class Peer:
         self.is_open = False
         self._connection = connection
         self._lane = CallLane(server.threads)
-        self._served: dict[ProtonLink, Served] = {}
+        self._served: dict[Any, Served] = {}
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._holds_client_id = False
@@ -122,7 +119,7 @@ class Peer:
         """Make a call that may wait for Kafka beside the loop: one at a time of this connection, in order."""
         return await self._lane.do(call, "AMQP")
 
-    def spawn(self, work: Coroutine[Any, Any, None], link: ProtonLink | None = None) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], link: Any = None) -> None:
         """Have it done; an error costs the link, or without one the connection."""
 
         async def run() -> None:
@@ -132,7 +129,10 @@ class Peer:
                 if not isinstance(error, JMSError):
                     log.exception("AMQP connection %s: an error of ours", self.connection_id)
                 if not self.is_over:
-                    self.refuse(link, error) if link is not None else self.end(condition_of(error))
+                    if link is None:
+                        self.end(condition_of(error))
+                    else:
+                        self.refuse(link, error)
             self.touch()
 
         task = self.server.loop.create_task(run())
@@ -155,12 +155,12 @@ class Peer:
         self.transactions[made.id] = made
         return made
 
-    def takes_more(self, link: ProtonLink) -> bool:
+    def takes_more(self, link: Any) -> bool:
         """More may be sent: the client reads what is on its way."""
         is_taking = self.is_writable and not self.server.is_draining
         return is_taking and link.session.outgoing_bytes < self.settings.limits.unsettled_bytes
 
-    def refuse(self, link: ProtonLink | None, error: Exception) -> None:
+    def refuse(self, link: Any, error: Exception) -> None:
         """End a link with an error; what it had goes back."""
         if link is None or self.is_over or link.state & Endpoint.LOCAL_CLOSED:
             return
@@ -215,7 +215,7 @@ class Peer:
 
     # -- events --------------------------------------------------------------------------------------------------------
 
-    def handle(self, event: Event) -> None:
+    def handle(self, event: Any) -> None:
         """One event of the engine."""
         handler = self._handlers.get(event.type)
         if handler is None:
@@ -230,7 +230,7 @@ class Peer:
             else:
                 self.end(condition_of(error))
 
-    def _connection_opened(self, event: Event) -> None:
+    def _connection_opened(self, event: Any) -> None:
         connection = self._connection
         connection.offered_capabilities = [symbol(each) for each in OFFERED]
         connection.container = self.server.container
@@ -262,7 +262,7 @@ class Peer:
         self.is_open = True
         self.touch()
 
-    def _connection_closed(self, event: Event) -> None:
+    def _connection_closed(self, event: Any) -> None:
         self.server.run(self._leave())
 
     async def _leave(self) -> None:
@@ -270,7 +270,7 @@ class Peer:
         self._connection.close()
         self.touch()
 
-    def _session_opened(self, event: Event) -> None:
+    def _session_opened(self, event: Any) -> None:
         self._sessions += 1
         event.session.incoming_capacity = 4 * self.settings.limits.frame_bytes
         event.session.open()
@@ -278,7 +278,7 @@ class Peer:
             event.session.condition = Condition(LIMIT, "too many sessions of one connection")
             event.session.close()
 
-    def _session_closed(self, event: Event) -> None:
+    def _session_closed(self, event: Any) -> None:
         session = event.session
         mine = [link for link in self._served if link.session == session]
         self.spawn(self._end_session(session, [self._served.pop(link) for link in mine]))
@@ -291,7 +291,7 @@ class Peer:
         session.close()
         session.free()
 
-    def _link_opened(self, event: Event) -> None:
+    def _link_opened(self, event: Any) -> None:
         link = event.link
         if not link.state & Endpoint.LOCAL_UNINIT:
             return
@@ -401,10 +401,10 @@ class Peer:
         link.source.expiry_policy = Terminus.EXPIRE_NEVER
         self._serve(link, Unsubscribing(self, client_id, name))
 
-    def _link_closed(self, event: Event) -> None:
+    def _link_closed(self, event: Any) -> None:
         self._end_link(event.link, ends=True)
 
-    def _link_detached(self, event: Event) -> None:
+    def _link_detached(self, event: Any) -> None:
         self._end_link(event.link, ends=False)
 
     def _end_link(self, link: Any, *, ends: bool) -> None:
@@ -419,15 +419,18 @@ class Peer:
                 link.condition = condition_of(error)
         if self.is_over:
             return
-        link.close() if ends else link.detach()
+        if ends:
+            link.close()
+        else:
+            link.detach()
         link.free()
 
-    def _flow(self, event: Event) -> None:
+    def _flow(self, event: Any) -> None:
         served = self._served.get(event.link)
         if served is not None and event.link.is_sender:
             served.pump()
 
-    def _delivery(self, event: Event) -> None:
+    def _delivery(self, event: Any) -> None:
         link, delivery = event.link, event.delivery
         served = self._served.get(link)
         if served is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from proton import Condition
 
+from jbm_kafka.amqp.admin_endpoint import REQUEST_BYTES, AdminEndpoint
 from jbm_kafka.amqp.conditions import FORCED
 from jbm_kafka.amqp.mailbox import Mailbox
 from jbm_kafka.amqp.settings import ServerSettings
@@ -38,6 +39,7 @@ class Server:
         """`connect` gives the provider, which all clients share."""
         self.settings = settings
         self.ports: list[int] = []
+        self.admin_port = 0
         self.container = f"jbm-kafka-{secrets.token_hex(4)}"
         self.wires: set[Wire] = set()
         self.is_draining = False
@@ -106,6 +108,13 @@ class Server:
                 raise InvalidSettingError(text, setting="port", value=each.port) from None
             self._listening.append(made)
             self.ports.append(made.sockets[0].getsockname()[1])
+        if self.settings.admin_port is not None:
+            endpoint = AdminEndpoint(self, lambda: self.is_ready)
+            made = await asyncio.start_server(
+                endpoint.serve, "127.0.0.1", self.settings.admin_port, limit=REQUEST_BYTES
+            )
+            self._listening.append(made)
+            self.admin_port = made.sockets[0].getsockname()[1]
         self.is_ready = True
 
     async def _end(self, drain_s: float) -> None:

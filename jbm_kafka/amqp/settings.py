@@ -69,7 +69,7 @@ class ServerSettings:
     limits: Limits = Limits()
     drain_s: float = 20.0
     """How long a stop waits for what clients have in hand."""
+    admin_port: int | None = None
+    """On 127.0.0.1, where destinations are made and purged, and health is told; 0: any free one; None: nowhere."""
     counts_released: bool = False
     """What is `released`, as by a listener that raises, counts as an attempt."""
-
-

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from jbm_kafka.amqp.seams import Client
 from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError, TransactionRolledBackError
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
@@ -13,19 +14,27 @@ from jbm_kafka.ports.kafka import Outgoing
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_of_work import Received, UnitOfWork, expired_before_commit
 
-if TYPE_CHECKING:
-    from jbm_kafka.amqp.outgoing import Receiver
-    from jbm_kafka.amqp.peer import Peer
+
+class Holder(Protocol):
+    """The receiver that got a message."""
+
+    link: Link
+
+    def committed(self) -> None:
+        """A transaction that had a message of it is committed."""
+
+    def rolled_back(self, delivery: Delivery) -> None:
+        """Its transaction was rolled back: it comes again, counted."""
 
 
 class Transaction:
     """One that was declared and not discharged."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Client) -> None:
         self._peer = peer
         self.id = secrets.token_bytes(16)
         self.sends: list[Outgoing] = []
-        self.received: list[tuple[Receiver, Delivery]] = []
+        self.received: list[tuple[Holder, Delivery]] = []
         self.failure: JMSError | None = None
         """Why it cannot be committed."""
         self._bytes = 0

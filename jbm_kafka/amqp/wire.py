@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from proton import Collector, Connection, ProtonException, Transport
 
 from jbm_kafka.amqp.peer import Peer
+from jbm_kafka.amqp.seams import Host
 from jbm_kafka.amqp.settings import Sasl
-
-if TYPE_CHECKING:
-    from jbm_kafka.amqp.server import Server
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +22,7 @@ BUFFERED_BYTES = 256 * 1024
 class Wire(asyncio.Protocol):
     """One socket."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Host) -> None:
         self._server = server
         self._limits = server.settings.limits
         self._socket: asyncio.Transport | None = None
@@ -55,7 +53,9 @@ class Wire(asyncio.Protocol):
             self._begin("anonymous")
         else:
             certificate = self._socket.get_extra_info("peercert")
-            names = [value for part in (certificate or {}).get("subject", ()) for key, value in part if key == "commonName"]
+            names = [
+                value for part in (certificate or {}).get("subject", ()) for key, value in part if key == "commonName"
+            ]
             is_encrypted = self._socket.get_extra_info("ssl_object") is not None
             self._sasl = access.sasl(is_encrypted=is_encrypted, certificate_user=names[0] if names else None)
         self._timer = server.loop.call_later(self._limits.open_timeout_s, self._check_open)
