@@ -7,10 +7,12 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
 log = logging.getLogger(__name__)
 
 Call = Callable[[], object]
+T = TypeVar("T")
 
 
 class Mailbox:
@@ -37,6 +39,12 @@ class Mailbox:
                 call()
             except Exception:
                 log.exception("a call that was posted to the AMQP server failed")
+
+
+def answer(future: asyncio.Future[T], result: T) -> None:
+    """On the loop: whoever waits for it has it, unless nobody does any more."""
+    if not future.done():
+        future.set_result(result)
 
 
 class LoopBed:

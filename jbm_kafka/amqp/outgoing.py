@@ -13,7 +13,7 @@ from typing import Any
 from proton import Delivery as Sent
 from proton import Link as ProtonLink
 
-from jbm_kafka.amqp.mailbox import LoopBed
+from jbm_kafka.amqp.mailbox import LoopBed, answer
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.bodies import body_kind
@@ -245,7 +245,7 @@ class Receiver:
                 await sleep(LOOK_S)
             ends = await self._peer.call(lambda: self._provider.end_positions(self._source, 1.0))
             future = loop.create_future()
-            done = Completion(lambda _: self._peer.mailbox.post(lambda: future.done() or future.set_result(None)))
+            done = Completion(lambda _: self._peer.mailbox.post(lambda: answer(future, None)))
             with link.lock:
                 link.request(max(self._sender.credit, 1))
             link.group_worker.watch(link.terms.link_id, ends, done)

@@ -51,7 +51,7 @@ class Filters:
 
 def is_lasting(source: Terminus) -> bool:
     """What it stands for stays when its link is detached."""
-    return source.expiry_policy == Terminus.EXPIRE_NEVER or source.durability != Terminus.NONDURABLE
+    return bool(source.expiry_policy == Terminus.EXPIRE_NEVER or source.durability != Terminus.NONDURABLE)
 
 
 def subscription_of(

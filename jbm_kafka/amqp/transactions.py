@@ -6,6 +6,7 @@ import secrets
 from collections import defaultdict
 from typing import Protocol
 
+from jbm_kafka.amqp.mailbox import answer
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError, TransactionRolledBackError
 from jbm_kafka.ports.completion import Completion
@@ -79,7 +80,7 @@ class Transaction:
         ended = self._peer.server.loop.create_future()
 
         def tell(error: Exception | None) -> None:
-            self._peer.mailbox.post(lambda: ended.done() or ended.set_result(error))
+            self._peer.mailbox.post(lambda: answer(ended, error))
 
         work = UnitOfWork(
             f"commit of {self._peer.connection_id}", self.sends, received, Completion(tell), self._expires_at_ms
@@ -88,9 +89,9 @@ class Transaction:
             await self._peer.call(lambda: self._peer.provider.submit(work))
         except JMSError as error:
             raise TransactionRolledBackError(f"rolled back: {error}") from None
-        error = await ended
-        if error is not None:
-            raise error
+        failure: Exception | None = await ended
+        if failure is not None:
+            raise failure
 
     def roll_back(self) -> None:
         """What was received comes again, counted; what was sent is dropped."""

@@ -52,10 +52,8 @@ class Wire(asyncio.Protocol):
             self._engine.require_auth(False)
             self._begin("anonymous")
         else:
-            certificate = self._socket.get_extra_info("peercert")
-            names = [
-                value for part in (certificate or {}).get("subject", ()) for key, value in part if key == "commonName"
-            ]
+            subject = (self._socket.get_extra_info("peercert") or {}).get("subject", ())
+            names = [value for part in subject for key, value in part if key == "commonName"]
             is_encrypted = self._socket.get_extra_info("ssl_object") is not None
             self._sasl = access.sasl(is_encrypted=is_encrypted, certificate_user=names[0] if names else None)
         self._timer = server.loop.call_later(self._limits.open_timeout_s, self._check_open)

@@ -15,6 +15,7 @@ from jbm_kafka.codec.registry_records import (
     subscription_key,
     subscriptions_in,
 )
+from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.ports import Clock, KafkaAdmin, KafkaClientError
