@@ -75,9 +75,24 @@ class Producer:
         self._parts, self._size = [], 0
         self._receiver.advance()
         if self._is_asking:
+            self._wait(delivery)
             self._waiting.append((delivery, data))
         else:
             self._take(delivery, data)
+
+    def _wait(self, delivery: Any) -> None:
+        transaction = self._transaction_of(delivery)
+        if transaction is not None:
+            transaction.wait()
+
+    def _waited(self, delivery: Any) -> None:
+        transaction = self._transaction_of(delivery)
+        if transaction is not None:
+            transaction.waited()
+
+    def _transaction_of(self, delivery: Any) -> Any:
+        is_in_one = delivery.remote_state == TRANSACTIONAL
+        return self._peer.transaction(delivery.remote.data) if is_in_one else None
 
     def _take(self, delivery: Any, data: bytes) -> None:
         peer = self._peer
@@ -114,6 +129,7 @@ class Producer:
 
     def _ask(self, delivery: Any, data: bytes, target: Destination, unit: bytes | None) -> None:
         self._is_asking = True
+        self._wait(delivery)
         self._waiting.appendleft((delivery, data))
         self._peer.spawn(self._found(target, unit), self._receiver)
 
@@ -134,9 +150,12 @@ class Producer:
             self._is_asking = False
             delivery, _ = self._waiting.popleft()
             self._reject(delivery, error)
+            self._waited(delivery)
         self._is_asking = False
         while self._waiting and not self._is_asking:
-            self._take(*self._waiting.popleft())
+            delivery, data = self._waiting.popleft()
+            self._take(delivery, data)
+            self._waited(delivery)
         self._peer.touch()
 
     def _send(
@@ -245,7 +264,10 @@ class Coordinator:
 
     async def _discharge(self, delivery: Any, fields: list[Any]) -> None:
         name = bytes(fields[0])
-        transaction = self._peer.transactions.pop(name, None)
+        transaction = self._peer.transactions.get(name)
+        if transaction is not None:
+            await transaction.all_there()
+            self._peer.transactions.pop(name, None)
         self._mine.discard(name)
         if transaction is None:
             delivery.local.condition = Condition(UNKNOWN_TRANSACTION, "there is no such transaction")

@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 
 TRANSACTIONAL = 0x34
 LOOK_S = 0.01
-CATCH_UP_S = 10.0
-"""How long a drain looks for what was there when it was asked, where the process has just joined."""
+CATCH_UP_S = 2.0
+"""How long a drain looks for what was there when it was asked."""
 
 
 class Receiver:
@@ -94,6 +94,23 @@ class Receiver:
         self.link.group_worker = self._provider.attach(self._source, self.link)
         self.link.is_attached = True
         self.link.notices.is_open = True
+
+    async def ready(self) -> None:
+        """Return when its first messages may come: partitions are assigned, and recovered.
+
+        Raises:
+            JMSError: why they are not.
+        """
+        deadline = get_running_loop().time() + self._provider.traits.join_timeout_s
+        while not self.link.group_worker.is_settled and not self._peer.is_over:
+            failure = self.link.notices.take_failure()
+            if failure is not None:
+                raise failure
+            if not self.link.group_worker.is_running:  # it was about to end when this one came
+                await self._peer.call(self._attach)
+            if get_running_loop().time() > deadline:
+                raise JMSError(f"{self._destination}: no partitions were assigned; is the group's coordinator up?")
+            await sleep(LOOK_S)
 
     def leave(self) -> None:
         """Leave for good."""
@@ -240,9 +257,7 @@ class Receiver:
         """Send what was there when the client asked, and then say that no more is."""
         loop, link = get_running_loop(), self.link
         try:
-            deadline = loop.time() + CATCH_UP_S
-            while not link.group_worker.is_settled and loop.time() < deadline:
-                await sleep(LOOK_S)
+            await self.ready()
             ends = await self._peer.call(lambda: self._provider.end_positions(self._source, 1.0))
             future = loop.create_future()
             done = Completion(lambda _: self._peer.mailbox.post(lambda: answer(future, None)))
@@ -250,7 +265,7 @@ class Receiver:
                 link.request(max(self._sender.credit, 1))
             link.group_worker.watch(link.terms.link_id, ends, done)
             try:
-                await wait_for(future, 2.0)
+                await wait_for(future, CATCH_UP_S)
             except TimeoutError:
                 done.complete()
             self.pump()
@@ -326,6 +341,9 @@ class Browser:
             data = encode_transfer(seen.record, kind, self._queue, delivery_count=seen.attempts, now_ms=now_ms)
             found.append(data)
         self._found = found[::-1]
+
+    async def ready(self) -> None:
+        """Nothing more to wait for."""
 
     def pump(self) -> None:
         """Send as far as the credit goes."""

@@ -272,7 +272,7 @@ class Peer:
 
     def _session_opened(self, event: Any) -> None:
         self._sessions += 1
-        event.session.incoming_capacity = 4 * self.settings.limits.frame_bytes
+        event.session.incoming_capacity = 64 * self.settings.limits.frame_bytes
         event.session.open()
         if self._sessions > self.settings.limits.sessions_per_connection:
             event.session.condition = Condition(LIMIT, "too many sessions of one connection")
@@ -390,6 +390,11 @@ class Peer:
 
     async def _begin(self, link: Any, served: Any) -> None:
         await self.call(served.begin)
+        try:
+            await served.ready()
+        except BaseException:
+            self.server.run(served.close(is_lost=False, ends=False))
+            raise
         self._serve(link, served)
 
     async def _look_up(self, link: Any) -> None:

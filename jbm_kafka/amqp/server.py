@@ -26,6 +26,7 @@ CALLS_MAX = 32
 """How many calls of all connections wait for Kafka at the same time."""
 START_TIMEOUT_S = 30.0
 LOOK_S = 0.02
+LOOK_AGAIN_S = 0.5
 
 
 class Server:
@@ -116,6 +117,14 @@ class Server:
             self._listening.append(made)
             self.admin_port = made.sockets[0].getsockname()[1]
         self.is_ready = True
+        self._look()
+
+    def _look(self) -> None:
+        """Receivers whose group worker has left, as it does when nobody receives for a while, are served anew."""
+        for wire in self.wires:
+            if wire.peer is not None:
+                wire.peer.pump()
+        self.loop.call_later(LOOK_AGAIN_S, self._look)
 
     async def _end(self, drain_s: float) -> None:
         self.is_ready = False

@@ -43,7 +43,7 @@ class Limits:
     connections: int = 5_000
     sessions_per_connection: int = 256
     links_per_connection: int = 1_024
-    frame_bytes: int = 2**20
+    frame_bytes: int = 256 * 1024
     message_bytes: int = 64 * 2**20
     unsettled_bytes: int = 16 * 2**20
     """Of a session: what is on its way to the client and not read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections import defaultdict
 from typing import Protocol
@@ -39,7 +40,26 @@ class Transaction:
         self.failure: JMSError | None = None
         """Why it cannot be committed."""
         self._bytes = 0
+        self._waiting = 0
+        """Messages whose place in Kafka is being asked."""
+        self._there: asyncio.Future[None] | None = None
         self._expires_at_ms = 0
+
+    def wait(self) -> None:
+        """One of its messages cannot be added yet."""
+        self._waiting += 1
+
+    def waited(self) -> None:
+        """It was added, or refused."""
+        self._waiting -= 1
+        if not self._waiting and self._there is not None:
+            answer(self._there, None)
+
+    async def all_there(self) -> None:
+        """Return when each message that came before is added or refused."""
+        if self._waiting:
+            self._there = self._peer.server.loop.create_future()
+            await self._there
 
     def add(self, record: Outgoing, expires_at_ms: int) -> None:
         """Send it when it is committed."""
