@@ -94,14 +94,15 @@ class Producer:
         is_in_one = delivery.remote_state == TRANSACTIONAL
         return self._peer.transaction(delivery.remote.data) if is_in_one else None
 
-    def _take(self, delivery: Any, data: bytes) -> None:
+    def _take(self, delivery: Any, data: bytes, *, is_asked: bool = False) -> None:
+        """`is_asked`: where its messages go was just asked; of a temporary destination nothing else is known."""
         peer = self._peer
         try:
             message = decode_transfer(data, now_ms=peer.provider.clock.now_ms())
             target = self._target or self._named(message)
             info = self._checked.get(target)
             unit = message.unit
-            if info is None or info is not peer.provider.known_topic(target.name):
+            if info is None or (not is_asked and info is not peer.provider.known_topic(target.name)):
                 self._ask(delivery, data, target, None)
                 return
             temporary = parse_temporary_name(target.name) if target.is_temporary else None
@@ -151,10 +152,11 @@ class Producer:
             delivery, _ = self._waiting.popleft()
             self._reject(delivery, error)
             self._waited(delivery)
-        self._is_asking = False
+        self._is_asking, is_asked = False, True
         while self._waiting and not self._is_asking:
             delivery, data = self._waiting.popleft()
-            self._take(delivery, data)
+            self._take(delivery, data, is_asked=is_asked)
+            is_asked = False
             self._waited(delivery)
         self._peer.touch()
 
@@ -259,11 +261,12 @@ class Coordinator:
             delivery.update(DECLARED)
             delivery.settle()
         else:
-            self._peer.spawn(self._discharge(delivery, body.value), self._receiver)
+            # Copied now: the engine's memory has other bytes there when the task runs.
+            name, *flag = body.value
+            self._peer.spawn(self._discharge(delivery, bytes(name), fails=bool(flag and flag[0])), self._receiver)
         self.grant()
 
-    async def _discharge(self, delivery: Any, fields: list[Any]) -> None:
-        name = bytes(fields[0])
+    async def _discharge(self, delivery: Any, name: bytes, *, fails: bool) -> None:
         transaction = self._peer.transactions.get(name)
         if transaction is not None:
             await transaction.all_there()
@@ -272,7 +275,7 @@ class Coordinator:
         if transaction is None:
             delivery.local.condition = Condition(UNKNOWN_TRANSACTION, "there is no such transaction")
             delivery.update(Delivery.REJECTED)
-        elif len(fields) > 1 and fields[1]:
+        elif fails:
             transaction.roll_back()
             delivery.update(Delivery.ACCEPTED)
         else:

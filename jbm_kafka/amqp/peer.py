@@ -14,9 +14,10 @@ from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.conditions import INVALID_FIELD, LIMIT, condition_of
 from jbm_kafka.amqp.incoming import Coordinator, Producer
-from jbm_kafka.amqp.outgoing import Browser, Receiver
+from jbm_kafka.amqp.local_transactions import LocalTransaction
+from jbm_kafka.amqp.receiver_links import Browser, Receiver
 from jbm_kafka.amqp.seams import Host
-from jbm_kafka.amqp.settings import Action
+from jbm_kafka.amqp.server_settings import Action
 from jbm_kafka.amqp.terminus import (
     Filters,
     capabilities,
@@ -24,7 +25,6 @@ from jbm_kafka.amqp.terminus import (
     looked_up,
     subscription_of,
 )
-from jbm_kafka.amqp.transactions import Transaction
 from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -81,7 +81,7 @@ class Peer:
         self.connection_id = f"c{secrets.token_hex(6)}"
         self.client_id = ""
         self.user = user
-        self.transactions: dict[bytes, Transaction] = {}
+        self.transactions: dict[bytes, LocalTransaction] = {}
         self.temporaries: dict[str, TemporaryQueue | TemporaryTopic] = {}
         self.touch = touch
         self.is_over = False
@@ -145,13 +145,13 @@ class Peer:
         if access is not None:
             access.authorise(self.user, action, destination)
 
-    def transaction(self, data: Any) -> Transaction | None:
+    def transaction(self, data: Any) -> LocalTransaction | None:
         """The one that a transactional state names."""
         return self.transactions.get(bytes(data[0])) if data else None
 
-    def declare(self) -> Transaction:
+    def declare(self) -> LocalTransaction:
         """A new transaction."""
-        made = Transaction(self)
+        made = LocalTransaction(self)
         self.transactions[made.id] = made
         return made
 

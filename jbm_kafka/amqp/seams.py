@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
-from jbm_kafka.amqp.mailbox import Mailbox
-from jbm_kafka.amqp.settings import Action, ServerSettings
+from jbm_kafka.amqp.loop_mailbox import LoopMailbox
+from jbm_kafka.amqp.server_settings import Action, ServerSettings
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.ports.provider import Provider
 
@@ -19,7 +19,7 @@ class Host(Protocol):
 
     settings: ServerSettings
     provider: Provider
-    mailbox: Mailbox
+    mailbox: LoopMailbox
     loop: asyncio.AbstractEventLoop
     threads: Any
     container: str
@@ -36,7 +36,7 @@ class Client(Protocol):
 
     settings: ServerSettings
     provider: Provider
-    mailbox: Mailbox
+    mailbox: LoopMailbox
     server: Host
     connection_id: str
     client_id: str

@@ -11,7 +11,7 @@ from proton import Collector, Connection, ProtonException, Transport
 
 from jbm_kafka.amqp.peer import Peer
 from jbm_kafka.amqp.seams import Host
-from jbm_kafka.amqp.settings import Sasl
+from jbm_kafka.amqp.server_settings import Sasl
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ Call = Callable[[], object]
 T = TypeVar("T")
 
 
-class Mailbox:
+class LoopMailbox:
     """Any thread posts."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -47,12 +47,12 @@ def answer(future: asyncio.Future[T], result: T) -> None:
         future.set_result(result)
 
 
-class LoopBed:
+class LinkBed:
     """Implements `Bed` for a link: the group worker wakes what sends its messages on, and nobody ever gets up."""
 
     __slots__ = ("_is_awake", "_mailbox", "_rise")
 
-    def __init__(self, mailbox: Mailbox, rise: Call) -> None:
+    def __init__(self, mailbox: LoopMailbox, rise: Call) -> None:
         self._mailbox = mailbox
         self._rise = rise
         self._is_awake = False

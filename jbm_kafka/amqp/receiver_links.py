@@ -13,7 +13,7 @@ from typing import Any
 from proton import Delivery as Sent
 from proton import Link as ProtonLink
 
-from jbm_kafka.amqp.mailbox import LoopBed, answer
+from jbm_kafka.amqp.loop_mailbox import LinkBed, answer
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.bodies import body_kind
@@ -63,7 +63,7 @@ class Receiver:
             records_attempts=peer.provider.traits.records_attempts,
         )
         self.link = Link(terms, filled=filled, lock=lock)
-        filled.lie_down_unless(lambda: False, LoopBed(peer.mailbox, self.pump))
+        filled.lie_down_unless(lambda: False, LinkBed(peer.mailbox, self.pump))
         self._tags = itertools.count(1)
         self.unsettled: dict[str, Delivery] = {}
         self.in_transactions = 0

@@ -14,8 +14,8 @@ from proton import Condition
 
 from jbm_kafka.amqp.admin_endpoint import REQUEST_BYTES, AdminEndpoint
 from jbm_kafka.amqp.conditions import FORCED
-from jbm_kafka.amqp.mailbox import Mailbox
-from jbm_kafka.amqp.settings import ServerSettings
+from jbm_kafka.amqp.loop_mailbox import LoopMailbox
+from jbm_kafka.amqp.server_settings import ServerSettings
 from jbm_kafka.amqp.wire import Wire
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.ports.provider import Provider
@@ -46,7 +46,7 @@ class Server:
         self.is_draining = False
         self.is_ready = False
         self.loop = asyncio.new_event_loop()
-        self.mailbox = Mailbox(self.loop)
+        self.mailbox = LoopMailbox(self.loop)
         self.threads = ThreadPoolExecutor(CALLS_MAX, thread_name_prefix="jbm-amqp")
         self._connect = connect
         self.provider: Provider

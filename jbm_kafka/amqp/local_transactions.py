@@ -7,7 +7,7 @@ import secrets
 from collections import defaultdict
 from typing import Protocol
 
-from jbm_kafka.amqp.mailbox import answer
+from jbm_kafka.amqp.loop_mailbox import answer
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError, TransactionRolledBackError
 from jbm_kafka.ports.completion import Completion
@@ -17,7 +17,7 @@ from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_of_work import Received, UnitOfWork, expired_before_commit
 
 
-class Holder(Protocol):
+class ReceivedFrom(Protocol):
     """The receiver that got a message."""
 
     link: Link
@@ -29,14 +29,14 @@ class Holder(Protocol):
         """Its transaction was rolled back: it comes again, counted."""
 
 
-class Transaction:
+class LocalTransaction:
     """One that was declared and not discharged."""
 
     def __init__(self, peer: Client) -> None:
         self._peer = peer
         self.id = secrets.token_bytes(16)
         self.sends: list[Outgoing] = []
-        self.received: list[tuple[Holder, Delivery]] = []
+        self.received: list[tuple[ReceivedFrom, Delivery]] = []
         self.failure: JMSError | None = None
         """Why it cannot be committed."""
         self._bytes = 0
