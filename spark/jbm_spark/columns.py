@@ -212,9 +212,7 @@ def _properties() -> Column:
 def _in_order() -> Column:
     """Name and text of each header that shows as a property; those with a type come last."""
     shown = F.filter(_OTHERS, _is_shown)
-    in_order = F.concat(
-        F.filter(shown, lambda header: ~_has_type(header)), F.filter(shown, lambda header: _has_type(header))
-    )
+    in_order = F.concat(F.filter(shown, lambda header: ~_has_type(header)), F.filter(shown, _has_type))
     return F.transform(
         in_order,
         lambda header: F.struct(
