@@ -355,7 +355,6 @@ class Topics:
         if self._registry is not None:
             self._registry.pauses.check_sendable(destination)
 
-
     def _is_paused(self, name: str) -> bool:
         return self._registry is not None and self._registry.pauses.of(name).production is not None
 
