@@ -131,7 +131,7 @@ class XASession(Session):
         self._decide("tpc_rollback", xid, BranchState.ROLLED_BACK)
 
     def tpc_recover(self) -> list[Xid]:
-        """The prepared branches of the namespace, of whatever manager: go by your own `global_id`.
+        """The prepared branches of the namespace, of whatever manager: go by your own `gtrid`.
 
         Raises:
             JMSError: the cluster does not answer.

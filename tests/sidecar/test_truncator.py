@@ -17,12 +17,13 @@ from jbm_kafka.registry.readers import keep_original, renew_reader
 from tests.sidecar.stepped import QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
 
+SETTLED = AddressSettings(truncate="settled")
 LONG_MS = 45_000
 """Two looks."""
 Act = Callable[[SteppedSidecar], None]
 
 
-def settled_ten(settings: AddressSettings | None = None, before: Act = lambda one: None) -> int:
+def settled_ten(settings: AddressSettings | None = SETTLED, before: Act = lambda one: None) -> int:
     """Ten messages, of which all but the one at offset 7 are acknowledged; where the log begins two looks later."""
     cluster = MemoryCluster(ManualClock(), waits=False)
     one = SteppedSidecar("one", cluster, settings=settings)
@@ -90,8 +91,8 @@ def test_nothing_is_deleted_where_the_setting_says_never() -> None:
     assert settled_ten(AddressSettings(truncate="never")) == 0
 
 
-def test_nothing_is_deleted_of_a_topic_that_we_did_not_make() -> None:
-    """Of LOG-4: and with the setting it is."""
+def test_nothing_is_deleted_unless_the_setting_asks_for_it() -> None:
+    """Of LOG-4: and with it also of a topic that others made."""
 
     def begin(settings: AddressSettings | None) -> int:
         cluster = MemoryCluster(ManualClock(), waits=False)

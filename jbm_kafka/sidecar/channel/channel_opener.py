@@ -164,10 +164,7 @@ class ChannelOpener:
             topic_id=group.log_id(info.topic_id),
             changelog_topic=group.changelog_topic,
             begins=group.begins(info.topic_id),
-            is_truncated=is_truncated(
-                self._settings_of(group.destination.name).truncate,
-                made_by_us=self._topics.is_made_by_us(group.destination.name, info.topic_id),
-            ),
+            is_truncated=is_truncated(self._settings_of(group.destination.name).truncate),
         )
         admin, reader = self._kafka.admin(), self._kafka.log_reader()
         try:
