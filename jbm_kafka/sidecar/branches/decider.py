@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from jbm_kafka.codec.branch_records import decode_branch, decode_sends, encode_branch, state_key
 from jbm_kafka.core.branch import BranchRecord, BranchState
-from jbm_kafka.core.jms_errors import TransactionInDoubtError
+from jbm_kafka.core.jms_errors import IllegalStateError, TransactionInDoubtError
 from jbm_kafka.ports import (
     Clock,
     Kafka,
@@ -63,6 +63,7 @@ class Decider:
         """What is decided of the branch durably: as wanted, unless it was decided before.
 
         Raises:
+            IllegalStateError: nothing is recorded of it any more.
             TransactionInDoubtError: Kafka did not take a decision in time. It stays prepared, or is decided.
         """
         deadline_ms = self._clock.monotonic_ms() + DECIDE_TIMEOUT_MS
@@ -108,11 +109,7 @@ class Decider:
                 return record.state
             self._write(producer, branch, record, wanted)
             return wanted
-        except TransactionAborted as error:
-            log.info("branch %s: %s", branch, error)
-            producer.abort(TIMEOUT_S)
-            return None
-        except OutcomeUnknown as error:
+        except (OutcomeUnknown, TransactionAborted) as error:
             log.info("branch %s: what became of the decision is not known: %s", branch, error)
             self._let_go()
             return None
@@ -126,7 +123,10 @@ class Decider:
     def _record_of(self, branch: str) -> BranchRecord:
         value = self._records.get(state_key(branch))
         if value is None:
-            raise KafkaClientError(f"nothing is recorded of branch {branch}")
+            raise IllegalStateError(
+                "the branch was decided by another, and is carried out everywhere: nothing is recorded of it any more",
+                branch=branch,
+            )
         return decode_branch(value)
 
     def _initialised(self, decider: str, *, is_own: bool) -> TransactionalProducer:
