@@ -6,17 +6,22 @@ database. The kills in each gap of one worker are in test_xa_postgres.py.
 
 from __future__ import annotations
 
+import random
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jbm_kafka.admin import Admin
+from jbm_kafka.devbroker import LocalBroker
 from tests.support.chaos_topics import group_members, read_committed, send_texts, send_to_each, unit_of
+from tests.support.hanging_transactions import wait_readable
 from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.topics import create_topic, delete_topics_beginning_with
 from tests.support.transaction_managers import COMMIT, ROLLBACK, LastResource
@@ -218,3 +223,46 @@ def test_a_rebalance_and_a_close_do_not_wait_for_a_prepared_branch(make_shop: Ma
     )
     assert len(second.ask("prepared")) == 1
     shop.assert_each_once(second)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("manager", MANAGERS)
+@pytest.mark.parametrize("seed", range(1, 3))
+def test_whatever_takes_part_is_killed_by_chance(
+    make_shop: MakeShop, dedicated_broker: Callable[[], LocalBroker], postgres: PostgresServer, manager: str, seed: int
+) -> None:
+    """ACK-10: three workers, the database and the broker, again and again."""
+    broker = dedicated_broker()
+    shop, chance, pause = make_shop(manager, at=broker.bootstrap), random.Random(seed), threading.Event()
+    for number in range(400):
+        shop.send([f"{number}"], unit=f"u{number % 40}")
+    crew: dict[str, Any] = {}
+
+    def start(name: str) -> None:
+        crew[name] = shop.worker(name)
+        crew[name].tell("run", str(shop.folder))
+
+    for name in ("0", "1", "2"):
+        start(name)
+    for _ in range(25):
+        pause.wait(chance.uniform(0.5, 5.0))  # the moment of the kill: nothing is waited for
+        match chance.choice(["worker", "worker", "worker", "postgres", "broker"]):
+            case "postgres":
+                postgres.kill()
+                postgres.start()
+            case "broker":
+                broker.kill()
+                broker.start()
+                wait_readable(shop.bootstrap, shop)
+            case _:
+                name = chance.choice(sorted(crew))
+                crew[name].kill()
+                start(name)
+    wait_until(shop.is_done, about="all rows", timeout_s=10 * SOON_S)
+    (shop.folder / "stop").touch()
+    for worker in crew.values():
+        with suppress(AssertionError):
+            worker.answer()
+        worker.kill()
+    shop.assert_each_once(shop.worker("0"))

@@ -28,6 +28,7 @@ from tests.support.transaction_managers import (
 )
 
 MANAGERS = ("last resource", "two-phase")
+PAUSE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,7 @@ class _Worker:
             "recover": self._manager.recover,
             "prepared": lambda: [str(xid) for xid in self._session.tpc_recover()],
             "close": self._session.close,
+            "run": self._run,
         }
 
     def _reconnect(self) -> None:
@@ -113,6 +115,28 @@ class _Worker:
         self._database.execute("INSERT INTO work VALUES (%s)", (str(message.body),))
         self._session.create_producer(Queue(self._task.target)).send(message.body, unit_of_order=message.unit_of_order)
         return message.body
+
+    def _run(self, folder: str) -> None:
+        """Works until a file `stop` is in the folder, and ends what a killed one left whenever something fails."""
+        while not Path(folder, "stop").exists():
+            try:
+                if self._database.closed:
+                    self._reconnect()
+                if self._work(PAUSE_S) is None:
+                    self._manager.recover()
+                    continue
+                self._manager.prepare()
+                self._manager.decide()
+                self._manager.finish()
+            except (JMSError, psycopg.Error):
+                logging.getLogger(__name__).warning("begins anew", exc_info=True)
+                self._database.close()
+                self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """With a session that has no branch in hand: what was prepared is ended by recovery."""
+        self._session.close()
+        self._session, self._consumer = self._connection.create_xa_session(), None
 
 
 def main() -> None:
