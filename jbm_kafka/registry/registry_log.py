@@ -98,14 +98,14 @@ class RegistryLog:
         with self._lock:
             self._refresh(TIMEOUT_S, stable=True)
 
-    def refresh_marked(self) -> None:
-        """Read on past all that was committed until now, also behind a transaction that is open.
+    def refresh_marked(self) -> Values:
+        """Everything that was committed until now, also behind a transaction that is open.
 
         Raises:
             KafkaClientError: no answer, or the open transaction took too long.
         """
         with self._lock:
-            self._read_marked()
+            return self._read_marked()
 
     def follow(self) -> None:
         """Take what has come meanwhile, and wait for nothing: not for an answer, nor for another thread that reads.
