@@ -78,6 +78,8 @@ class Branches:
         self._version = -1
         self._names: frozenset[Xid] = frozenset()
         """Of what waits for a decision, as read last."""
+        self._heuristic: frozenset[str] = frozenset()
+        """Branches of them of which something went another way."""
         self._worker: StepWorker | None = None
         self._wake = WakeUp()
         self._is_stopping = False
@@ -151,7 +153,7 @@ class Branches:
             IllegalStateError: its messages went another way without a decision, and this is not `is_forced`.
             TransactionInDoubtError: Kafka did not take a decision in time.
         """
-        if not is_forced and not self._decider.has_prepared(branch):
+        if not is_forced and (branch in self._heuristic or not self._decider.has_prepared(branch)):
             for found in self.found():
                 if found.branch == branch and found.heuristic:
                     raise heuristic_error(found)
@@ -179,7 +181,9 @@ class Branches:
         ]
 
     def _look_at_names(self) -> None:
-        self._names = frozenset(each.xid for each in self._waiting())
+        waiting = self._waiting()
+        self._names = frozenset(each.xid for each in waiting)
+        self._heuristic = frozenset(each.branch for each in waiting if each.heuristic)
 
     def found(self) -> list[PreparedBranch]:
         """All that are recorded, as read last."""

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from jbm_kafka.codec.changelog import branch_of_key
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
@@ -192,6 +193,7 @@ class ChannelOpener:
         ]
         for channel in channels:
             _note_skipped(channel, found[channel.partition])
+            _note_heuristic(channel, found[channel.partition])
         return channels
 
     def _opened(
@@ -236,3 +238,11 @@ def _note_skipped(channel: OwnedChannel, recovered: RecoveredChannel) -> None:
     if skipped is not None:
         reason = f"offsets {skipped.first} to {skipped.last}, as far as they were not settled: {recovered.reason.value}"
         channel.checkpoints.note(MessageEvent(MessageFate.SKIPPED, skipped.first, None, 0, None, reason))
+
+
+def _note_heuristic(channel: OwnedChannel, recovered: RecoveredChannel) -> None:
+    """What prepared branches had of a range that does not count any more went another way without a decision."""
+    for key in recovered.obsolete:
+        branch = branch_of_key(key)
+        if branch is not None:
+            channel.checkpoints.note_applied(branch, recovered.reason.value)
