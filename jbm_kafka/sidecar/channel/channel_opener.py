@@ -73,8 +73,12 @@ class ChannelOpener:
         settings_of: Callable[[str], ResolvedSettings],
         workers: Workers,
         check: Callable[[ChannelGroup], None] = lambda group: None,
+        truncates: Callable[[], None] = lambda: None,
     ) -> None:
-        """`check` is asked first, and raises IllegalStateError where this process may not open the group's channels."""
+        """`check` is asked first, and raises IllegalStateError where this process may not open the group's channels.
+
+        `truncates` is told that what is settled of such a destination is to be deleted.
+        """
         self._kafka = kafka
         self._journal = journal
         self._topics = topics
@@ -83,6 +87,7 @@ class ChannelOpener:
         self._settings_of = settings_of
         self._workers = workers
         self._check = check
+        self._truncates = truncates
         self._other_namespaces = OtherNamespaces(kafka, config.namespace)
         self._under_way: list[StepWorker] = []
         self._closing = threading.Event()
@@ -167,6 +172,8 @@ class ChannelOpener:
             begins=group.begins(info.topic_id),
             is_truncated=is_truncated(self._settings_of(group.destination.name).truncate),
         )
+        if scope.is_truncated:
+            self._truncates()
         admin, reader = self._kafka.admin(), self._kafka.log_reader()
         try:
             found = recover_channels(
