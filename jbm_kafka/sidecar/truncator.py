@@ -31,7 +31,7 @@ STOP_TIMEOUT_S = 10.0
 
 
 class Truncator:
-    """Works from the first `start` to `stop`. Any thread may call it."""
+    """Works from the first `start` to `stop`; most processes never start it. Any thread may call it."""
 
     def __init__(
         self, given: Runtime, registry: Registry, destinations: Destinations, group_workers: GroupWorkers
@@ -51,6 +51,11 @@ class Truncator:
         with self._lock:
             if self._worker is None and not self._is_stopping:
                 self._worker = self._given.workers.start("jbm-truncate", self._run())
+
+    def start_if_asked(self) -> None:
+        """Begin where the settings of an open channel ask for it."""
+        if self._owned():
+            self.start()
 
     def stop(self, patience: Patience) -> None:
         """End, once a look that is under way has ended."""

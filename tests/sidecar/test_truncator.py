@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from jbm_kafka.codec.reader_record import RegisteredReader
+from jbm_kafka.codec.settings_record import SettingsRecord, encode_settings, settings_key
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import CommittedOffset
@@ -106,3 +107,13 @@ def test_nothing_is_deleted_unless_the_setting_asks_for_it() -> None:
 
     assert begin(None) == 0
     assert begin(AddressSettings(truncate="settled")) == 3
+
+
+def test_a_setting_that_comes_while_programs_run_is_gone_by() -> None:
+    """Of LOG-4: nobody looks before a setting asks for it."""
+    assert settled_ten(None, record_settled) == 7
+
+
+def record_settled(one: SteppedSidecar) -> None:
+    record = SettingsRecord(AddressSettings(truncate="settled"))
+    one.sidecar.destinations._registry.write({settings_key(QUEUE.name): encode_settings(record)})
