@@ -10,6 +10,7 @@ from proton import Condition, Delivery, Described, Message, ulong
 
 from jbm_kafka.amqp.conditions import UNKNOWN_TRANSACTION, condition_of
 from jbm_kafka.amqp.seams import Client
+from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
 from jbm_kafka.core.destination import Destination, Topic
@@ -21,7 +22,6 @@ from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.kafka import Outgoing
 from jbm_kafka.ports.provider import TopicInfo
 
-TRANSACTIONAL = 0x34
 DECLARED = 0x33
 ACCEPTED = Described(ulong(0x24), [])
 CREDIT = 500
@@ -240,6 +240,7 @@ class Coordinator:
         self._peer = peer
         self._receiver = receiver
         self._mine: set[bytes] = set()
+        self._is_closed = False
 
     def grant(self) -> None:
         self._receiver.flow(max(0, 20 - self._receiver.credit))
@@ -270,26 +271,29 @@ class Coordinator:
         transaction = self._peer.transactions.get(name)
         if transaction is not None:
             await transaction.all_there()
-            self._peer.transactions.pop(name, None)
+            transaction = self._peer.transactions.pop(name, None)  # none: meanwhile the client went, and it with him
         self._mine.discard(name)
+        condition: Condition | None = None
         if transaction is None:
-            delivery.local.condition = Condition(UNKNOWN_TRANSACTION, "there is no such transaction")
-            delivery.update(Delivery.REJECTED)
+            condition = Condition(UNKNOWN_TRANSACTION, "there is no such transaction")
         elif fails:
             transaction.roll_back()
-            delivery.update(Delivery.ACCEPTED)
         else:
             try:
                 await transaction.commit()
-                delivery.update(Delivery.ACCEPTED)
             except JMSError as error:
-                delivery.local.condition = condition_of(error)
-                delivery.update(Delivery.REJECTED)
+                condition = condition_of(error)
+        if self._is_closed or self._peer.is_over:
+            return
+        if condition is not None:
+            delivery.local.condition = condition
+        delivery.update(Delivery.ACCEPTED if condition is None else Delivery.REJECTED)
         delivery.settle()
         self._peer.touch()
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:
         """What was not discharged is rolled back."""
+        self._is_closed = True
         for name in self._mine:
             transaction = self._peer.transactions.pop(name, None)
             if transaction is not None:

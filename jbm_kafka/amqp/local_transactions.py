@@ -9,6 +9,7 @@ from typing import Protocol
 
 from jbm_kafka.amqp.loop_mailbox import answer
 from jbm_kafka.amqp.seams import Client
+from jbm_kafka.amqp.told_outcome import ToldOutcome
 from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError, TransactionRolledBackError
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
@@ -22,8 +23,8 @@ class ReceivedFrom(Protocol):
 
     link: Link
 
-    def committed(self) -> None:
-        """A transaction that had a message of it is committed."""
+    def committed(self, delivery: Delivery, outcome: ToldOutcome) -> None:
+        """Its transaction is committed: with that it is gone, or what else was said of it holds."""
 
     def rolled_back(self, delivery: Delivery) -> None:
         """Its transaction was rolled back: it comes again, counted."""
@@ -36,7 +37,7 @@ class LocalTransaction:
         self._peer = peer
         self.id = secrets.token_bytes(16)
         self.sends: list[Outgoing] = []
-        self.received: list[tuple[ReceivedFrom, Delivery]] = []
+        self.received: list[tuple[ReceivedFrom, Delivery, ToldOutcome]] = []
         self.failure: JMSError | None = None
         """Why it cannot be committed."""
         self._bytes = 0
@@ -75,26 +76,27 @@ class LocalTransaction:
     async def commit(self) -> None:
         """Raises TransactionRolledBackError, and everything received comes again; or JMSError: nobody knows."""
         try:
-            self._check()
-            if self.sends or self.received:
-                await self._submit()
+            accepted = [each for each in self.received if each[2].is_accepted]
+            self._check(accepted)
+            if self.sends or accepted:
+                await self._submit(accepted)
         except TransactionRolledBackError:
             self.roll_back()
             raise
-        for receiver, _ in self.received:
-            receiver.committed()
+        for receiver, delivery, outcome in self.received:
+            receiver.committed(delivery, outcome)
 
-    def _check(self) -> None:
+    def _check(self, accepted: list[tuple[ReceivedFrom, Delivery, ToldOutcome]]) -> None:
         if self.failure is not None:
             raise TransactionRolledBackError(f"rolled back: {self.failure}") from None
         if self._expires_at_ms and self._peer.provider.clock.now_ms() >= self._expires_at_ms:
             raise expired_before_commit(self._expires_at_ms)
-        if any(delivery.lease.is_revoked for _, delivery in self.received):
+        if any(delivery.lease.is_revoked for _, delivery, _ in accepted):
             raise TransactionRolledBackError("rolled back: a partition moved to another process; all comes again")
 
-    async def _submit(self) -> None:
+    async def _submit(self, accepted: list[tuple[ReceivedFrom, Delivery, ToldOutcome]]) -> None:
         by_lease: dict[tuple[Link, PartitionLease], list[int]] = defaultdict(list)
-        for receiver, delivery in self.received:
+        for receiver, delivery, _ in accepted:
             by_lease[receiver.link, delivery.lease].append(delivery.offset)
         received = [Received(link, lease, offsets) for (link, lease), offsets in by_lease.items()]
         ended = self._peer.server.loop.create_future()
@@ -115,6 +117,6 @@ class LocalTransaction:
 
     def roll_back(self) -> None:
         """What was received comes again, counted; what was sent is dropped."""
-        for receiver, delivery in self.received:
+        for receiver, delivery, _ in self.received:
             receiver.rolled_back(delivery)
         self.received = []

@@ -15,6 +15,7 @@ from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.loop_mailbox import LinkBed, answer
 from jbm_kafka.amqp.seams import Client
+from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_transaction, told_outcome
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.bodies import body_kind
 from jbm_kafka.core.destination import Queue
@@ -26,11 +27,11 @@ from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link, LinkTerms
+from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.ports.wake_up import Sleepers
 
 log = logging.getLogger(__name__)
 
-TRANSACTIONAL = 0x34
 LOOK_S = 0.01
 CATCH_UP_S = 2.0
 """How long a drain looks for what was there when it was asked."""
@@ -161,8 +162,7 @@ class Receiver:
         reference, count = delivery.reference, delivery.count
         now_ms = self._provider.clock.now_ms()
         if is_expired(reference.expiration_ms, now_ms):
-            self.link.give_back([(delivery, Modified(delivery.offset, counted=False))])
-            self.link.group_worker.wake()
+            self._give_back(delivery, Modified(delivery.offset, counted=False))
             return
         if delivery.lease.records_deliveries:
             now = self._provider.clock.monotonic_ms()
@@ -187,63 +187,78 @@ class Receiver:
     def outcome(self, sent: Any) -> None:
         """The client says what became of a message."""
         state = sent.remote_state
-        if state == 0 and not sent.settled:
+        if state in (0, Sent.RECEIVED) and not sent.settled:
             return
         delivery = self.unsettled.pop(sent.tag, None)
-        if delivery is not None:
-            if state == TRANSACTIONAL:
-                transaction = self._peer.transaction(sent.remote.data)
-                if transaction is None:
-                    self._give_back(delivery, counted=False, was_seen=True)
-                else:
-                    self.in_transactions += 1
-                    transaction.received.append((self, delivery))
-            else:
-                self._settle(delivery, sent, state)
-        if not sent.settled and state != TRANSACTIONAL:
-            sent.update(state)
+        if delivery is not None and state == TRANSACTIONAL:
+            self._take_part(sent.remote.data, delivery)
+        elif delivery is not None:
+            outcome = told_outcome(sent)
+            if outcome.is_accepted and not sent.settled:
+                self._confirm_when_durable(sent, delivery)
+                return
+            self._settle(delivery, outcome)
+            if not sent.settled:
+                sent.update(state)
         sent.settle()
         self.pump()
         self._peer.touch()
 
-    def _settle(self, delivery: Delivery, sent: Any, state: int) -> None:
-        remote = sent.remote
-        if state == Sent.ACCEPTED:
-            delivery.lease.acknowledge(delivery.offset)
-        elif state == Sent.REJECTED:
-            condition = remote.condition
-            self._give_back(delivery, counted=True, rejected=str(condition or "rejected by its receiver"))
-        elif state == Sent.MODIFIED and remote.undeliverable:
-            self._give_back(delivery, counted=True, rejected="its receiver says: undeliverable here")
-        elif state == Sent.MODIFIED:
-            self._give_back(delivery, counted=bool(remote.failed))
+    def _take_part(self, data: list[Any], delivery: Delivery) -> None:
+        transaction = self._peer.transaction(data)
+        if transaction is None:
+            self._give_back(delivery, Modified(delivery.offset, counted=False, was_seen=True))
         else:
-            is_released = state == Sent.RELEASED
-            counts = is_released and self._peer.settings.counts_released
-            self._give_back(delivery, counted=counts, was_seen=not is_released)
+            self.in_transactions += 1
+            transaction.received.append((self, delivery, told_in_transaction(data)))
 
-    def _give_back(
-        self, delivery: Delivery, *, counted: bool, was_seen: bool = False, rejected: str | None = None
-    ) -> None:
-        if delivery.lease.is_revoked:
+    def _settle(self, delivery: Delivery, outcome: ToldOutcome) -> None:
+        if outcome.is_accepted:
+            if delivery.lease.acknowledge(delivery.offset):
+                log.info("%s: acknowledged too late, for its partition moved; it comes again", self._destination)
             return
-        row = Modified(
-            delivery.offset,
-            counted=counted,
-            was_seen=was_seen,
-            last_error=rejected,
-            is_rejected=rejected is not None,
-        )
-        self.link.give_back([(delivery, row)])
+        counts_released, now_ms = self._peer.settings.counts_released, self._provider.clock.now_ms()
+        self._give_back(delivery, outcome.returned(delivery, counts_released=counts_released, now_ms=now_ms))
+
+    def _confirm_when_durable(self, sent: Any, delivery: Delivery) -> None:
+        """The client waits to hear that its message will not come again."""
+
+        def tell(error: Exception | None) -> None:
+            self._peer.mailbox.post(partial(self._confirm, sent, error))
+
+        if delivery.lease.is_revoked:
+            self._confirm(sent, JMSError("its partition moved to another process"))
+            return
+        place = (delivery.lease, delivery.offset)
+        with self.link.lock:
+            self.link.settlement.dispositions.append(Disposition(acknowledged=[place], done=Completion(tell)))
         self.link.group_worker.wake()
+        self.pump()
+
+    def _confirm(self, sent: Any, error: Exception | None) -> None:
+        if self.is_closed or self._peer.is_over:
+            return
+        if error is not None:
+            log.info("%s: not acknowledged, it comes again: %s", self._destination, error)
+        sent.update(Sent.ACCEPTED if error is None else Sent.RELEASED)
+        sent.settle()
+        self.pump()
+        self._peer.touch()
+
+    def _give_back(self, delivery: Delivery, row: Modified) -> None:
+        if not delivery.lease.is_revoked:
+            self.link.give_back([(delivery, row)])
+            self.link.group_worker.wake()
 
     def rolled_back(self, delivery: Delivery) -> None:
         """Its transaction was rolled back: it comes again, counted."""
-        self._give_back(delivery, counted=True)
+        self._give_back(delivery, Modified(delivery.offset, counted=True))
         self._ended()
 
-    def committed(self) -> None:
-        """A transaction that had a message of it is committed."""
+    def committed(self, delivery: Delivery, outcome: ToldOutcome) -> None:
+        """Its transaction is committed: with that it is gone, or what else was said of it holds."""
+        if not outcome.is_accepted:
+            self._settle(delivery, outcome)
         self._ended()
 
     def _ended(self) -> None:
@@ -301,7 +316,7 @@ class Receiver:
             return
         self.is_closed = True
         for delivery in self.unsettled.values():
-            self._give_back(delivery, counted=False, was_seen=is_lost)
+            self._give_back(delivery, Modified(delivery.offset, counted=False, was_seen=is_lost))
         self.unsettled.clear()
         if self.link.is_attached:
             self.link.give_back_unread(stop=True)

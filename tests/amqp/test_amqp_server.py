@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from proton import Message
+from proton import Delivery, Message
 from proton.utils import BlockingConnection, LinkDetached
 
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
+from tests.amqp.blocking_transactions import BlockingTransaction, is_committed
 
 TIMEOUT_S = 20
 
@@ -27,9 +28,20 @@ def server() -> Iterator[Server]:
         yield made
 
 
+def connect(server: Server) -> Any:
+    return BlockingConnection(f"127.0.0.1:{server.ports[0]}", timeout=TIMEOUT_S)
+
+
+def is_empty(receiver: Any) -> bool:
+    """Nothing more comes, says the server, for it was asked to tell."""
+    receiver.link.drain(1)
+    receiver.connection.wait(lambda: not receiver.link.credit)
+    return not receiver.fetcher.has_message
+
+
 @pytest.fixture
 def client(server: Server) -> Iterator[Any]:
-    connection = BlockingConnection(f"127.0.0.1:{server.ports[0]}", timeout=TIMEOUT_S)
+    connection = connect(server)
     yield connection
     connection.close()
 
@@ -81,3 +93,58 @@ def test_garbage_costs_its_connection_alone(server: Server, client: Any) -> None
                 except ConnectionResetError:
                     break
     client.create_sender("orders").send(Message(body="still served"))
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "fields", "place", "count"),
+    [
+        (0x25, [], "DLQ", 0),
+        (0x26, [], "orders", 0),
+        (0x27, [True], "orders", 1),
+        (0x27, [False], "orders", 0),
+    ],
+)
+def test_another_outcome_in_a_committed_transaction_holds(
+    server: Server, client: Any, descriptor: int, fields: list[Any], place: str, count: int
+) -> None:
+    """AMQP-6: what was not accepted in it was removed by the commit before."""
+    sender = client.create_sender("orders")
+    sender.send(Message(body="one", durable=True))
+    sender.send(Message(body="two", durable=True))
+    transaction = BlockingTransaction(client)
+    receiver = client.create_receiver("orders", credit=2)
+    assert {receiver.receive().body, receiver.receive().body} == {"one", "two"}
+    transaction.settle(receiver, descriptor, fields)
+    transaction.settle(receiver, 0x24, [])
+    assert is_committed(transaction.discharge())
+    receiver.close()
+    other = connect(server)
+    again = other.create_receiver(place, credit=1)
+    assert again.receive().delivery_count == count
+    again.accept()
+    assert is_empty(again)
+    other.close()
+
+
+def test_a_connection_that_breaks_in_a_transaction_loses_and_sends_nothing(server: Server, client: Any) -> None:
+    """AMQP-6, AMQP-7: what the transaction had comes again, counted; what was only on its way uncounted, but marked."""
+    sender = client.create_sender("orders")
+    for number in range(3):
+        sender.send(Message(body=number, durable=True, group_id="one"))
+    broken = connect(server)
+    transaction = BlockingTransaction(broken)
+    receiver = broken.create_receiver("orders", credit=3)
+    assert [receiver.receive().body for _ in range(3)] == [0, 1, 2]
+    transaction.settle(receiver, 0x24, [])
+    transaction.send(broken.create_sender("answers"), Message(body="answer"))
+    wire = next(wire for wire in server.wires if wire.peer is not None and wire.peer.transactions)
+    server.loop.call_soon_threadsafe(wire.abort)
+    again = client.create_receiver("orders", credit=1)
+    for number in range(3):
+        message = again.receive()
+        assert (message.body, message.delivery_count) == (number, 1)
+        receiver_state = again.fetcher.unsettled[0]
+        receiver_state.update(Delivery.ACCEPTED)
+        receiver_state.settle()
+        again.fetcher.unsettled.popleft()
+    assert is_empty(client.create_receiver("answers", credit=0))
