@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 from proton import Condition, Endpoint, Event, Terminus, symbol
 from proton import Link as ProtonLink
 
+from jbm_kafka.amqp.access import Action
 from jbm_kafka.amqp.conditions import INVALID_FIELD, LIMIT, condition_of
 from jbm_kafka.amqp.incoming import Coordinator, Producer
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Browser, Receiver
 from jbm_kafka.amqp.seams import Host
-from jbm_kafka.amqp.server_settings import Action
 from jbm_kafka.amqp.terminus import (
     Filters,
     capabilities,
@@ -141,9 +141,7 @@ class Peer:
 
     def authorise(self, action: Action, destination: Destination) -> None:
         """Raises JMSSecurityError when the user may not."""
-        access = self.settings.access
-        if access is not None:
-            access.authorise(self.user, action, destination)
+        self.settings.access.authorise(self.user, action, destination)
 
     def transaction(self, data: Any) -> LocalTransaction | None:
         """The one that a transactional state names."""
@@ -400,6 +398,7 @@ class Peer:
     async def _look_up(self, link: Any) -> None:
         client_id, name = looked_up(link.name, self.client_id)
         topic = await self.call(lambda: self.provider.subscribed_topic(client_id, name))
+        self.authorise("receive", topic)
         link.source.type = Terminus.SOURCE
         link.source.address = topic.name
         link.source.durability = Terminus.DELIVERIES

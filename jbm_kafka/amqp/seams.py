@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
+from jbm_kafka.amqp.access import Action
 from jbm_kafka.amqp.loop_mailbox import LoopMailbox
-from jbm_kafka.amqp.server_settings import Action, ServerSettings
+from jbm_kafka.amqp.server_settings import ServerSettings
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.ports.provider import Provider
 
