@@ -54,9 +54,10 @@ class Producer:
     def arrived(self, delivery: Any) -> None:
         """A part of a message, or the rest of it."""
         if delivery.aborted:
-            self._parts, self._size = [], 0
+            self._drop_parts()
             delivery.settle()
             return
+        before = self._size
         while delivery.pending:
             part = self._receiver.recv(delivery.pending)
             if not part:
@@ -64,28 +65,35 @@ class Producer:
             self._size += len(part)
             self._parts.append(part)
         most = self._peer.settings.limits.message_bytes
-        if self._size > most:
-            self._parts = []
+        has_room = self._peer.hold_part(self._size - before)
+        if self._size > most or not has_room:
+            self._drop_parts()
             error = MessageTooLargeError(f"a message of more than {most} bytes; the sidecar takes no larger ones")
             self._peer.refuse(self._receiver, error)
             return
         if delivery.partial:
             return
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts, self._size = [], 0
+        self._drop_parts()
         self._receiver.advance()
         if self._is_asking:
-            self._wait(delivery)
+            self._wait(delivery, len(data))
             self._waiting.append((delivery, data))
         else:
             self._take(delivery, data)
 
-    def _wait(self, delivery: Any) -> None:
+    def _drop_parts(self) -> None:
+        self._peer.hold_part(-self._size)
+        self._parts, self._size = [], 0
+
+    def _wait(self, delivery: Any, size: int) -> None:
+        self._peer.hold(size)
         transaction = self._transaction_of(delivery)
         if transaction is not None:
             transaction.wait()
 
-    def _waited(self, delivery: Any) -> None:
+    def _waited(self, delivery: Any, size: int) -> None:
+        self._peer.hold(-size)
         transaction = self._transaction_of(delivery)
         if transaction is not None:
             transaction.waited()
@@ -130,7 +138,7 @@ class Producer:
 
     def _ask(self, delivery: Any, data: bytes, target: Destination, unit: bytes | None) -> None:
         self._is_asking = True
-        self._wait(delivery)
+        self._wait(delivery, len(data))
         self._waiting.appendleft((delivery, data))
         self._peer.spawn(self._found(target, unit), self._receiver)
 
@@ -149,15 +157,15 @@ class Producer:
             self._checked[target] = await self._peer.call(find)
         except JMSError as error:
             self._is_asking = False
-            delivery, _ = self._waiting.popleft()
+            delivery, data = self._waiting.popleft()
             self._reject(delivery, error)
-            self._waited(delivery)
+            self._waited(delivery, len(data))
         self._is_asking, is_asked = False, True
         while self._waiting and not self._is_asking:
             delivery, data = self._waiting.popleft()
             self._take(delivery, data, is_asked=is_asked)
             is_asked = False
-            self._waited(delivery)
+            self._waited(delivery, len(data))
         self._peer.touch()
 
     def _send(
@@ -183,10 +191,13 @@ class Producer:
             self._send_in_transaction(delivery, record, message)
             return
         self._unconfirmed += 1
+        size = len(message.value or b"")
+        peer.hold(size)
         try:
-            peer.provider.send(record, partial(self._reported, delivery, target), is_waited_for=True)
+            peer.provider.send(record, partial(self._reported, delivery, target, size), is_waited_for=True)
         except KafkaClientError as error:
             self._unconfirmed -= 1
+            peer.hold(-size)
             self._reject(delivery, peer.provider.send_error(error, target))
 
     def _send_in_transaction(self, delivery: Any, record: Outgoing, message: IncomingMessage) -> None:
@@ -202,11 +213,12 @@ class Producer:
         delivery.settle()
         self.grant()
 
-    def _reported(self, delivery: Any, target: Destination, error: KafkaClientError | None) -> None:
-        self._peer.mailbox.post(partial(self._confirmed, delivery, target, error))
+    def _reported(self, delivery: Any, target: Destination, size: int, error: KafkaClientError | None) -> None:
+        self._peer.mailbox.post(partial(self._confirmed, delivery, target, size, error))
 
-    def _confirmed(self, delivery: Any, target: Destination, error: KafkaClientError | None) -> None:
+    def _confirmed(self, delivery: Any, target: Destination, size: int, error: KafkaClientError | None) -> None:
         self._unconfirmed -= 1
+        self._peer.hold(-size)
         if self.is_closed or self._peer.is_over:
             return
         if error is not None:
@@ -230,6 +242,7 @@ class Producer:
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:
         """Nothing more is confirmed to it."""
+        self._drop_parts()
         self.is_closed = True
 
 

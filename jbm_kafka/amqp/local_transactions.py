@@ -7,6 +7,9 @@ import secrets
 from collections import defaultdict
 from typing import Protocol
 
+from proton import Condition
+
+from jbm_kafka.amqp.conditions import FORCED
 from jbm_kafka.amqp.loop_mailbox import answer
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import ToldOutcome
@@ -28,6 +31,9 @@ class ReceivedFrom(Protocol):
 
     def rolled_back(self, delivery: Delivery) -> None:
         """Its transaction was rolled back: it comes again, counted."""
+
+    def in_doubt(self) -> None:
+        """Nobody knows what became of a transaction that had a message of it."""
 
 
 class LocalTransaction:
@@ -74,7 +80,12 @@ class LocalTransaction:
             self._expires_at_ms = expires_at_ms
 
     async def commit(self) -> None:
-        """Raises TransactionRolledBackError, and everything received comes again; or JMSError: nobody knows."""
+        """Commit it.
+
+        Raises:
+            TransactionRolledBackError: everything received comes again.
+            JMSError: nobody knows. The connection ends, for only so what was not committed comes again.
+        """
         try:
             accepted = [each for each in self.received if each[2].is_accepted]
             self._check(accepted)
@@ -82,6 +93,11 @@ class LocalTransaction:
                 await self._submit(accepted)
         except TransactionRolledBackError:
             self.roll_back()
+            raise
+        except JMSError as error:
+            for receiver, _, _ in self.received:
+                receiver.in_doubt()
+            self._peer.end(Condition(FORCED, f"{error}; what was not committed comes again"))
             raise
         for receiver, delivery, outcome in self.received:
             receiver.committed(delivery, outcome)

@@ -28,7 +28,7 @@ from jbm_kafka.amqp.terminus import (
 from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidDestinationError, JMSError
+from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidDestinationError, JMSError, ResourceAllocationError
 from jbm_kafka.core.subscription import Source, checked_client_id
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,15 @@ Served = Any
 class Peer:
     """On the event loop. An error costs the link that it is of, or else the connection."""
 
-    def __init__(self, server: Host, connection: Any, touch: Callable[[], None], user: str) -> None:
+    def __init__(
+        self,
+        server: Host,
+        connection: Any,
+        touch: Callable[[], None],
+        user: str,
+        read: Callable[[bool], None],
+    ) -> None:
+        """`read`: told whether anything is to be read from the client."""
         self.server = server
         self.settings = server.settings
         self.provider = server.provider
@@ -84,12 +92,17 @@ class Peer:
         self.transactions: dict[bytes, LocalTransaction] = {}
         self.temporaries: dict[str, TemporaryQueue | TemporaryTopic] = {}
         self.touch = touch
+        self._read = read
+        self._held_bytes = 0
+        self._part_bytes = 0
         self.is_over = False
         self.is_writable = True
         self.is_open = False
         self._connection = connection
         self._lane = CallLane(server.threads)
         self._served: dict[Any, Served] = {}
+        self._links: set[Any] = set()
+        """Those that are open, or about to be."""
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._holds_client_id = False
@@ -148,7 +161,10 @@ class Peer:
         return self.transactions.get(bytes(data[0])) if data else None
 
     def declare(self) -> LocalTransaction:
-        """A new transaction."""
+        """A new transaction. Raises ResourceAllocationError: it has too many."""
+        most = self.settings.limits.transactions_per_connection
+        if len(self.transactions) >= most:
+            raise ResourceAllocationError(f"{most} transactions of one connection are open; discharge some")
         made = LocalTransaction(self)
         self.transactions[made.id] = made
         return made
@@ -157,6 +173,18 @@ class Peer:
         """More may be sent: the client reads what is on its way."""
         is_taking = self.is_writable and not self.server.is_draining
         return is_taking and link.session.outgoing_bytes < self.settings.limits.unsettled_bytes
+
+    def hold(self, size: int) -> None:
+        """So many bytes more, or less, came and are not in Kafka: with too many nothing is read from the client."""
+        most, before = self.settings.limits.unconfirmed_bytes, self._held_bytes
+        self._held_bytes += size
+        if (before > most) != (self._held_bytes > most):
+            self._read(self._held_bytes <= most)
+
+    def hold_part(self, size: int) -> bool:
+        """So many bytes more, or less, are parts of messages. False: it has too many."""
+        self._part_bytes += size
+        return self._part_bytes <= 2 * self.settings.limits.message_bytes
 
     def refuse(self, link: Any, error: Exception) -> None:
         """End a link with an error; what it had goes back."""
@@ -279,6 +307,7 @@ class Peer:
     def _session_closed(self, event: Any) -> None:
         session = event.session
         mine = [link for link in self._served if link.session == session]
+        self._links = {link for link in self._links if link.session != session}
         self.spawn(self._end_session(session, [self._served.pop(link) for link in mine]))
 
     async def _end_session(self, session: Any, served: list[Served]) -> None:
@@ -293,11 +322,12 @@ class Peer:
         link = event.link
         if not link.state & Endpoint.LOCAL_UNINIT:
             return
-        if len(self._served) >= self.settings.limits.links_per_connection:
+        if len(self._links) >= self.settings.limits.links_per_connection:
             link.open()
             link.condition = Condition(LIMIT, "too many links of one connection")
             link.close()
             return
+        self._links.add(link)
         link.source.copy(link.remote_source)
         link.target.copy(link.remote_target)
         link.snd_settle_mode = link.remote_snd_settle_mode
@@ -337,7 +367,7 @@ class Peer:
         self._serve(link, Temporary(self, made, Producer(self, link, made, number)))
 
     def _serve(self, link: Any, served: Served) -> None:
-        if self.is_over or link.state & Endpoint.LOCAL_CLOSED:
+        if self.is_over or link.state & Endpoint.LOCAL_CLOSED or link.session.state & Endpoint.REMOTE_CLOSED:
             self.server.run(served.close(is_lost=True, ends=False))
             return
         self._served[link] = served
@@ -413,6 +443,7 @@ class Peer:
 
     def _end_link(self, link: Any, *, ends: bool) -> None:
         served = self._served.pop(link, None)
+        self._links.discard(link)
         self.spawn(self._ended_link(link, served, ends=ends))
 
     async def _ended_link(self, link: Any, served: Served | None, *, ends: bool) -> None:

@@ -134,7 +134,7 @@ class Receiver:
             self._attach_again()
             return
         sent = False
-        while sender.credit > 0 and self._peer.takes_more(sender):
+        while self._wanted() > 0:
             with link.lock:
                 delivery = link.pop()
             if delivery is None:
@@ -148,8 +148,15 @@ class Receiver:
         if sent:
             self._peer.touch()
 
+    def _wanted(self) -> int:
+        """How many more the client takes now."""
+        if not self._peer.takes_more(self._sender):
+            return 0
+        most: int = self._peer.settings.limits.unsettled_messages - len(self.unsettled)
+        return max(0, min(int(self._sender.credit), most))
+
     def _ask(self) -> None:
-        link, wanted = self.link, self._sender.credit if self._peer.takes_more(self._sender) else 0
+        link, wanted = self.link, self._wanted()
         with link.lock:
             link.demand.is_waiting = wanted > 0
             missing = wanted - len(link.buffer)
@@ -259,6 +266,10 @@ class Receiver:
         """Its transaction is committed: with that it is gone, or what else was said of it holds."""
         if not outcome.is_accepted:
             self._settle(delivery, outcome)
+        self._ended()
+
+    def in_doubt(self) -> None:
+        """Nobody knows what became of a transaction that had a message of it."""
         self._ended()
 
     def _ended(self) -> None:

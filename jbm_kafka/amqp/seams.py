@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
+from proton import Condition
+
 from jbm_kafka.amqp.access import Action
 from jbm_kafka.amqp.loop_mailbox import LoopMailbox
 from jbm_kafka.amqp.server_settings import ServerSettings
@@ -72,3 +74,12 @@ class Client(Protocol):
 
     def refuse(self, link: Any, error: Exception) -> None:
         """End a link with an error."""
+
+    def end(self, condition: Condition) -> None:
+        """Close the connection with an error."""
+
+    def hold(self, size: int) -> None:
+        """So many bytes more, or less, came and are not in Kafka: with too many nothing is read from the client."""
+
+    def hold_part(self, size: int) -> bool:
+        """So many bytes more, or less, are parts of messages. False: it has too many."""

@@ -20,6 +20,11 @@ class Limits:
     message_bytes: int = 64 * 2**20
     unsettled_bytes: int = 16 * 2**20
     """Of a session: what is on its way to the client and not read."""
+    unsettled_messages: int = 10_000
+    """Of a link: what the client has and has said nothing of."""
+    unconfirmed_bytes: int = 64 * 2**20
+    """Of a connection: what came and is not in Kafka; beyond it nothing more is read."""
+    transactions_per_connection: int = 256
     idle_timeout_s: float = 60.0
     open_timeout_s: float = 10.0
 

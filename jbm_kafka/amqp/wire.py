@@ -58,7 +58,15 @@ class Wire(asyncio.Protocol):
     def _begin(self, user: str) -> None:
         self._connection.collect(self._collector)
         self._engine.bind(self._connection)
-        self.peer = Peer(self._server, self._connection, self.touch, user)
+        self.peer = Peer(self._server, self._connection, self.touch, user, self._read)
+
+    def _read(self, is_wanted: bool) -> None:
+        if self._socket is None or self._socket.is_closing():
+            return
+        if is_wanted:
+            self._socket.resume_reading()
+        else:
+            self._socket.pause_reading()
 
     def data_received(self, data: bytes) -> None:
         try:

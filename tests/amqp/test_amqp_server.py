@@ -4,27 +4,61 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Iterator
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from proton import Delivery, Message
-from proton.utils import BlockingConnection, LinkDetached
+from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 from tests.amqp.blocking_transactions import BlockingTransaction, is_committed
+from tests.support.waiting import wait_until
 
 TIMEOUT_S = 20
 
 
+class ThroughProvider:
+    """The provider in memory, but that its answers are the test's: nothing fails or waits in memory by itself."""
+
+    def __init__(self) -> None:
+        self._inner: Any = in_memory.connect(Installation(f"amqp{secrets.token_hex(4)}", {}, None, SidecarConfig()))
+        self.is_unsure = False
+        """No commit is answered."""
+        self.held: deque[Callable[[], None]] | None = None
+        """Confirmations of sends, which the test gives."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def submit(self, work: Any) -> None:
+        if self.is_unsure:
+            work.done.complete(JMSError("Kafka did not answer, so its outcome is not known"))
+        else:
+            self._inner.submit(work)
+
+    def send(self, record: Any, report: Callable[[Any], None], *, is_waited_for: bool) -> None:
+        held = self.held
+        give = report if held is None else lambda error: held.append(partial(report, error))
+        self._inner.send(record, give, is_waited_for=is_waited_for)
+
+
 @pytest.fixture
-def server() -> Iterator[Server]:
-    installation = Installation(f"amqp{secrets.token_hex(4)}", {}, None, SidecarConfig())
-    settings = ServerSettings([Listener(port=0)], limits=Limits(message_bytes=8 * 2**20), drain_s=0.0)
-    with Server(settings, lambda: in_memory.connect(installation)) as made:
+def provider() -> Any:
+    return ThroughProvider()
+
+
+@pytest.fixture
+def server(provider: Any) -> Iterator[Server]:
+    limits = Limits(message_bytes=8 * 2**20, links_per_connection=5, unconfirmed_bytes=300_000)
+    with Server(ServerSettings([Listener(port=0)], limits=limits, drain_s=0.0), lambda: provider) as made:
         yield made
 
 
@@ -148,3 +182,52 @@ def test_a_connection_that_breaks_in_a_transaction_loses_and_sends_nothing(serve
         receiver_state.settle()
         again.fetcher.unsettled.popleft()
     assert is_empty(client.create_receiver("answers", credit=0))
+
+
+def test_a_commit_in_doubt_ends_the_connection_and_what_it_had_comes_again(
+    provider: ThroughProvider, server: Server, client: Any
+) -> None:
+    """AMQP-6: nobody got it any more, for the receiver that had it waited for an end of its transaction."""
+    client.create_sender("orders").send(Message(body="one", durable=True))
+    unlucky = connect(server)
+    transaction = BlockingTransaction(unlucky)
+    receiver = unlucky.create_receiver("orders", credit=1)
+    assert receiver.receive().body == "one"
+    transaction.settle(receiver, 0x24, [])
+    provider.is_unsure = True
+    with pytest.raises(ConnectionClosed, match="its outcome is not known"):
+        transaction.discharge()
+    again = client.create_receiver("orders", credit=1)
+    assert again.receive().body == "one"
+    again.accept()
+
+
+def test_links_without_end_are_refused(server: Server, client: Any) -> None:
+    greedy = connect(server)
+    for number in range(5):
+        greedy.create_sender(f"orders{number}")
+    with pytest.raises(LinkDetached, match="too many links"):
+        greedy.create_sender("one-more")
+    client.create_sender("orders").send(Message(body="still served"))
+
+
+def test_a_client_that_sends_faster_than_kafka_takes_is_read_no_more(
+    provider: ThroughProvider, server: Server, client: Any
+) -> None:
+    """All that it had credit for was in memory, however large."""
+    sender = client.create_sender("orders")
+    sender.send(Message(body="first", durable=True))
+    held = provider.held = deque()
+    sent = [sender.link.send(Message(body=bytes(100_000), durable=True)) for _ in range(40)]
+    sending = threading.Thread(target=lambda: client.wait(lambda: all(each.settled for each in sent)))
+    sending.start()
+    wait_until(lambda: len(held) >= 3, about="more than it may hold", timeout_s=TIMEOUT_S)
+    for _ in range(5):
+        connect(server).close()  # time for the server to read more, if it does
+    most = len(held)
+    while sending.is_alive():
+        wait_until(lambda: bool(held) or not sending.is_alive(), about="the rest", timeout_s=TIMEOUT_S)
+        while held:
+            held.popleft()()
+    assert most <= 12
+    assert all(each.remote_state == Delivery.ACCEPTED for each in sent)
