@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
@@ -27,6 +28,8 @@ class Host(Protocol):
     threads: Any
     container: str
     wires: set[Any]
+    sent: Counter[str]
+    """What clients sent, by Kafka topic."""
     is_draining: bool
     """It stops: no message goes out any more."""
 
