@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import resource
 import signal
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+LOOK_S = 0.5
 FILES_MAX = 65_536
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -60,8 +60,6 @@ def run(file: Path) -> None:
     asked_to_end = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:
-        if asked_to_end.is_set():
-            os._exit(128 + number)  # also as the first process of a container, for which signals have no default
         asked_to_end.set()
 
     before = {number: signal.signal(number, end) for number in _SIGNALS}
@@ -69,7 +67,10 @@ def run(file: Path) -> None:
         with made, _metrics(said, made):
             where = [f"{each.host}:{port}" for each, port in zip(said.server.listeners, made.ports, strict=True)]
             click.echo(f"serves AMQP at {', '.join(where)}", err=True)
-            asked_to_end.wait()
+            while not asked_to_end.wait(LOOK_S):  # another thread may take the signal, and this one sleeps on
+                continue
+            for number in _SIGNALS:
+                signal.signal(number, signal.SIG_DFL)
             log.info("asked to end: clients have %g s for what they have in hand", said.server.drain_s)
             made.stop()
     finally:
