@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -69,7 +70,7 @@ def test_it_serves_until_asked_to_end_and_waits_for_what_clients_have(tmp_path: 
         assert process.stderr is not None
         while "serves AMQP" not in (line := process.stderr.readline()):
             assert line, process.wait()
-        client = BlockingConnection(f"127.0.0.1:{amqp}", timeout=TIMEOUT_S)
+        client: Any = BlockingConnection(f"127.0.0.1:{amqp}", timeout=TIMEOUT_S)
         client.create_sender("orders").send(Message(body="one"))
         receiver = client.create_receiver("orders", credit=1)
         receiver.receive(timeout=TIMEOUT_S)
@@ -96,7 +97,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         assert process.stderr is not None
         while "serves AMQP" not in (line := process.stderr.readline()):
             assert line, process.wait()
-        client = BlockingConnection(f"127.0.0.1:{amqp}", timeout=TIMEOUT_S)
+        client: Any = BlockingConnection(f"127.0.0.1:{amqp}", timeout=TIMEOUT_S)
         client.create_sender("orders").send(Message(body="one"))
         client.create_receiver("orders", credit=1).receive(timeout=TIMEOUT_S)
         process.send_signal(signal.SIGTERM)
