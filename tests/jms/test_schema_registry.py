@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import DeserializingConsumer, SerializingProducer
 from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AsyncAvroSerializer, AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext, StringDeserializer, StringSerializer
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 
 from jbm_kafka import (
     AcknowledgeMode,
@@ -195,6 +201,53 @@ def test_requests_and_replies_are_read(factory: ConnectionFactory) -> None:
             assert session.request(ORDERS, CHAIR, timeout=20).body == "chair"
     finally:
         worker.stop()
+
+
+def test_json_schema_and_protobuf_are_written_and_read(registry: SchemaRegistryServer) -> None:
+    """MSG-1: whatever serializers confluent-kafka has."""
+    client = SchemaRegistryClient({"url": registry.url})
+    file = FileDescriptorProto(name="order.proto", package="acme", syntax="proto3")
+    file.message_type.add(name="Order").field.add(name="item", number=1, type=9, label=1)  # an optional string
+    order = GetMessageClass(DescriptorPool().AddSerializedFile(file.SerializeToString()).message_types_by_name["Order"])
+    schema = '{"title": "Order", "type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}'
+    codecs: Any = {
+        "orders-value": (JSONSerializer(schema, client), JSONDeserializer(schema)),
+        "others-value": (
+            ProtobufSerializer(order, client),
+            ProtobufDeserializer(order, schema_registry_client=client),
+        ),
+    }
+    with ConnectionFactory("memory://more-codecs", codecs=codecs).create_context() as jms:
+        jms.create_producer().send(ORDERS, CHAIR)
+        assert _received(jms).body == CHAIR
+        with pytest.raises(MessageFormatError, match="'item' is a required property"):
+            jms.create_producer().send(ORDERS, {})
+        jms.create_producer().send(OTHERS, order(**CHAIR))
+        assert _received(jms, OTHERS).body == order(**CHAIR)
+
+
+def test_confluents_own_clients_read_and_write_the_queue(bootstrap: str, kafka_name: str, avro: Any) -> None:
+    """MSG-1, MSG-2: on Kafka, in both directions."""
+    queue = Queue(kafka_name)
+    subject = kafka_name + "-value"
+    with ConnectionFactory(bootstrap, codecs={subject: avro}).create_context() as jms:
+        jms.create_producer().send(queue, CHAIR)
+        settings = {"bootstrap.servers": bootstrap, "group.id": "theirs", "auto.offset.reset": "earliest"}
+        theirs = DeserializingConsumer(settings | {"value.deserializer": avro[1]})
+        theirs.subscribe([kafka_name])
+        try:
+            read = theirs.poll(30)
+            assert read is not None
+            value: object = read.value()
+            assert value == CHAIR
+        finally:
+            theirs.close()
+        producer = SerializingProducer({"bootstrap.servers": bootstrap, "value.serializer": avro[0]})
+        producer.produce(kafka_name, value={"item": "table"})
+        producer.flush()
+        consumer = jms.create_consumer(queue)
+        bodies = [consumer.receive_body(dict, timeout=20) for _ in range(2)]
+        assert sorted(each["item"] for each in bodies if each) == ["chair", "table"]
 
 
 def test_awaited_sends_and_receives_have_codecs(avro: Any) -> None:
