@@ -46,6 +46,7 @@ class Wire(asyncio.Protocol):
         self._socket.set_write_buffer_limits(high=BUFFERED_BYTES)
         self._engine.idle_timeout = self._limits.idle_timeout_s / 2
         self._engine.max_frame_size = self._limits.frame_bytes
+        self._engine.channel_max = self._limits.sessions_per_connection - 1
         subject = (self._socket.get_extra_info("peercert") or {}).get("subject", ())
         names = [value for part in subject for key, value in part if key == "commonName"]
         self._sasl = SaslServer(
