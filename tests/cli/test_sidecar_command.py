@@ -206,6 +206,16 @@ def test_a_wrong_file_is_told_in_one_line(run: Run, tmp_path: Path, text: str, t
     assert told in said.err
 
 
+def test_a_missing_extra_is_told_in_one_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.startswith(("proton", "jbm_kafka.amqp"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "proton", None)
+    said = run("sidecar", "run", str(written(tmp_path, f'bootstrap = "memory://{secrets.token_hex(4)}"\n{EVERYBODY}')))
+    assert said.code == 1
+    assert "pip install 'jbm-kafka[amqp]'" in said.err
+    assert said.err.count("\n") == 1
+
+
 def test_a_port_in_use_is_told_in_one_line(run: Run, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
