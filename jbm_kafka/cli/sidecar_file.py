@@ -35,14 +35,14 @@ from jbm_kafka.core.wrong_values import checked_int, did_you_mean, wrong_type, w
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 from jbm_kafka.jms.factory import ConnectionFactory
 
-_FACTORY_KEYS: Final = (
+FACTORY_KEYS: Final = (
     *("state_dir", "memory_budget_bytes", "auto_create", "persist_delivery_count_before_delivery"),
     *("session_timeout_ms", "revoke_drain_ms", "checkpoint_interval_ms"),
 )
 """As arguments of a ConnectionFactory."""
-_SERVER_KEYS: Final = ("drain_s", "metrics_port", "admin_port", "counts_released", "plain_without_tls")
+SERVER_KEYS: Final = ("drain_s", "metrics_port", "admin_port", "counts_released", "plain_without_tls")
 _TABLES: Final = ("listeners", "users", "limits", "address_settings")
-_KEYS: Final = (*CLUSTER_KEYS, *_FACTORY_KEYS, *_SERVER_KEYS, *_TABLES)
+_KEYS: Final = (*CLUSTER_KEYS, *FACTORY_KEYS, *SERVER_KEYS, *_TABLES)
 _LISTENER_KEYS: Final = ("url", "certificate", "key", "client_ca")
 _USER_KEYS: Final = ("password", *ACTIONS)
 _PORTS: Final = {"amqp": 5672, "amqps": 5671}
@@ -75,7 +75,7 @@ def read_sidecar_file(path: Path) -> SidecarFile:
         cluster = settle([from_environment(os.environ), source], default_bootstrap())
     try:
         _check_names("", content, _KEYS)
-        said: dict[str, Any] = {name: content[name] for name in _FACTORY_KEYS if name in content}
+        said: dict[str, Any] = {name: content[name] for name in FACTORY_KEYS if name in content}
         if isinstance(said.get("state_dir"), str) and said["state_dir"]:
             said["state_dir"] = path.parent / said["state_dir"]
         if "address_settings" in content:

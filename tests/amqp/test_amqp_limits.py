@@ -108,22 +108,26 @@ def said(client: socket.socket) -> bytes:
     ids=["nothing", "half a header", "a header alone", "half a frame"],
 )
 def test_who_stalls_before_his_open_is_let_go(server: Server, beginning: bytes) -> None:
+    """AMQP-11."""
     with socket.create_connection(("127.0.0.1", server.ports[0]), timeout=TIMEOUT_S) as slow:
         slow.sendall(beginning)
         said(slow)
 
 
 def test_who_stalls_in_a_frame_or_sends_nothing_is_let_go(server: Server) -> None:
+    """AMQP-11."""
     with closing(opened(server, struct.pack(">IBBH", 500, 2, 0, 0))) as slow:
         assert b"resource-limit-exceeded" in said(slow)
 
 
 def test_a_frame_over_the_limit_ends_its_connection(server: Server) -> None:
+    """AMQP-11."""
     with closing(opened(server, struct.pack(">IBBH", 2**31, 2, 0, 0))) as large:
         assert b"amqp:" in said(large)
 
 
 def test_links_and_sessions_without_end_end_their_connection(server: Server) -> None:
+    """AMQP-11."""
     begin = frame(0x11, NULL, uint(0), uint(100), uint(100))
     with closing(opened(server, begin, *(receiver(each, "orders") for each in range(100)))) as many:
         assert b"more than 4 links" in said(many)
@@ -132,6 +136,7 @@ def test_links_and_sessions_without_end_end_their_connection(server: Server) -> 
 
 
 def test_a_connection_too_many_is_closed(server: Server) -> None:
+    """AMQP-11."""
     with closing(opened(server)) as second, closing(opened(server)) as third:
         wait_until(lambda: len(server.wires) == 3, about="three clients", timeout_s=TIMEOUT_S)
         with closing(opened(server)) as fourth:
@@ -140,6 +145,7 @@ def test_a_connection_too_many_is_closed(server: Server) -> None:
 
 
 def test_who_never_reads_fills_no_memory_and_blocks_nobody(server: Server) -> None:
+    """AMQP-11."""
     client = connected(server)
     sender = client.create_sender("large")
     for _ in range(120):

@@ -60,6 +60,7 @@ def probe(port: int, path: str) -> tuple[int, str]:
 
 
 def test_it_serves_until_asked_to_end_and_waits_for_what_clients_have(tmp_path: Path) -> None:
+    """AMQP-12."""
     amqp, metrics = free_port(), free_port()
     file = written(
         tmp_path,
