@@ -55,6 +55,11 @@ class ServerProcess:
     def url(self) -> str:
         return f"amqp://127.0.0.1:{self.task.port}"
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Return when it listens."""
         with self._log.open("a", encoding="utf-8") as log:
