@@ -67,7 +67,7 @@ def test_what_is_confirmed_as_accepted_never_comes_again(bootstrap: str, tmp_pat
 
 def dead_numbers(url: str, dead_letters: str) -> list[tuple[tuple[int, int], int, int]]:
     """Place, unit and number of all dead letters, by their original places."""
-    client = BlockingConnection(url, timeout=TIMEOUT_S)
+    client: Any = BlockingConnection(url, timeout=TIMEOUT_S)
     receiver = client.create_receiver(dead_letters, credit=1)
     found = []
     while True:
