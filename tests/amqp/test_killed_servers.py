@@ -69,7 +69,7 @@ def dead_numbers(url: str, dead_letters: str) -> list[tuple[tuple[int, int], int
     """Place, unit and number of all dead letters, by their original places."""
     client: Any = BlockingConnection(url, timeout=TIMEOUT_S)
     receiver = client.create_receiver(dead_letters, credit=1)
-    found = []
+    found: list[tuple[tuple[int, int], int, int]] = []
     while True:
         receiver.link.drain(1 if receiver.link.credit == 0 else 0)
         client.wait(lambda: receiver.fetcher.has_message or not receiver.link.credit)
