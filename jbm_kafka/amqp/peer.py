@@ -93,6 +93,8 @@ class Peer:
         self.temporaries: dict[str, TemporaryQueue | TemporaryTopic] = {}
         self.touch = touch
         self._read = read
+        self.outgoing_bytes = 0
+        """Of messages that were given to the engine and not written to the socket; the engine tells but a part."""
         self._held_bytes = 0
         self._part_bytes = 0
         self.is_over = False
@@ -168,10 +170,11 @@ class Peer:
         self.transactions[made.id] = made
         return made
 
-    def takes_more(self, link: Any) -> bool:
+    @property
+    def takes_more(self) -> bool:
         """More may be sent: the client reads what is on its way."""
-        is_taking = self.is_writable and not self.server.is_draining
-        return is_taking and link.session.outgoing_bytes < self.settings.limits.unsettled_bytes
+        is_full = self.outgoing_bytes >= self.settings.limits.unread_bytes
+        return self.is_writable and not self.server.is_draining and not is_full
 
     def hold(self, size: int) -> None:
         """So many bytes more, or less, came and are not in Kafka: with too many nothing is read from the client."""

@@ -150,9 +150,10 @@ class Receiver:
 
     def _wanted(self) -> int:
         """How many more the client takes now."""
-        if not self._peer.takes_more(self._sender):
+        limits = self._peer.settings.limits
+        if not self._peer.takes_more or self._sender.session.outgoing_bytes >= limits.unread_bytes:
             return 0
-        most: int = self._peer.settings.limits.unsettled_messages - len(self.unsettled)
+        most: int = limits.unsettled_messages - len(self.unsettled)
         return max(0, min(int(self._sender.credit), most))
 
     def _ask(self) -> None:
@@ -185,6 +186,7 @@ class Receiver:
         sent = self._sender.delivery(tag)
         self._sender.stream(data)
         self._sender.advance()
+        self._peer.outgoing_bytes += len(data)
         if self._sender.snd_settle_mode == ProtonLink.SND_SETTLED:
             delivery.lease.acknowledge(reference.offset)
             sent.settle()
@@ -376,8 +378,9 @@ class Browser:
         sender, found = self._sender, self._found
         if found is None or self.is_closed:
             return
-        while found and sender.credit > 0 and self._peer.takes_more(sender):
+        while found and sender.credit > 0 and self._peer.takes_more:
             sent = sender.delivery(str(next(self._tags)))
+            self._peer.outgoing_bytes += len(found[-1])
             sender.stream(found.pop())
             sender.advance()
             sent.settle()

@@ -72,7 +72,11 @@ class Client(Protocol):
     def declare(self) -> Any:
         """A new transaction."""
 
-    def takes_more(self, link: Any) -> bool:
+    outgoing_bytes: int
+    """Of messages on their way; whoever sends one adds to it."""
+
+    @property
+    def takes_more(self) -> bool:
         """More may be sent: the client reads what is on its way."""
 
     def refuse(self, link: Any, error: Exception) -> None:

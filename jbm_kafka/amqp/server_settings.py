@@ -18,8 +18,8 @@ class Limits:
     links_per_connection: int = 1_024
     frame_bytes: int = 256 * 1024
     message_bytes: int = 64 * 2**20
-    unsettled_bytes: int = 16 * 2**20
-    """Of a session: what is on its way to the client and not read."""
+    unread_bytes: int = 4 * 2**20
+    """Of a connection: what is on its way to the client and not read."""
     unsettled_messages: int = 10_000
     """Of a link: what the client has and has said nothing of."""
     unconfirmed_bytes: int = 64 * 2**20

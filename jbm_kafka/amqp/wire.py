@@ -129,15 +129,23 @@ class Wire(asyncio.Protocol):
             return
         self._work()
         peer = self.peer
+        was_taking = peer is None or peer.takes_more
+        self._write(self._socket, peer)
+        if peer is not None and not was_taking and peer.takes_more:
+            peer.pump()
+
+    def _write(self, socket: asyncio.Transport, peer: Peer | None) -> None:
         while peer is None or peer.is_writable:
             pending = self._engine.pending()
             if pending < 0:
-                if not self._socket.is_closing():  # asyncio forgets a TLS socket that is closed twice
-                    self._socket.close()
+                if not socket.is_closing():  # asyncio forgets a TLS socket that is closed twice
+                    socket.close()
                 return
+            if peer is not None:  # frames have more bytes than messages: with nothing left it is exact again
+                peer.outgoing_bytes = max(peer.outgoing_bytes - pending, 0) if pending else 0
             if pending == 0:
                 return
-            self._socket.write(bytes(self._engine.peek(pending) or b""))
+            socket.write(bytes(self._engine.peek(pending) or b""))
             self._engine.pop(pending)
             self._work()
 

@@ -63,7 +63,7 @@ def connected(port: int, certificates: Certificates | None = None, **options: An
 def test_a_user_with_a_password_may_what_his_patterns_say(
     ports: Sequence[int], certificates: Certificates, mechanism: str
 ) -> None:
-    """AMQP-10."""
+    """AMQP-11."""
     client = connected(ports[1], certificates, user="shop", password=PASSWORD, allowed_mechs=mechanism)
     client.create_sender("orders.new").send(Message(body="one"))
     receiver = client.create_receiver("orders.new", credit=1)
@@ -90,13 +90,13 @@ def test_a_user_with_a_password_may_what_his_patterns_say(
 def test_who_proves_nothing_does_not_come_in(
     ports: Sequence[int], certificates: Certificates, options: dict[str, Any], listener: int
 ) -> None:
-    """AMQP-10."""
+    """AMQP-11."""
     with pytest.raises(ConnectionException):
         connected(ports[listener], certificates if listener else None, **options)
 
 
 def test_a_certificate_says_who_a_client_is(ports: Sequence[int], certificates: Certificates) -> None:
-    """AMQP-10."""
+    """AMQP-11."""
     client = connected(ports[1], certificates, shows_certificate=True, allowed_mechs="EXTERNAL")
     client.close()
 

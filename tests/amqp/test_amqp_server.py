@@ -57,7 +57,13 @@ def provider() -> Any:
 
 @pytest.fixture
 def server(provider: Any) -> Iterator[Server]:
-    limits = Limits(message_bytes=8 * 2**20, links_per_connection=5, unconfirmed_bytes=300_000)
+    limits = Limits(
+        message_bytes=8 * 2**20,
+        links_per_connection=5,
+        unconfirmed_bytes=300_000,
+        unread_bytes=1_000_000,
+        open_timeout_s=1.0,
+    )
     with Server(ServerSettings([Listener(port=0)], limits=limits, drain_s=0.0), lambda: provider) as made:
         yield made
 
@@ -110,12 +116,14 @@ def test_a_message_larger_than_the_frame_is_carried(client: Any) -> None:
 
 
 def test_a_message_over_the_limit_costs_its_link_alone(client: Any) -> None:
+    """AMQP-10."""
     with pytest.raises(LinkDetached, match="message-size-exceeded"):
         client.create_sender("orders").send(Message(body=b"x" * (9 * 2**20)))
     client.create_sender("orders", name="another").send(Message(body="small"))
 
 
 def test_garbage_costs_its_connection_alone(server: Server, client: Any) -> None:
+    """AMQP-10."""
     for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"AMQP\x00\x01\x00\x00" + b"\xff" * 64, secrets.token_bytes(4_096)):
         with socket.create_connection(("127.0.0.1", server.ports[0]), timeout=TIMEOUT_S) as other:
             other.sendall(garbage)
@@ -203,6 +211,7 @@ def test_a_commit_in_doubt_ends_the_connection_and_what_it_had_comes_again(
 
 
 def test_links_without_end_are_refused(server: Server, client: Any) -> None:
+    """AMQP-10."""
     greedy = connect(server)
     for number in range(5):
         greedy.create_sender(f"orders{number}")
@@ -214,7 +223,7 @@ def test_links_without_end_are_refused(server: Server, client: Any) -> None:
 def test_a_client_that_sends_faster_than_kafka_takes_is_read_no_more(
     provider: ThroughProvider, server: Server, client: Any
 ) -> None:
-    """All that it had credit for was in memory, however large."""
+    """AMQP-10: all that it had credit for was in memory, however large."""
     sender = client.create_sender("orders")
     sender.send(Message(body="first", durable=True))
     held = provider.held = deque()
@@ -231,3 +240,27 @@ def test_a_client_that_sends_faster_than_kafka_takes_is_read_no_more(
             held.popleft()()
     assert most <= 12
     assert all(each.remote_state == Delivery.ACCEPTED for each in sent)
+
+
+def test_a_client_that_stalls_in_the_middle_of_a_frame_is_let_go(server: Server, client: Any) -> None:
+    """AMQP-10."""
+    with socket.create_connection(("127.0.0.1", server.ports[0]), timeout=TIMEOUT_S) as other:
+        other.sendall(b"AMQP\x00\x01\x00\x00\x00\x00\x00\x40\x02")
+        while other.recv(4_096):
+            pass
+    client.create_sender("orders").send(Message(body="still served"))
+
+
+def test_a_client_that_reads_no_more_leaves_the_rest_to_others(server: Server, client: Any) -> None:
+    """AMQP-10: it has a limit of what is on its way to it, whatever its credit."""
+    sender = client.create_sender("orders")
+    sent = [sender.link.send(Message(body=bytes(100_000), durable=True)) for _ in range(300)]
+    client.wait(lambda: all(each.settled for each in sent))
+    greedy = connect(server)
+    # Linux would buffer all of it.
+    greedy.conn.transport._selectable._delegate.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 100_000)
+    greedy.create_receiver("orders", credit=1_000).receive()
+    others = client.create_receiver("orders", credit=1)
+    for _ in range(100):
+        others.receive()
+        others.accept()
