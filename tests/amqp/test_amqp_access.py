@@ -5,7 +5,9 @@ from __future__ import annotations
 import secrets
 import ssl
 import struct
+import subprocess
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,12 +22,16 @@ from jbm_kafka.amqp.server_settings import Listener, ServerSettings
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
+from tests.amqp.java_clients import JavaClients
 from tests.support.secured import Certificates, make_certificates
 
 TIMEOUT_S = 20
 PASSWORD = "päss, =word"
+ASCII = "pass, =word"
+"""Qpid JMS refuses to prove any other by SCRAM."""
 USERS = {
     "shop": User(Verifier.of_password(PASSWORD), {"send": ["orders.#"], "receive": ["orders.#"]}),
+    "java": User(Verifier.of_password(ASCII), {"send": ["orders.#"], "receive": ["orders.#"]}),
     "carol": User(rights={"browse": ["orders.#"]}),
 }
 
@@ -99,6 +105,26 @@ def test_a_certificate_says_who_a_client_is(ports: Sequence[int], certificates: 
     """AMQP-11."""
     client = connected(ports[1], certificates, shows_certificate=True, allowed_mechs="EXTERNAL")
     client.close()
+
+
+def test_qpid_jms_gets_the_security_exceptions_of_jms(
+    ports: Sequence[int], certificates: Certificates, java_clients: JavaClients, tmp_path: Path
+) -> None:
+    """AMQP-11."""
+    store = tmp_path / "carol.p12"
+    command: list[str | Path] = ["openssl", "pkcs12", "-export", "-out", store, "-passout", "pass:store"]
+    subprocess.run([*command, "-in", certificates.certificate, "-inkey", certificates.key], check=True)
+    places = {
+        "tls": f"amqps://localhost:{ports[1]}?transport.trustAll=true",
+        "password": ASCII,
+        "store": str(store),
+    }
+    client = connected(ports[1], certificates, user="java", password=ASCII)
+    client.create_sender("orders.browsed").send(Message(body="one"))
+    client.close()
+    code, output = java_clients.run("RunTests", ["AccessTest"], places, timeout_s=120)
+    print(output)
+    assert code == 0
 
 
 def test_a_wrong_verifier_is_refused_and_never_told() -> None:
