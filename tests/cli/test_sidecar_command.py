@@ -108,6 +108,29 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         assert process.wait(TIMEOUT_S) == -signal.SIGTERM
 
 
+SIGNALLED = """
+import signal, socket, sys, threading
+from jbm_kafka.cli.main import main
+
+def signal_here():
+    while socket.socket().connect_ex(("127.0.0.1", int(sys.argv[2]))):
+        continue
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+threading.Thread(target=signal_here, daemon=True).start()
+sys.exit(main(["sidecar", "run", sys.argv[1]]))
+"""
+
+
+def test_it_ends_also_when_another_thread_takes_the_signal(tmp_path: Path) -> None:
+    """The handler runs in the main thread, which slept on."""
+    port = free_port()
+    world = f'bootstrap = "memory://{secrets.token_hex(4)}"\n'
+    file = written(tmp_path, f'{world}{EVERYBODY}[[listeners]]\nurl = "amqp://127.0.0.1:{port}"\n')
+    done = subprocess.run([sys.executable, "-c", SIGNALLED, file, str(port)], check=False, timeout=TIMEOUT_S)
+    assert done.returncode == 0
+
+
 def test_a_user_is_printed_as_lines_for_the_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("secret\n"))
     said = run("sidecar", "user", "the shop")
