@@ -21,8 +21,10 @@ from jbm_kafka.kafka.profiles import (
     transactional_settings,
 )
 from jbm_kafka.kafka.record_sender import ConfluentSender
+from jbm_kafka.kafka.sender_producers import SenderProducers
 from jbm_kafka.kafka.session_limits import refused_session_timeout
 from jbm_kafka.kafka.settings import ClientLog, check_client_settings, common_settings
+from jbm_kafka.kafka.shared_producer import SharedProducer
 from jbm_kafka.kafka.tail_reader import ConfluentTailReader
 from jbm_kafka.kafka.transaction_log import ConfluentTransactionLog
 from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
@@ -30,6 +32,10 @@ from jbm_kafka.ports import GroupListener
 from jbm_kafka.ports.kept_at_fork import kept_at_fork
 
 _REFRESH = "topic.metadata.refresh.interval.ms"
+_QUEUE_KBYTES = "queue.buffering.max.kbytes"
+_QUEUE_KBYTES_MAX = 2_147_483_647
+"""More librdkafka does not take."""
+_CONNECTIONS_FILL = 4
 
 
 class ConfluentKafka:
@@ -63,6 +69,7 @@ class ConfluentKafka:
         self._memory_bytes = memory_bytes
         self._admin_timeout_s = admin_timeout_s
         self._send_timeout_ms = send_timeout_ms
+        self._producers = SenderProducers(self._shared_producer)
 
     def group_consumer(
         self,
@@ -118,8 +125,24 @@ class ConfluentKafka:
         )
 
     def sender(self, *, linger_ms: int = 0) -> ConfluentSender:
+        """All of one linger time share a few producers."""
+        forks.check()
+        return ConfluentSender(
+            self._producers,
+            linger_ms=linger_ms,
+            room_bytes=self._send_room_bytes(self._settings(sender_settings(self._memory_bytes))),
+            bootstrap=self._bootstrap,
+            send_timeout_ms=self._send_timeout_ms,
+        )
+
+    def _shared_producer(self, linger_ms: int) -> SharedProducer:
         settings = self._settings(sender_settings(self._memory_bytes, linger_ms))
-        return ConfluentSender(settings, bootstrap=self._bootstrap, send_timeout_ms=self._send_timeout_ms)
+        # More than any connection may have under way, so that one which has that leaves room for others.
+        settings[_QUEUE_KBYTES] = min(_CONNECTIONS_FILL * self._send_room_bytes(settings) // 1024, _QUEUE_KBYTES_MAX)
+        return SharedProducer(settings, bootstrap=self._bootstrap, send_timeout_ms=self._send_timeout_ms)
+
+    def _send_room_bytes(self, settings: Mapping[str, Any]) -> int:
+        return int(settings[_QUEUE_KBYTES]) * 1024
 
     def log_reader(self) -> ConfluentLogReader:
         return kept_at_fork(
