@@ -28,6 +28,7 @@ from jbm_kafka.admin.messages.operations import KeptMessage, MessagesReport
 from jbm_kafka.admin.messages.selection import ChosenMessage
 from jbm_kafka.admin.messages.units_on_hold import HeldMessage, ReleaseReport
 from jbm_kafka.admin.partition_admission import PathsEnded
+from jbm_kafka.admin.prepared_admin import PreparedTransaction
 from jbm_kafka.admin.queue_look import QueueLook, Wait
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts
 from jbm_kafka.codec.pause_record import Halt, Pause
@@ -54,6 +55,7 @@ __all__ = [
     "PartitionCounts",
     "PathsEnded",
     "Pause",
+    "PreparedTransaction",
     "QueueCounts",
     "QueueLook",
     "Reason",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Self
+from typing import Literal, Self
 
 from jbm_kafka.admin.cluster.admin_arguments import queue_of
 from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
@@ -25,6 +25,7 @@ from jbm_kafka.admin.owners.owner_client import ASK_TIMEOUT_S
 from jbm_kafka.admin.partition_admin import PartitionAdmin
 from jbm_kafka.admin.partition_admission import PathsEnded
 from jbm_kafka.admin.pausing import FOLLOW_S, What
+from jbm_kafka.admin.prepared_admin import PreparedAdmin, PreparedTransaction
 from jbm_kafka.admin.queue_look import QueueLook
 from jbm_kafka.admin.readers_admin import ReadersAdmin
 from jbm_kafka.admin.runtime_admin import PauseAdmin, SettingsAdmin
@@ -32,6 +33,7 @@ from jbm_kafka.admin.subscription_counts import SubscriptionCounts
 from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.codec.reader_record import RegisteredReader
 from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.branch import Xid
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.operator_removal import Verb
@@ -57,6 +59,7 @@ class Admin:
     Dead letters: queues_with_dead_letters, dead_letters, retry_dead_letters.
     Messages that wait: move, remove, expire, send_to_dead_letter.
     More partitions: admit_partitions, unit_paths, end_paths.
+    Transactions of several systems: prepared, resolve.
     End: close, is_closed.
 
     Counts are messages, unless they are named otherwise; times that end in `_ms` are milliseconds, instants since 1970;
@@ -83,6 +86,7 @@ class Admin:
         "_messages",
         "_partitions",
         "_pauses",
+        "_prepared",
         "_readers",
         "_settings",
     )
@@ -92,7 +96,8 @@ class Admin:
     ) -> None:
         core = self._core = AdminCore(bootstrap, kafka, namespace, timeout_s)
         self._looks = LookingAdmin(core)
-        self._destinations = DestinationAdmin(core, self._looks)
+        self._prepared = PreparedAdmin(core)
+        self._destinations = DestinationAdmin(core, self._looks, self._prepared)
         self._partitions = PartitionAdmin(core)
         self._explains = ExplainAdmin(core)
         self._settings = SettingsAdmin(core)
@@ -154,7 +159,8 @@ class Admin:
 
         Raises:
             InvalidDestinationError: there is no such queue or topic; or, unless forced, its topic has no changelog.
-            IllegalStateError: unless forced: processes receive from it, or it has subscriptions.
+            IllegalStateError: unless forced: processes receive from it, it has subscriptions, or a prepared branch has
+                messages of it.
             JMSSecurityError: these credentials may not delete it.
         """
         return self._destinations.delete(destination, force=force, dry_run=dry_run)
@@ -164,7 +170,7 @@ class Admin:
 
         Raises:
             InvalidDestinationError: no subscription has this name and client id; the text names others.
-            IllegalStateError: processes receive from it.
+            IllegalStateError: processes receive from it, or a prepared branch has messages of it.
         """
         return self._destinations.unsubscribe(name, client_id)
 
@@ -210,6 +216,24 @@ class Admin:
             InvalidDestinationError: no such reader is registered; the text names others.
         """
         return self._readers.end(name, kind)
+
+    def prepared(self) -> list[PreparedTransaction]:
+        """Prepared branches of transactions of several systems (XA), which wait for their manager; the oldest first."""
+        return self._prepared.prepared()
+
+    def resolve(self, xid: Xid | str, decision: Literal["commit", "rollback"]) -> PreparedTransaction:
+        """Decide a prepared branch whose transaction manager does not, also one that has become heuristic.
+
+        What it was. Its other systems are not told: look there first what was decided.
+
+        Args:
+            xid: its name, or the text of it that `jbm-kafka prepared list` shows.
+
+        Raises:
+            IllegalStateError: no such branch is prepared, the text names others; or it was decided otherwise meanwhile.
+            TransactionInDoubtError: Kafka did not take the decision in time. Call it again.
+        """
+        return self._prepared.resolve(xid, decision)
 
     def counts(
         self,

@@ -18,6 +18,7 @@ from jbm_kafka.admin.deletion import (
     without_shared,
 )
 from jbm_kafka.admin.looking_admin import LookingAdmin
+from jbm_kafka.admin.prepared_admin import PreparedAdmin
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts, subscription_counts, to_be_ended
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import (
@@ -38,8 +39,9 @@ LOOKS_S = 0.2
 class DestinationAdmin:
     """Makes and ends destinations. Any thread."""
 
-    def __init__(self, core: AdminCore, looks: LookingAdmin) -> None:
+    def __init__(self, core: AdminCore, looks: LookingAdmin, prepared: PreparedAdmin) -> None:
         self._core = core
+        self._prepared = prepared
         self._looks = looks
 
     def create(self, destination: Queue | Topic, partitions: int | None) -> bool:
@@ -88,6 +90,8 @@ class DestinationAdmin:
             if not force:
                 found = without_shared(found)
             check_deletable(queue, self._core.namespace, found, is_topic=isinstance(asked, Topic), force=force)
+            if not force:
+                self._prepared.check_free(f"delete {asked}", {*found.groups, found.group or ""})
             held: int | None = 0
             if found.topic is not None:
                 held = None
@@ -120,6 +124,7 @@ class DestinationAdmin:
         checked_subscription_name(name)
         with self._core.asking(f"unsubscribe {name!r}"):
             counts = to_be_ended(self.subscriptions(None), name, client_id)
+            self._prepared.check_free(f"unsubscribe {name!r}", [counts.group])
             with self._core.connections.provider() as provider:
                 provider.unsubscribe(client_id, name)
             return counts

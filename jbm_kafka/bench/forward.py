@@ -12,24 +12,40 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from jbm_kafka.bench.measured_receivers import PATIENCE_S, Stopwatch
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import client_of, factory_of, within
-from jbm_kafka.jms.connection import Connection
-from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.cli.connect import client_of, within
+from jbm_kafka.jms.xa import XAConnectionFactory, XASession
 
 
 def forward_jbm(
-    cluster: Cluster, queue: str, target: str, *, commits: int, size: int, sessions: int, namespace: str
+    cluster: Cluster,
+    queue: str,
+    target: str,
+    *,
+    commits: int,
+    size: int,
+    sessions: int,
+    namespace: str,
+    is_prepared: bool = False,
 ) -> Mapping[str, Any]:
-    """TRANSACTED sessions of one connection, each in a thread: `commits` of `size` messages each, shared by all."""
+    """TRANSACTED sessions of one connection, each in a thread: `commits` of `size` messages each, shared by all.
+
+    `is_prepared`: each commit is that of a branch, and takes a prepare too.
+    """
     took_ms: list[float] = []
     errors: list[BaseException] = []
     barrier = threading.Barrier(sessions + 1)
-    with factory_of(within(cluster, namespace)).create_connection() as connection:
+    within_it = within(cluster, namespace)
+    factory = XAConnectionFactory(within_it.bootstrap, kafka=within_it.kafka, namespace=within_it.namespace)
+    with factory.create_xa_connection() as connection:
 
         def run() -> None:
             try:
+                session = connection.create_xa_session()
+                ending = _Branches(session) if is_prepared else session
                 took_ms.extend(
-                    _forward_session(connection, queue, target, commits=commits // sessions, size=size, barrier=barrier)
+                    _forward_session(
+                        session, ending, queue, target, commits=commits // sessions, size=size, barrier=barrier
+                    )
                 )
             except BaseException as error:  # the main thread raises it
                 errors.append(error)
@@ -48,10 +64,33 @@ def forward_jbm(
     return {**said, "commit_ms": took_ms}
 
 
+class _Branches:
+    """Commits as a transaction manager does."""
+
+    def __init__(self, session: XASession) -> None:
+        self._session = session
+        self._begin()
+
+    def commit(self) -> None:
+        """Of what was received and sent, in two phases; the next branch begins."""
+        self._session.tpc_prepare()
+        self._session.tpc_commit()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._session.tpc_begin(self._session.xid(1, secrets.token_hex(8), "bench"))
+
+
 def _forward_session(
-    connection: Connection, queue: str, target: str, *, commits: int, size: int, barrier: threading.Barrier
+    session: XASession,
+    ending: _Branches | XASession,
+    queue: str,
+    target: str,
+    *,
+    commits: int,
+    size: int,
+    barrier: threading.Barrier,
 ) -> list[float]:
-    session = connection.create_session(AcknowledgeMode.TRANSACTED)
     consumer = session.create_consumer(session.create_queue(queue))
     producer = session.create_producer(session.create_queue(target))
     took_ms = []
@@ -62,7 +101,7 @@ def _forward_session(
                 raise OSError(f"forward: {number} of {commits} commits and then nothing for {PATIENCE_S:g} s")
             producer.send(str(message.body))
         begin = time.perf_counter()
-        session.commit()
+        ending.commit()
         took_ms.append((time.perf_counter() - begin) * 1000)
         if number < 0:  # the first one joins, opens and initialises
             barrier.wait(PATIENCE_S)

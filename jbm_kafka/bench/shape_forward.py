@@ -42,6 +42,7 @@ class Forwarding:
     """What the hand-written loop sets of that name; 0: librdkafka's default."""
     sessions: int = 1
     partition_factor: int = 1
+    is_prepared: bool = False
 
     def measure(self, cluster: Cluster, plan: Plan, machine: QuietMachine, number: int) -> Mapping[str, Any]:
         """Fill a topic and forward all of it."""
@@ -58,7 +59,14 @@ class Forwarding:
         if self.is_raw:
             said = measure("forward-raw", topic=queue, group=queue, retry_backoff_ms=self.retry_backoff_ms, **sizes)
         else:
-            said = measure("forward", queue=queue, sessions=self.sessions, namespace=new_namespace(number), **sizes)
+            said = measure(
+                "forward",
+                queue=queue,
+                sessions=self.sessions,
+                namespace=new_namespace(number),
+                is_prepared=self.is_prepared,
+                **sizes,
+            )
         took_ms = said["commit_ms"]
         return {**said, "busy_before": busy, **{f"p{p}_ms": percentile(took_ms, p) for p in (50, 99)}}
 
@@ -67,6 +75,7 @@ CLIENTS: Mapping[str, Forwarding] = {
     "raw-1": Forwarding("hand-written, 1 a commit, msg/s", 1, is_raw=True),
     "tuned-1": Forwarding("hand-written and tuned, 1 a commit, msg/s", 1, is_raw=True, retry_backoff_ms=2),
     "jbm-1": Forwarding("TRANSACTED, 1 a commit, msg/s", 1),
+    "xa-1": Forwarding("XA: prepare and commit of 1, msg/s", 1, is_prepared=True),
     "raw-100": Forwarding("hand-written, 100 a commit, msg/s", 100, is_raw=True),
     "tuned-100": Forwarding("hand-written and tuned, 100 a commit, msg/s", 100, is_raw=True, retry_backoff_ms=2),
     "jbm-100": Forwarding("TRANSACTED, 100 a commit, msg/s", 100),
@@ -105,6 +114,8 @@ def forward(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
             **{CLIENTS[name].said: row for name, row in rates.items()},
             "commit of 1, p50, ms": p50["jbm-1"],
             "commit of 1, p99, ms": p99["jbm-1"],
+            "XA: prepare and commit of 1, p50, ms": p50["xa-1"],
+            "XA: prepare and commit of 1, p99, ms": p99["xa-1"],
             "hand-written commit of 1, p50, ms": p50["raw-1"],
             "hand-written commit of 1, p99, ms": p99["raw-1"],
             "hand-written and tuned commit of 1, p50, ms": p50["tuned-1"],
@@ -115,6 +126,7 @@ def forward(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
             Judgement("1 a commit / hand-written", ratio(rates["jbm-1"], rates["raw-1"]), "at least", 2.0),
             Judgement("100 a commit / hand-written", ratio(rates["jbm-100"], rates["raw-100"]), "at least", 1.5),
             Judgement("commit of 1, p50", p50["jbm-1"].median, "below", 6, "ms"),
+            Judgement("prepare and commit of 1 / commit of 1, p50", ratio(p50["xa-1"], p50["jbm-1"]), "below", 3),
             Judgement("32 sessions / one", ratio(rates["32"], rates["jbm-1"]), "at least", 10),
             Judgement(
                 "32 sessions / one, twice the partitions", ratio(rates["32-wide"], rates["jbm-1-wide"]), "at least", 10

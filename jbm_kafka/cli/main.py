@@ -39,6 +39,9 @@ COMMANDS = {
     "readers": LazyCommand(
         "jbm_kafka.cli.reader_commands:readers", "Spark queries and archives that read topics: list, end.", _QUEUES
     ),
+    "prepared": LazyCommand(
+        "jbm_kafka.cli.prepared_commands:prepared", "Prepared branches of transactions (XA): list, resolve.", _QUEUES
+    ),
     "settings": LazyCommand(
         "jbm_kafka.cli.settings_commands:settings", "Settings of queues while programs run: list, set, unset.", _QUEUES
     ),

@@ -30,8 +30,8 @@ def encode_branch(record: BranchRecord) -> bytes:
     return codec("Branch").encode(
         {
             "format_id": record.xid.format_id,
-            "global_id": record.xid.global_id,
-            "qualifier": record.xid.qualifier,
+            "global_id": record.xid.gtrid,
+            "qualifier": record.xid.bqual,
             "state": record.state.value,
             "decider": record.decider,
             "prepared_at_ms": record.prepared_at_ms,

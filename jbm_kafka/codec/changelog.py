@@ -102,6 +102,12 @@ def _split(key: bytes | None) -> tuple[str, str, str]:
     return group, kind, index
 
 
+def branch_of_key(key: bytes) -> str | None:
+    """The id of the branch whose entry has this key; None: it is another entry's."""
+    _, kind, index = [*key.decode(errors="replace").split(_SEPARATOR, 2), "", ""][:3]
+    return index if kind == PREPARED else None
+
+
 def _number(key: bytes | None, index: str) -> int:
     if not (index.isascii() and index.isdigit() and len(index) < 20):
         raise CorruptRecordError(f"key {key!r} is not <group>|<kind>|<index>")

@@ -19,22 +19,22 @@ class Xid(NamedTuple):
 
     format_id: int
     """The manager's own."""
-    global_id: bytes
+    gtrid: bytes
     """Of the whole transaction (gtrid)."""
-    qualifier: bytes
+    bqual: bytes
     """Of this branch (bqual)."""
 
     @property
     def hex(self) -> str:
-        """Format id, length of the global id, global id and qualifier."""
-        head = self.format_id.to_bytes(4, "big") + bytes([len(self.global_id)])
-        return (head + self.global_id + self.qualifier).hex()
+        """Format id, length of the gtrid, gtrid and bqual."""
+        head = self.format_id.to_bytes(4, "big") + bytes([len(self.gtrid)])
+        return (head + self.gtrid + self.bqual).hex()
 
     def __str__(self) -> str:
-        return f"{self.format_id}:{_shown(self.global_id)}:{_shown(self.qualifier)}"
+        return f"{self.format_id}:{_shown(self.gtrid)}:{_shown(self.bqual)}"
 
 
-def checked_xid(format_id: object, global_id: object, qualifier: object) -> Xid:
+def checked_xid(format_id: object, gtrid: object, bqual: object) -> Xid:
     """The name, if it can be one.
 
     Raises:
@@ -44,7 +44,7 @@ def checked_xid(format_id: object, global_id: object, qualifier: object) -> Xid:
         raise wrong_type("format_id", format_id, "it is an int")
     if not 0 <= format_id < 2**31:
         raise wrong_value("format_id", format_id, "it is from 0 to 2147483647")
-    return Xid(format_id, _part("gtrid", global_id, least=1), _part("bqual", qualifier, least=0))
+    return Xid(format_id, _part("gtrid", gtrid, least=1), _part("bqual", bqual, least=0))
 
 
 def _part(name: str, given: object, *, least: int) -> bytes:

@@ -95,9 +95,9 @@ def decide_cut(*, begin: int, end: int, pins: Iterable[Pin]) -> Cut:
     return Cut(begin, before, end, tuple(pin for pin in pins if pin.offset <= before) if before < end else ())
 
 
-def is_truncated(setting: str | None, *, made_by_us: bool) -> bool:
-    """Whether what is settled of a destination is deleted, by its setting `truncate` and who made its topic."""
-    return made_by_us if setting is None else setting == "settled"
+def is_truncated(setting: str | None) -> bool:
+    """Whether what is settled of a destination is deleted, by its setting `truncate`."""
+    return setting == "settled"
 
 
 def reader_pin(name: str, positions: Mapping[int, int], partition: int, *, reads_all: bool) -> Pin | None:

@@ -47,16 +47,9 @@ class TransactedAcknowledge(ExplicitAcknowledge):
         raise IllegalStateError("recover() is not for TRANSACTED sessions; use rollback()")
 
     def commit(self) -> None:
-        pending = self.begin_commit()
+        pending = self._recorded()
         if pending is None:
             return
-        error: JMSError | None = None
-        try:
-            self._session.connection.wait_for(pending.work.done, DURABLE_TIMEOUT_S, about=pending.work.about)
-        except JMSError as failure:
-            error = failure
-        if error is not None:
-            self.commit_failed(pending, error)
         sent = self._session.sent
         for record in pending.work.sends:
             sent[record.topic] = sent.get(record.topic, 0) + 1
@@ -68,9 +61,13 @@ class TransactedAcknowledge(ExplicitAcknowledge):
             TransactionRolledBackError: it cannot be; everything received is on its way back.
             TransactionInDoubtError: nobody knows whether it is prepared; then it is listed as such.
         """
+        return self._recorded(branch) is not None
+
+    def _recorded(self, branch: Branch | None = None) -> PendingCommit | None:
+        """Commit, or prepare as the branch, and wait until it is durable."""
         pending = self.begin_commit(branch=branch)
         if pending is None:
-            return False
+            return None
         error: JMSError | None = None
         try:
             self._session.connection.wait_for(pending.work.done, DURABLE_TIMEOUT_S, about=pending.work.about)
@@ -78,7 +75,7 @@ class TransactedAcknowledge(ExplicitAcknowledge):
             error = failure
         if error is not None:
             self.commit_failed(pending, error)
-        return True
+        return pending
 
     def begin_commit(self, notified: Notified | None = None, branch: Branch | None = None) -> PendingCommit | None:
         """Have the transaction committed, or prepared as a branch; None when it is empty. `notified` of the end, beside

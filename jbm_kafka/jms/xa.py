@@ -131,7 +131,7 @@ class XASession(Session):
         self._decide("tpc_rollback", xid, BranchState.ROLLED_BACK)
 
     def tpc_recover(self) -> list[Xid]:
-        """The prepared branches of the namespace, of whatever manager: go by your own `global_id`.
+        """The prepared branches of the namespace, of whatever manager: go by your own `gtrid`.
 
         Raises:
             JMSError: the cluster does not answer.
@@ -196,7 +196,11 @@ class XASession(Session):
             if not branch.branch:  # it had received and sent nothing
                 self._branch = None
                 return
-            state = self._connection.provider.decide(branch.branch, wanted)
+            try:
+                state = self._connection.provider.decide(branch.branch, wanted)
+            except IllegalStateError:  # others have ended it
+                self._branch = None
+                raise
             self._branch = None
             self._check_decision(branch.xid, wanted, state)
             return
@@ -267,4 +271,3 @@ class XAConnectionFactory(ConnectionFactory):
     def create_xa_connection(self) -> XAConnection:
         """A connection, stopped. Errors as of `create_connection`."""
         return XAConnection(self._provider.connect(self._installation), self._defaults)
-

@@ -121,7 +121,9 @@ class ConfluentKafka:
             ours["message.timeout.ms"] = transaction_timeout_ms
         logger = ClientLog(counted_at(self._bootstrap), is_contended=is_contended)
         return kept_at_fork(
-            ConfluentTransactionalProducer({**self._settings(ours), "logger": logger}, bootstrap=self._bootstrap)
+            ConfluentTransactionalProducer(
+                {**self._settings(ours), "logger": logger}, bootstrap=self._bootstrap, is_contended=is_contended
+            )
         )
 
     def sender(self, *, linger_ms: int = 0) -> ConfluentSender:

@@ -136,7 +136,8 @@ class _Brokers:
 class ConfluentTransactionalProducer:
     """Implements `ports.TransactionalProducer`."""
 
-    def __init__(self, settings: dict[str, Any], *, bootstrap: str) -> None:
+    def __init__(self, settings: dict[str, Any], *, bootstrap: str, is_contended: bool = False) -> None:
+        self._is_contended = is_contended
         self._brokers = _Brokers(settings["error_cb"])
         self._settings = {**settings, "error_cb": self._brokers}
         self._producer = Producer(self._settings)
@@ -157,12 +158,15 @@ class ConfluentTransactionalProducer:
     def initialise(self, timeout_s: float, *, known_topic: str | None = None) -> None:
         if known_topic is not None:
             self._connect(known_topic)
-        self._brokers.were_lost = False
         self._steps(self._producer.init_transactions, timeout_s, "initialise", self._initialise_trouble)
+        _hear_some(self._producer, 0)  # of an outage before, of which nobody has asked it yet
+        self._brokers.were_lost = False
 
     def begin(self) -> None:
         _hear_some(self._producer, 0)
         if self._brokers.were_lost:
+            if self._is_contended:  # initialised here it would take the id over again, and its user would not know
+                raise TransactionAborted(f"transactional id {self._id}: the brokers were lost after it was initialised")
             # After an outage of a minute the first offsets of each that was there before had no answer for as long as
             # a transaction may take, 11 s, while a new one's had at once.
             self._let_go()

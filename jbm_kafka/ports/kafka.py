@@ -508,7 +508,11 @@ class Kafka(GroupConsumers, Protocol):
     def transactional_producer(
         self, transactional_id: str, *, transaction_timeout_ms: int, is_contended: bool = False
     ) -> TransactionalProducer:
-        """`is_contended`: others use the same id on purpose, and to be fenced by them is no news for the log."""
+        """`is_contended`: others use the same id on purpose, and to be fenced by them is no news for the log.
+
+        What such a one read after `initialise` holds until `commit`: it takes the id over at no other moment, and where
+        it cannot go on `begin` raises TransactionAborted.
+        """
 
     def sender(self, *, linger_ms: int = 0) -> RecordSender:
         """`linger_ms`: how long a record may wait for others to go with; a flush waits for none."""

@@ -98,14 +98,14 @@ class RegistryLog:
         with self._lock:
             self._refresh(TIMEOUT_S, stable=True)
 
-    def refresh_marked(self) -> None:
-        """Read on past all that was committed until now, also behind a transaction that is open.
+    def refresh_marked(self) -> Values:
+        """Everything that was committed until now, also behind a transaction that is open.
 
         Raises:
             KafkaClientError: no answer, or the open transaction took too long.
         """
         with self._lock:
-            self._read_marked()
+            return self._read_marked()
 
     def follow(self) -> None:
         """Take what has come meanwhile, and wait for nothing: not for an answer, nor for another thread that reads.
@@ -217,8 +217,10 @@ class RegistryLog:
         if described is None and self._values:
             self._admin.create_topic(self.topic, partitions=1, config=REGISTRY_CONFIG)
             described = self._admin.describe([self.topic]).get(self.topic)
-        if described is None:  # nothing is recorded, and a mere look makes nothing
-            return
+        if described is None:
+            if self._values:  # who decided by them would not know what others have changed meanwhile
+                raise Unreachable(f"topic {self.topic}: no broker shows it")
+            return  # nothing is recorded, and a mere look makes nothing
         before: dict[bytes, bytes] = {}
         if described.topic_id != self._topic_id:
             before, self._values = self._values, {}

@@ -17,7 +17,7 @@ from jbm_kafka.registry.foreign_groups import ForeignGroups
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.registry_log import Values
 
-BY_SETTING = "its setting truncate is 'never', or jbm-kafka did not make it"
+BY_SETTING = "its setting truncate is not 'settled'"
 NOBODY_SETTLED = "nobody has received from it yet"
 
 
@@ -59,8 +59,7 @@ class RetentionLook:
         self._registry.refresh()
         values = self._registry.log.values()
         topic_id = "" if described is None else described.topic_id
-        made_by_us = self._registry.is_made_by_us(destination.name, topic_id)
-        because = "" if is_truncated(setting, made_by_us=made_by_us) else BY_SETTING
+        because = "" if is_truncated(setting) else BY_SETTING
         because = because or _unreadable(values)
         groups = self._groups(destination, values)
         pins = self._channel_pins(topic_id, groups, partitions, reader)

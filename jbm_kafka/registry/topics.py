@@ -355,10 +355,6 @@ class Topics:
         if self._registry is not None:
             self._registry.pauses.check_sendable(destination)
 
-    def is_made_by_us(self, name: str, topic_id: str) -> bool:
-        """Whether we made this topic of the destination, as read last."""
-        return self._registry is not None and self._registry.is_made_by_us(name, topic_id)
-
     def _is_paused(self, name: str) -> bool:
         return self._registry is not None and self._registry.pauses.of(name).production is not None
 

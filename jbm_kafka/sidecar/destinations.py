@@ -39,11 +39,16 @@ class Destinations:
         group_workers: GroupWorkers,
         *,
         back: Callable[[int], None],
+        changed: Callable[[], None],
     ) -> None:
-        """`group_workers`: those that hear what changes of their destinations; `back`: see TopicWatch."""
+        """`group_workers`: those that hear what changes of their destinations; `back`: see TopicWatch.
+
+        `changed`: settings were, while programs run.
+        """
         config = given.config
         self._auto_create = config.auto_create
         self._group_workers = group_workers
+        self._changed = changed
         self.topics = Topics(
             given.admin, namespace=config.namespace, registry=registry, is_in_memory=config.is_in_memory
         )
@@ -123,6 +128,7 @@ class Destinations:
             except JMSError as error:
                 log.warning("%s: its settings were changed in the registry, and %s", destination, error)
             group_worker.post(partial(group_worker.use_settings, self.settings_of(destination.name)))
+        self._changed()
 
     def hear(self) -> bool:
         """Go by what the registry says by now, not only a second later; False: a topic has to be looked at first.

@@ -74,7 +74,12 @@ class Sidecar:
         registry = _new_registry(given)
         self.claims = RegistryClaims(given, registry.log, self._group_workers)
         self.destinations = Destinations(
-            given, registry, self.claims.holder, self._group_workers, back=self._kafka_is_back
+            given,
+            registry,
+            self.claims.holder,
+            self._group_workers,
+            back=self._kafka_is_back,
+            changed=self._settings_changed,
         )
         self._truncator = Truncator(given, registry, self.destinations, self._group_workers)
         self._commands = self._new_command_watch()
@@ -103,6 +108,9 @@ class Sidecar:
 
     def _kafka_is_back(self, silent_since_ms: int) -> None:
         self.checkpointer.schedule.note_back(silent_since_ms)
+
+    def _settings_changed(self) -> None:
+        self._truncator.start_if_asked()
 
     def _new_command_watch(self) -> CommandServer:
         return CommandServer(
@@ -142,6 +150,7 @@ class Sidecar:
             settings_of=self.destinations.settings_of,
             workers=self._given.workers,
             check=self.claims.check,
+            truncates=self._truncator.start,
         )
 
     def _group_worker_parts(self, pauses: Pauses) -> GroupWorkerParts:
@@ -180,7 +189,6 @@ class Sidecar:
             raise JMSError(f"cannot use the cluster: {error}") from None
         give_messages_time_to_die()
         self.checkpointer.start()
-        self._truncator.start()
 
     def submit(self, transfer: Transfer) -> None:
         """Commit sends and acknowledgements together with the next checkpoint."""

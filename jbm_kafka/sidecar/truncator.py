@@ -13,6 +13,7 @@ from functools import partial
 
 from jbm_kafka.core.changes import LogTruncated
 from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.truncation import is_truncated
 from jbm_kafka.ports import KafkaClientError, LogReader
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait
@@ -30,7 +31,7 @@ STOP_TIMEOUT_S = 10.0
 
 
 class Truncator:
-    """Works from the first `start` to `stop`. Any thread may call it."""
+    """Works from the first `start` to `stop`; most processes never start it. Any thread may call it."""
 
     def __init__(
         self, given: Runtime, registry: Registry, destinations: Destinations, group_workers: GroupWorkers
@@ -50,6 +51,11 @@ class Truncator:
         with self._lock:
             if self._worker is None and not self._is_stopping:
                 self._worker = self._given.workers.start("jbm-truncate", self._run())
+
+    def start_if_asked(self) -> None:
+        """Begin where the settings of an open channel ask for it."""
+        if self._owned():
+            self.start()
 
     def stop(self, patience: Patience) -> None:
         """End, once a look that is under way has ended."""
@@ -77,12 +83,15 @@ class Truncator:
                 return
 
     def _owned(self) -> dict[Destination, set[int]]:
-        """Whose channels are open here, and which partitions."""
+        """Whose channels are open here, and which partitions, where the setting asks for it."""
         owned: defaultdict[Destination, set[int]] = defaultdict(set)
         for group_worker in self._group_workers.all():
             data = group_worker.data
-            if group_worker.is_alive and not data.group.is_temporary and data.channels:
-                owned[data.group.destination].update(list(data.channels))
+            destination = data.group.destination
+            if not group_worker.is_alive or data.group.is_temporary or not data.channels:
+                continue
+            if is_truncated(self._destinations.settings_of(destination.name).truncate):
+                owned[destination].update(list(data.channels))
         return owned
 
     def _truncate(self, destination: Destination, partitions: list[int], reader: LogReader) -> None:

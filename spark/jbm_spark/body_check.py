@@ -10,18 +10,20 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.codec.bodies import BODY_HEADER, decode_value
 
+CAME_AS = "out_came_as"
+"""The column of `kind_of_record`."""
 WRITTEN_BY_US = ("map", "stream", "object")
 """Kinds whose bytes have a form; that of text is asked of Spark itself."""
 
 
 def names_its_kind(columns: AbstractSet[str]) -> Column:
-    """Whether `body_kind` says something else than the record that the row came from, if it came from one."""
+    """Whether `body_kind` says something else than the record that the row came from, if it came from one (CAME_AS)."""
     if "body_kind" not in columns:
         return F.lit(False)
     said = F.col("body_kind")
     if "kafka" not in columns:
         return said.isNotNull()
-    return said.isNotNull() & ~kind_of_record().eqNullSafe(said)
+    return said.isNotNull() & ~F.col(CAME_AS).eqNullSafe(said)
 
 
 def kind_of_record() -> Column:

@@ -35,7 +35,8 @@ _DECIMAL_NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?\z|^NaN\
 _NO_NAMES = ("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE")
 """Words of the selector language."""
 _OWN = "own_headers"
-_SHOWN = "shown_properties"
+_OTHERS = "other_headers"
+_NAMES = "plain_names"
 _NOT_OTHERS_JMS = r"(?!JMS(?![X_]))"
 _NAME = _NOT_OTHERS_JMS + r"[\p{IsAlphabetic}_$][\p{IsAlphabetic}\p{M}\p{Nd}_$]*\z"
 _TYPE = r"jms[.](?:string|boolean|byte|short|int|long|float|double|null)[.]"
@@ -44,12 +45,16 @@ _PLAIN_HEADER = f"^{_NAME}"
 _NOT_A_WORD = rf"(?!(?i:{'|'.join(_NO_NAMES)})\z|(?:{'|'.join(TOLD_BY_PROVIDER)})\z)"
 # What nearly all properties have: quickly matched.
 _ASCII_HEADER = rf"^(?:{_TYPE})?+{_NOT_OTHERS_JMS}{_NOT_A_WORD}[A-Za-z_$][A-Za-z0-9_$]*+\z"
+_WITH_VALUE = rf"(?!jms[.]null[.]){_ASCII_HEADER[1:-2]}"
+_ASCII_HEADERS = rf"^{_WITH_VALUE}(?:,{_WITH_VALUE})*+\z".replace(r")\z", r")(?:,|\z)")
+"""The names of all headers of a record that are not ours, where each shows as a property, and none as null."""
 
 
 def message_columns(records: DataFrame) -> DataFrame:
     """One row a message, from the rows of Spark's Kafka source (with `includeHeaders`)."""
     # A step of its own: Spark works these out once, and not at all for a query that needs none of them.
-    step = records.withColumns({_OWN: _last_headers(), _SHOWN: _shown_properties()})
+    step = records.withColumns({_OWN: _last_headers(), _OTHERS: other_headers(F.col("headers"))})
+    step = step.withColumn(_NAMES, plain_names(F.col(_OTHERS)))
     return step.select(
         _message_id().alias("message_id"),
         _timestamp().alias("timestamp"),
@@ -174,29 +179,47 @@ def unit_name(key: Column) -> Column:
     return F.when(F.length(key) > 0, named)
 
 
-def _shown_properties() -> Column:
-    """The headers that show as properties: name, text, and whether a type stands before the name."""
-    return F.transform(
-        F.filter("headers", _is_shown),
-        lambda header: F.struct(
-            property_name(header).alias("name"),
-            F.when(~header["key"].startswith("jms.null."), header["value"].cast("string")).alias("text"),
-            _has_type(header).alias("has_type"),
-        ),
-    )
+def other_headers(headers: Column) -> Column:
+    """Those that are not ours: properties, and what JMS cannot show."""
+    return F.filter(headers, lambda header: ~header["key"].isin(*sorted(OWN_HEADERS)))
+
+
+def plain_names(others: Column) -> Column:
+    """Of `other_headers` the names that they show as, if all of them plainly show, as nearly always; else null.
+
+    Their values are then the texts of these properties. One pattern for all names takes a third of the time that a look
+    at each header takes.
+    """
+    keys, texts = others["key"], others["value"].cast("array<string>")
+    joined = F.array_join(keys, ",")
+    commas = F.length(joined) - F.length(F.replace(joined, F.lit(","), F.lit("")))
+    are_named = (F.size(keys) == 0) | (joined.rlike(_ASCII_HEADERS) & (F.size(keys) == commas + 1))
+    # A comma is no part of a longer character: joined by it, they are UTF-8 if each of them is.
+    are_texts = F.is_valid_utf8(F.array_join(texts, ","))
+    return F.when(are_named & are_texts, F.transform(keys, lambda key: F.substring_index(key, ".", -1)))
 
 
 def _properties() -> Column:
     """Name to text: plain headers first, typed ones over them, of several the last."""
-    shown = F.col(_SHOWN)
-    every = F.map_from_arrays(shown["name"], shown["text"])
-    typed_last = F.concat(
-        F.filter(shown, lambda each: ~each["has_type"]), F.filter(shown, lambda each: each["has_type"])
-    )
-    in_order = F.map_from_arrays(typed_last["name"], typed_last["text"])
+    names = F.col(_NAMES)
+    plain = F.map_from_arrays(names, F.col(_OTHERS)["value"].cast("array<string>"))
+    # Without a name twice their order does not matter.
+    is_plain_and_once = names.isNotNull() & (F.size(plain) == F.size(names))
     nothing = F.create_map().cast("map<string,string>")
-    # Without a name twice their order does not matter, and is not looked for.
-    return F.when(shown.isNull(), nothing).when(F.size(every) == F.size(shown), every).otherwise(in_order)
+    return F.when(is_plain_and_once, plain).otherwise(F.coalesce(F.map_from_entries(_in_order()), nothing))
+
+
+def _in_order() -> Column:
+    """Name and text of each header that shows as a property; those with a type come last."""
+    shown = F.filter(_OTHERS, _is_shown)
+    in_order = F.concat(F.filter(shown, lambda header: ~_has_type(header)), F.filter(shown, _has_type))
+    return F.transform(
+        in_order,
+        lambda header: F.struct(
+            property_name(header).alias("name"),
+            F.when(~header["key"].startswith("jms.null."), header["value"].cast("string")).alias("text"),
+        ),
+    )
 
 
 def _is_shown(header: Column) -> Column:

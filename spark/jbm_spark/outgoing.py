@@ -12,10 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, MapType, StringType, StructType
 
 from jbm_kafka.codec.bodies import CODEC_HEADER
-from jbm_kafka.codec.headers import OWN_HEADERS, REPLY_TO_HEADER
+from jbm_kafka.codec.headers import REPLY_TO_HEADER
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT
-from jbm_spark.body_check import kind_of_record, unreadable_body
-from jbm_spark.columns import BODY_KINDS, is_plain, is_typed, unit_name
+from jbm_spark.body_check import CAME_AS, kind_of_record, unreadable_body
+from jbm_spark.columns import BODY_KINDS, is_plain, is_typed, other_headers, plain_names, unit_name
 from jbm_spark.frame_check import PROPERTY_TYPES
 from jbm_spark.row_faults import is_of_kind_alone, row_fault
 
@@ -29,7 +29,12 @@ def outgoing_columns(frame: DataFrame, columns: AbstractSet[str]) -> DataFrame:
     (`frame_check.checked_columns`)."""
     properties = frame.schema["properties"].dataType if "properties" in columns else None
     # Step by step, or Spark would work the first ones out again for each place that uses them.
-    step = frame.withColumns({"out_kind": _kind(columns), "out_came": _came(columns)})
+    step = frame
+    if "kafka" in columns:
+        others = other_headers(F.col("kafka.headers"))
+        step = step.withColumns({CAME_AS: kind_of_record(), "out_others": others})
+        step = step.withColumn("out_is_same", _is_same(properties))
+    step = step.withColumns({"out_kind": _kind(columns), "out_came": _came(columns)})
     step = step.withColumns({"out_kept": _kept_names(columns, properties), "out_value": _value(columns)})
     fault = F.coalesce(row_fault(columns, properties), unreadable_body(F.col("out_kind"), F.col("out_value"), columns))
     return step.withColumns(
@@ -121,7 +126,7 @@ def _announced(columns: AbstractSet[str]) -> Column:
     said = F.when(kind.isin("text", "map", "stream", "object"), kind)
     if "kafka" not in columns:
         return said
-    value, came_as = F.col("out_value"), kind_of_record()
+    value, came_as = F.col("out_value"), F.col(CAME_AS)
     is_odd = F.when(came_as == "text", ~F.is_valid_utf8(value.cast("string"))).otherwise(
         F.when(came_as == "none", F.length(value) > 0).otherwise(~came_as.isin(*BODY_KINDS))
     )
@@ -138,11 +143,21 @@ def _are_texts(properties: DataType | None) -> bool:
     return isinstance(properties, MapType) and isinstance(properties.valueType, StringType)
 
 
+def _is_same(properties: DataType | None) -> Column:
+    """Whether the message has the very properties that it came with, in their order, and nothing that JMS cannot show:
+    then all headers go on as they are. Else each is looked at, which takes much longer."""
+    if not _are_texts(properties):
+        return F.lit(False)
+    others, now = F.col("out_others"), F.col("properties")
+    have_names = F.map_keys(now) == plain_names(others)
+    return F.coalesce(have_names & (F.map_values(now) == others["value"].cast("array<string>")), F.lit(False))
+
+
 def _came(columns: AbstractSet[str]) -> Column:
-    """The headers of the record that the message came with that are not ours, with the property that each shows as."""
+    """The headers of the record that the message came with that are not ours, with the property that each shows as;
+    null where the properties are the same."""
     if "kafka" not in columns:
         return F.lit(None)
-    foreign = F.filter(F.col("kafka.headers"), lambda found: ~found["key"].isin(*sorted(OWN_HEADERS)))
 
     def known(found: Column) -> Column:
         # No name of a property has a dot.
@@ -156,7 +171,7 @@ def _came(columns: AbstractSet[str]) -> Column:
             looks_typed.alias("is_typed"),
         )
 
-    return F.transform(foreign, known)
+    return F.when(~F.col("out_is_same"), F.transform("out_others", known))
 
 
 def _kept_names(columns: AbstractSet[str], properties: DataType | None) -> Column:
@@ -172,7 +187,8 @@ def _kept_names(columns: AbstractSet[str], properties: DataType | None) -> Colum
         has_it = F.coalesce(F.map_contains_key(F.col("properties"), name), F.lit(False))
         return has_it & text.eqNullSafe(F.try_element_at(F.col("properties"), name))
 
-    return F.coalesce(F.map_keys(F.map_filter(came, is_kept)), F.array().cast("array<string>"))
+    kept = F.coalesce(F.map_keys(F.map_filter(came, is_kept)), F.array().cast("array<string>"))
+    return F.when(F.col("out_is_same"), F.map_keys(F.col("properties"))).otherwise(kept)
 
 
 def _carried(columns: AbstractSet[str], properties: DataType | None) -> Column:
@@ -181,7 +197,8 @@ def _carried(columns: AbstractSet[str], properties: DataType | None) -> Column:
     if "kafka" not in columns:
         return nothing
     kept = F.filter("out_came", lambda each: each["name"].isNull() | F.array_contains("out_kept", each["name"]))
-    return F.coalesce(F.transform(kept, lambda each: each["header"]).cast(HEADERS_TYPE), nothing)
+    some = F.coalesce(F.transform(kept, lambda each: each["header"]).cast(HEADERS_TYPE), nothing)
+    return F.when(F.col("out_is_same"), F.col("out_others").cast(HEADERS_TYPE)).otherwise(some)
 
 
 def _new_properties(columns: AbstractSet[str], properties: DataType | None) -> Column:
@@ -197,7 +214,8 @@ def _new_properties(columns: AbstractSet[str], properties: DataType | None) -> C
     def written(entry: Column) -> Column:
         return _property(entry["key"], entry["value"], properties.valueType)
 
-    return F.coalesce(F.transform(entries, written).cast(HEADERS_TYPE), nothing)
+    new = F.coalesce(F.transform(entries, written).cast(HEADERS_TYPE), nothing)
+    return F.when(~F.col("out_is_same"), new).otherwise(nothing) if "kafka" in columns else new
 
 
 def _fields(properties: StructType) -> Column:

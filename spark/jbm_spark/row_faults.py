@@ -95,4 +95,5 @@ def _name_fault(columns: AbstractSet[str]) -> Column:
     joined = F.array_join(names, ",")
     commas = F.length(joined) - F.length(F.replace(joined, F.lit(","), F.lit("")))
     are_plain = (F.size(names) == 0) | ((F.size(names) == commas + 1) & joined.rlike(_PLAIN_NAMES))
-    return F.when(~are_plain, F.when(first.isNotNull(), told))
+    fault = F.when(~are_plain, F.when(first.isNotNull(), told))
+    return F.when(~F.col("out_is_same"), fault) if "kafka" in columns else fault

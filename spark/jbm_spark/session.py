@@ -56,6 +56,9 @@ NO_CONNECTOR = (
 )
 _FAST = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
 """The first alone leaves 48 MB for compiled code; a JVM that has used them up, as one audit may, ends its session."""
+_COMPILES_ALL = "-XX:-DontCompileHugeMethods"
+"""Spark's generated code for all columns of a message is one method that HotSpot otherwise leaves interpreted: that
+takes twice the time."""
 _HARMLESS = "WARNING: Using incubator modules"
 _AVRO_MOST = 16 * 1024 * 1024
 """A damaged record may announce lengths of gigabytes; one of ours has 256 KiB."""
@@ -161,7 +164,7 @@ def _of_our_own(
     needed = _needed()
     jars_given = given.get(_JARS) or before.get(_JARS)
     # Before those of a user's own, which win.
-    options = [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", *(_FAST if starts_fast else ())]
+    options = [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", _COMPILES_ALL, *(_FAST if starts_fast else ())]
     options += [
         f"-Dorg.apache.avro.limits.{each}.maxLength={_AVRO_MOST}" for each in ("bytes", "string", "collectionItems")
     ]

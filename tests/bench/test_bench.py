@@ -40,7 +40,10 @@ def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, na
         "backlog": {"raw", "share", "share-body", "jbm", "body", "bound", "client", "dups-ok", "pre", "selector"},
         "latency": {"jbm", "raw"},
         "send": {"flush-raw", "one-by-one", "beside-flood", "callback-raw", "callback", "groups"},
-        "forward": {"raw-1", "tuned-1", "jbm-1", "raw-100", "tuned-100", "jbm-100", "32", "jbm-1-wide", "32-wide"},
+        "forward": {
+            *("raw-1", "tuned-1", "jbm-1", "xa-1", "raw-100", "tuned-100", "jbm-100"),
+            *("32", "jbm-1-wide", "32-wide"),
+        },
         "held": {"free", "held"},
         "subscriptions": {"1 subscriptions", "3 subscriptions"},
         "waiting": {"unchosen, waiting", "unchosen, without"},
@@ -48,7 +51,7 @@ def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, na
     assert {row["client"] for row in result.raw} == clients
     assert all(row.median > 0 for row in result.rows.values())
     assert {row.count for row in result.rows.values()} == {TINY.repeats * {"held": 4, "waiting": 2}.get(name, 1)}
-    assert len(result.judgements) == {"backlog": 4, "latency": 4, "send": 2, "forward": 5, "held": 1, "waiting": 3}.get(
+    assert len(result.judgements) == {"backlog": 4, "latency": 4, "send": 2, "forward": 6, "held": 1, "waiting": 3}.get(
         name, 0
     )
     assert told

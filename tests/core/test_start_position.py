@@ -183,3 +183,8 @@ def test_a_start_is_always_within_the_log_and_only_an_operator_skips(
     assert begin <= start.position.fetched <= log_begin + length
     if start.reason is not StartReason.OPERATOR_RESET and recorded is not None and recorded.topic_id == "T":
         assert begin <= max(recorded.watermark, log_begin), "beyond what the changelog says is settled"
+
+
+def test_nothing_is_known_to_be_deleted_where_nothing_is_recorded_of_this_topic() -> None:
+    assert Facts("T", None, None, 10, 100, is_truncated=True).deleted_below == 0
+    assert Facts("T", position(50, topic_id="old"), None, 10, 100, is_truncated=True).deleted_below == 0

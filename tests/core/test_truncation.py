@@ -65,10 +65,7 @@ def test_a_reader_needs_partitions_that_were_added_and_a_kept_original_needs_its
     assert reader_pin("letter|o", {0: 7}, 0, reads_all=False) == Pin(PinKind.READER, "letter|o", 7)
 
 
-@pytest.mark.parametrize(
-    ("setting", "made_by_us", "is_so"),
-    [(None, True, True), (None, False, False), ("never", True, False), ("settled", False, True)],
-)
-def test_the_setting_wins_over_who_made_the_topic(setting: str | None, made_by_us: bool, is_so: bool) -> None:
+@pytest.mark.parametrize(("setting", "is_so"), [(None, False), ("never", False), ("settled", True)])
+def test_nothing_is_deleted_unless_the_setting_asks_for_it(setting: str | None, is_so: bool) -> None:
     """Of LOG-4."""
-    assert is_truncated(setting, made_by_us=made_by_us) is is_so
+    assert is_truncated(setting) is is_so

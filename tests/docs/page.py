@@ -10,7 +10,8 @@
 All in the order of the page. Before a ```sh of one command may stand `<!-- SIGTERM after: LINE -->`: it is told to
 stop when it has printed that line, and has to end with 0. A block after `<!-- not run: why -->` is left out, but what
 it uses must be made where a reader sees it, too. No code is hidden from a reader: a comment that begins with
-`<!--python` is refused. `localhost:9092` is a broker of the page's own, started when the page names it.
+`<!--python` is refused. `localhost:9092` is a broker of the page's own, started when the page names it, as a
+PostgreSQL is for a page that names `postgresql://localhost/shop`.
 """
 
 import os
@@ -19,14 +20,17 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from signal import SIGTERM
 from threading import Timer
 
 from tests.docs.one_after_another import OneAfterAnother
+from tests.support.postgres import postgres_server
 
 BROKER = "localhost:9092"
+DATABASE = "postgresql://localhost/shop"
 TIMEOUT_S = 400.0
 OUR_PLUGIN = ("-p", "no:jbm_kafka", "-p", "jbm_kafka.testing.pytest_plugin")
 """By its module, for the entry point exists only after the package was installed with it."""
@@ -128,6 +132,14 @@ def run_page(page: Page, folder: Path, bootstrap: str | None) -> None:
         AssertionError: a program failed, or did not print what the page says; with its output.
     """
     here = bootstrap or BROKER
+    with ExitStack() as stack:
+        if any(DATABASE in step.code for step in page.steps):
+            url = stack.enter_context(postgres_server()).url
+            page = replace(page, steps=[replace(step, code=step.code.replace(DATABASE, url)) for step in page.steps])
+        _run_all(page, folder, here)
+
+
+def _run_all(page: Page, folder: Path, here: str) -> None:
     with OneAfterAnother(folder, _environment(here, folder), TIMEOUT_S) as with_spark:
         output, tests = _run_steps(page, folder, here, with_spark)
     lines = iter(output.splitlines())

@@ -28,6 +28,7 @@ PAGES = [
     "docs/settings.md",
     "docs/sending-again.md",
     "docs/web-handlers.md",
+    "docs/xa.md",
     "docs/spark.md",
     "docs/spark-audit.md",
     "docs/spark-format.md",

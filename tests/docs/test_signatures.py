@@ -78,6 +78,8 @@ ADMINISTRATION: dict[type, tuple[str, ...]] = {
         "unsubscribe",
         "readers",
         "end_reader",
+        "prepared",
+        "resolve",
         "counts",
         "browse",
         "explain",

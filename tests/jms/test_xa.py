@@ -14,6 +14,7 @@ from jbm_kafka.errors import (
     TransactionInProgressError,
     TransactionRolledBackError,
 )
+from tests.support.waiting import wait_until
 
 IN, OUT = Queue("in"), Queue("out")
 WAIT_S = 5.0
@@ -165,3 +166,21 @@ def test_mistakes_get_one_line_each(factory: XAConnectionFactory, session: XASes
         plain = connection.create_session(AcknowledgeMode.AUTO)
         with pytest.raises(IllegalStateError, match="create_xa_session"):
             plain.tpc_begin(xid)
+
+
+def test_a_branch_that_others_have_ended_and_removed_is_said_to_be_gone(
+    factory: XAConnectionFactory, session: XASession
+) -> None:
+    """ACK-10: its own session tried for 45 s, and then said that it stays prepared."""
+    fill(factory, "a")
+    xid = work(session)
+    session.tpc_prepare()
+    with factory.create_xa_connection() as other, other.create_xa_session() as manager:
+        manager.tpc_commit(xid)
+    branches = session._connection.provider.sidecar.branches  # type: ignore[attr-defined]
+    assert bodies(factory, OUT) == [("of a", 1)]
+    wait_until(lambda: not branches.found() or None, about="its records to be removed", timeout_s=WAIT_S)
+    with pytest.raises(IllegalStateError, match="nothing is recorded of it any more"):
+        session.tpc_commit()
+    session.tpc_begin(session.xid(1, "next", "b"))
+    session.tpc_rollback()

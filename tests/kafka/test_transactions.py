@@ -379,6 +379,39 @@ def test_a_producer_that_lost_all_brokers_begins_with_a_new_client(
     assert committed_values(kafka, "t") == [1, 2]
 
 
+def test_an_id_that_others_use_too_is_taken_over_at_initialise_alone(
+    dedicated_broker: Callable[[], LocalBroker],
+) -> None:
+    """Of ACK-10: after an outage `begin` took it over again, and wrote by what was read before: a branch twice."""
+    broker = dedicated_broker()
+    kafka = ConfluentKafka(broker.bootstrap)
+    kafka.admin().create_topic("t", partitions=1, config={})
+    first, second = (
+        kafka.transactional_producer("id", transaction_timeout_ms=10_000, is_contended=True) for _ in range(2)
+    )
+    first.initialise(WAIT_S)
+
+    def has_lost_them() -> bool:
+        first._producer.poll(0.05)
+        return first._brokers.were_lost
+
+    broker.kill()
+    wait_until(has_lost_them, about="a client without brokers", timeout_s=WAIT_S)
+    broker.start()
+    second.initialise(WAIT_S)
+    second.begin()
+    second.produce(numbered("t", [1])[0])
+    second.commit(WAIT_S)
+    with pytest.raises(TransactionAborted, match="the brokers were lost"):
+        first.begin()
+    first.close()
+    second.begin()
+    second.produce(numbered("t", [2])[0])
+    second.commit(WAIT_S)
+    second.close()
+    assert committed_values(kafka, "t") == [1, 2]
+
+
 def test_an_abort_right_after_a_record_leaves_the_producer_usable(kafka: Kafka, topic: str) -> None:
     """The coordinator may just be hearing of the partition; its refusal then would cost the producer."""
     transaction = producer(kafka)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from jbm_kafka.codec.reader_record import RegisteredReader
+from jbm_kafka.codec.settings_record import SettingsRecord, encode_settings, settings_key
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import CommittedOffset
@@ -17,12 +18,13 @@ from jbm_kafka.registry.readers import keep_original, renew_reader
 from tests.sidecar.stepped import QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
 
+SETTLED = AddressSettings(truncate="settled")
 LONG_MS = 45_000
 """Two looks."""
 Act = Callable[[SteppedSidecar], None]
 
 
-def settled_ten(settings: AddressSettings | None = None, before: Act = lambda one: None) -> int:
+def settled_ten(settings: AddressSettings | None = SETTLED, before: Act = lambda one: None) -> int:
     """Ten messages, of which all but the one at offset 7 are acknowledged; where the log begins two looks later."""
     cluster = MemoryCluster(ManualClock(), waits=False)
     one = SteppedSidecar("one", cluster, settings=settings)
@@ -90,8 +92,8 @@ def test_nothing_is_deleted_where_the_setting_says_never() -> None:
     assert settled_ten(AddressSettings(truncate="never")) == 0
 
 
-def test_nothing_is_deleted_of_a_topic_that_we_did_not_make() -> None:
-    """Of LOG-4: and with the setting it is."""
+def test_nothing_is_deleted_unless_the_setting_asks_for_it() -> None:
+    """Of LOG-4: and with it also of a topic that others made."""
 
     def begin(settings: AddressSettings | None) -> int:
         cluster = MemoryCluster(ManualClock(), waits=False)
@@ -105,3 +107,13 @@ def test_nothing_is_deleted_of_a_topic_that_we_did_not_make() -> None:
 
     assert begin(None) == 0
     assert begin(AddressSettings(truncate="settled")) == 3
+
+
+def test_a_setting_that_comes_while_programs_run_is_gone_by() -> None:
+    """Of LOG-4: nobody looks before a setting asks for it."""
+    assert settled_ten(None, record_settled) == 7
+
+
+def record_settled(one: SteppedSidecar) -> None:
+    record = SettingsRecord(AddressSettings(truncate="settled"))
+    one.sidecar.destinations._registry.write({settings_key(QUEUE.name): encode_settings(record)})

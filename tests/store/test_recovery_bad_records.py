@@ -92,7 +92,7 @@ def test_a_foreign_record_in_the_changelog_is_ignored_and_told(caplog: pytest.Lo
 NEWER_SCHEMA = b"\xc3\x01" + b"\x07" * 9
 
 
-@pytest.mark.parametrize("key", ["parked|12", "prepared|a|b", "position|0", "held|12", "settled|0"])
+@pytest.mark.parametrize("key", ["parked|12", "parked|a|b", "position|0", "held|12", "settled|0"])
 def test_what_only_a_newer_version_reads_closes_its_partition_and_is_never_named_for_deletion(
     caplog: pytest.LogCaptureFixture, key: str
 ) -> None:

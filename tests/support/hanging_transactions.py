@@ -2,10 +2,10 @@
 
 import threading
 import time
+from typing import Protocol
 
 import pytest
 
-from tests.support.chaos_run import Run
 from tests.support.chaos_topics import all_ends
 from tests.support.kafka_tool import run_tool
 from tests.support.waiting import wait_until
@@ -30,7 +30,13 @@ def blocked_by_kafka(bootstrap: str) -> str | None:
     return None
 
 
-def wait_readable(bootstrap: str, run: Run) -> None:
+class Explains(Protocol):
+    """Whoever can say where more is to be seen."""
+
+    def explain(self, about: str, /) -> str: ...
+
+
+def wait_readable(bootstrap: str, run: Explains) -> None:
     """Return when everything written until now, to whatever topic, is before the stable end of its partition.
 
     The test is over, as one expected to fail, when that is Kafka's fault and by its own tool's word.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue, Topic
 from jbm_kafka.admin import Admin
 from jbm_kafka.admin.messages.operations import MessagesReport
-from jbm_kafka.errors import InvalidDestinationError
+from jbm_kafka.errors import IllegalStateError, InvalidDestinationError
 from tests.support.outage_calls import LOOK_S, SOON_S, Bench, Call, received
 from tests.support.waiting import wait_until
 
@@ -264,9 +264,22 @@ def end_a_reader(bench: Bench) -> Call:
     return Call(make, judge, is_repeatable=True)
 
 
+def resolve_a_branch(bench: Bench) -> Call:
+    """None is prepared: that it does not know the name is the answer; so is an empty list."""
+
+    def make() -> object:
+        assert bench.admin.prepared() == []
+        return bench.admin.resolve("1:nothing:", "rollback")
+
+    def judge(returned: object) -> None:
+        assert isinstance(returned, IllegalStateError), returned
+
+    return Call(make, judge, is_repeatable=True)
+
+
 OPERATOR_CALLS: tuple[Callable[[Bench], Call], ...] = (
     *_looks(),
     *(explain, move, move_by_the_owner, remove, expire, give_up, release),
     *(admit_partitions, end_paths, resume, unset_settings, create_a_topic, end_a_subscription),
-    end_a_reader,
+    *(end_a_reader, resolve_a_branch),
 )

@@ -133,6 +133,9 @@ class ScriptedKafka:
     def members(self, group: str, topic: str) -> Sequence[GroupMember]:
         self._unasked()
 
+    def sees_all_groups(self) -> bool:
+        self._unasked()
+
     def groups(self) -> Mapping[str, GroupDescription]:
         self._unasked()
 

@@ -91,7 +91,7 @@ class LastResource:
     def recover(self) -> None:
         for xid in self._session.tpc_recover():
             if xid.format_id == FORMAT:
-                _end(self._session, xid, self._decision_of(xid.gtrid))
+                _end(self._session, xid, self._decision_of(_text(xid.gtrid)))
 
     def _decision_of(self, gtrid: str) -> str:
         """Waits for a coordinator that is about to commit its row."""
@@ -138,14 +138,19 @@ class TwoPhase:
     def recover(self) -> None:
         for name, participant in self._participants.items():
             for xid in participant.tpc_recover():
-                if xid.format_id == FORMAT and xid.bqual == name:
-                    _end(participant, xid, self._decided(xid.gtrid, ROLLBACK))
+                if xid.format_id == FORMAT and _text(xid.bqual) == name:
+                    _end(participant, xid, self._decided(_text(xid.gtrid), ROLLBACK))
 
     def _decided(self, gtrid: str, wanted: str) -> str:
         path = self._decisions / gtrid
         with suppress(FileExistsError):
             path.symlink_to(wanted)
         return str(path.readlink())
+
+
+def _text(part: str | bytes) -> str:
+    """psycopg has text in its names, a session bytes."""
+    return part if isinstance(part, str) else part.decode()
 
 
 def _end(participant: Participant, xid: Any, decision: str) -> None:

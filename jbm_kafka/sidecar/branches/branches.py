@@ -44,6 +44,8 @@ from jbm_kafka.sidecar.branches.decider import Decider
 log = logging.getLogger(__name__)
 
 LOOK_S = 0.2
+NAMES_MS = 1_000
+"""A name that another process has begun to use is known here after so long."""
 STOP_TIMEOUT_S = 10.0
 OTHERS_REMOVE_MS = 60_000
 """Branches that others decided and have not removed for so long are removed by whoever looks."""
@@ -74,6 +76,10 @@ class Branches:
         self._asked_at_ms = 0
         """When a group worker last asked about a branch, monotonic."""
         self._version = -1
+        self._names: frozenset[Xid] = frozenset()
+        """Of what waits for a decision, as read last."""
+        self._heuristic: frozenset[str] = frozenset()
+        """Branches of them of which something went another way."""
         self._worker: StepWorker | None = None
         self._wake = WakeUp()
         self._is_stopping = False
@@ -104,12 +110,14 @@ class Branches:
             IllegalStateError: a branch of this name is open or prepared.
             JMSError: the cluster does not answer.
         """
-        with raised_as_jms_errors(f"branch {xid}"):
-            self.records.make()
-            self.records.refresh()
+        if self.records.age_ms > NAMES_MS or xid in self._names:
+            with raised_as_jms_errors(f"branch {xid}"):
+                self.records.make()
+                self.records.refresh()
+            self._look_at_names()
         with self._lock:
             is_open = any(its == xid and name not in self._decider.decided for name, its in self._own.items())
-            if is_open or any(found.xid == xid for found in self._waiting()):
+            if is_open or xid in self._names:
                 raise IllegalStateError(f"branch {xid} is open or prepared already: use another name, or end it first")
             branch = Branch(xid.hex + secrets.token_hex(NONCE_HEX // 2), xid)
             self._own[branch.branch] = xid
@@ -119,6 +127,7 @@ class Branches:
         """It was not prepared after all, or ended in one phase."""
         with self._lock:
             self._own.pop(branch, None)
+        self._decider.forget(branch)
 
     def records_of(self, branch: Branch, parts: Sequence[BranchPart], sends: Sequence[Outgoing]) -> list[Outgoing]:
         """What the checkpoint writes that prepares it."""
@@ -133,6 +142,7 @@ class Branches:
             sends=len(sends),
             pieces=len(pieces),
         )
+        self._decider.note_prepared(branch.branch, record, sends)
         rows: Mapping[bytes, bytes] = {**pieces, state_key(branch.branch): encode_branch(record)}
         return [Outgoing(self.records.topic, 0, key, value) for key, value in rows.items()]
 
@@ -143,9 +153,10 @@ class Branches:
             IllegalStateError: its messages went another way without a decision, and this is not `is_forced`.
             TransactionInDoubtError: Kafka did not take a decision in time.
         """
-        for found in self.found():
-            if found.branch == branch and found.heuristic and not is_forced:
-                raise heuristic_error(found)
+        if not is_forced and (branch in self._heuristic or not self._decider.has_prepared(branch)):
+            for found in self.found():
+                if found.branch == branch and found.heuristic:
+                    raise heuristic_error(found)
         state = self._decider.decide(branch, wanted)
         self._start()
         self._wake.set()
@@ -168,6 +179,11 @@ class Branches:
         return [
             each for each in self.found() if each.record.state is BranchState.PREPARED and each.branch not in decided
         ]
+
+    def _look_at_names(self) -> None:
+        waiting = self._waiting()
+        self._names = frozenset(each.xid for each in waiting)
+        self._heuristic = frozenset(each.branch for each in waiting if each.heuristic)
 
     def found(self) -> list[PreparedBranch]:
         """All that are recorded, as read last."""
@@ -199,6 +215,7 @@ class Branches:
                 log.info("topic %s: %s; it is read again", self.records.topic, error)
             if self.records.version != self._version:
                 self._version = self.records.version
+                self._look_at_names()
                 self._decided()
             is_needed = bool(self._own) or self._clock.monotonic_ms() - self._asked_at_ms < 10 * LOOK_S * 1000
             if not is_needed:
@@ -215,7 +232,5 @@ class Branches:
         if ended:
             self.records.write(dict.fromkeys(ended))
         gone = {key.decode().partition("|")[0] for key in ended}
-        with self._lock:
-            for branch in gone:
-                self._own.pop(branch, None)
-                self._decider.decided.pop(branch, None)
+        for branch in gone:
+            self.forget(branch)

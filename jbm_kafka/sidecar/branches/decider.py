@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from jbm_kafka.codec.branch_records import decode_branch, decode_sends, encode_branch, state_key
 from jbm_kafka.core.branch import BranchRecord, BranchState
-from jbm_kafka.core.jms_errors import TransactionInDoubtError
+from jbm_kafka.core.jms_errors import IllegalStateError, TransactionInDoubtError
 from jbm_kafka.ports import (
     Clock,
     Kafka,
@@ -23,7 +23,7 @@ from jbm_kafka.ports import (
     TransactionAborted,
     TransactionalProducer,
 )
-from jbm_kafka.registry.registry_log import RegistryLog
+from jbm_kafka.registry.registry_log import RegistryLog, Values
 
 log = logging.getLogger(__name__)
 
@@ -58,11 +58,27 @@ class Decider:
         self._lock = threading.Lock()
         self.decided: dict[str, BranchState] = {}
         """By us, which what was read of the topic may not say yet."""
+        self._prepared: dict[str, tuple[BranchRecord, Sequence[Outgoing]]] = {}
+        """Here, with what they send, since our producer was initialised: who decides them else fences it."""
+
+    def note_prepared(self, branch: str, record: BranchRecord, sends: Sequence[Outgoing]) -> None:
+        """It is about to be prepared by us, so that nothing need be read to decide it."""
+        self._prepared[branch] = record, sends
+
+    def forget(self, branch: str) -> None:
+        """It was not prepared after all, or is carried out everywhere."""
+        self._prepared.pop(branch, None)
+        self.decided.pop(branch, None)
+
+    def has_prepared(self, branch: str) -> bool:
+        """It was prepared here, and is not decided."""
+        return branch in self._prepared
 
     def decide(self, branch: str, wanted: BranchState) -> BranchState:
         """What is decided of the branch durably: as wanted, unless it was decided before.
 
         Raises:
+            IllegalStateError: nothing is recorded of it any more.
             TransactionInDoubtError: Kafka did not take a decision in time. It stays prepared, or is decided.
         """
         deadline_ms = self._clock.monotonic_ms() + DECIDE_TIMEOUT_MS
@@ -73,6 +89,7 @@ class Decider:
                     found = self._try(branch, wanted)
                     if found is not None:
                         self.decided[branch] = found
+                        self._prepared.pop(branch, None)
                         return found
                 except KafkaClientError as error:
                     trouble = error
@@ -95,24 +112,25 @@ class Decider:
         """None: somebody else took the decider over, or Kafka refused; what is written then shows at the next try."""
         if branch in self.decided:
             return self.decided[branch]
-        if self._records.get(state_key(branch)) is None:
-            self._records.refresh_marked()
-        record = self._record_of(branch)
+        prepared = None if self._producer is None else self._prepared.get(branch)
+        values = {} if prepared else self._values_with(branch)
+        record = prepared[0] if prepared else _record_of(branch, values)
         is_own = record.decider == self.own_id
         producer = self._producer if is_own else None
         if producer is None:
-            producer = self._initialised(record.decider, is_own=is_own)
-            record = self._record_of(branch)
+            producer, values = self._initialised(record.decider, is_own=is_own)
         try:
+            if not prepared:
+                record = _record_of(branch, values)
             if record.state is not BranchState.PREPARED:
                 return record.state
-            self._write(producer, branch, record, wanted)
+            sends: Sequence[Outgoing] = ()
+            if wanted is BranchState.COMMITTED:
+                sends = prepared[1] if prepared else decode_sends(branch, record, values)
+                self._route(sends)
+            self._write(producer, branch, replace(record, state=wanted, decided_at_ms=self._clock.now_ms()), sends)
             return wanted
-        except TransactionAborted as error:
-            log.info("branch %s: %s", branch, error)
-            producer.abort(TIMEOUT_S)
-            return None
-        except OutcomeUnknown as error:
+        except (OutcomeUnknown, TransactionAborted) as error:
             log.info("branch %s: what became of the decision is not known: %s", branch, error)
             self._let_go()
             return None
@@ -123,33 +141,30 @@ class Decider:
             if not is_own:
                 producer.close()
 
-    def _record_of(self, branch: str) -> BranchRecord:
-        value = self._records.get(state_key(branch))
-        if value is None:
-            raise KafkaClientError(f"nothing is recorded of branch {branch}")
-        return decode_branch(value)
+    def _values_with(self, branch: str) -> Values:
+        values = self._records.values()
+        return values if state_key(branch) in values else self._records.refresh_marked()
 
-    def _initialised(self, decider: str, *, is_own: bool) -> TransactionalProducer:
+    def _initialised(self, decider: str, *, is_own: bool) -> tuple[TransactionalProducer, Values]:
+        """And what is recorded now: who reads it another time may meet a reading that begins anew."""
         producer = self._kafka.transactional_producer(
             decider, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, is_contended=True
         )
         try:
             producer.initialise(TIMEOUT_S, known_topic=self._records.topic)
             # What others decided by this id has its marks now, and they can write nothing more.
-            self._records.refresh_marked()
+            values = self._records.refresh_marked()
         except BaseException:
             producer.close()
             raise
         if is_own:
+            self._prepared.clear()  # whoever had the id meanwhile may have decided them
             self._producer = producer
-        return producer
+        return producer, values
 
-    def _write(self, producer: TransactionalProducer, branch: str, record: BranchRecord, wanted: BranchState) -> None:
-        sends: Sequence[Outgoing] = ()
-        if wanted is BranchState.COMMITTED:
-            sends = decode_sends(branch, record, self._records.values())
-            self._route(sends)
-        decided = replace(record, state=wanted, decided_at_ms=self._clock.now_ms())
+    def _write(
+        self, producer: TransactionalProducer, branch: str, decided: BranchRecord, sends: Sequence[Outgoing]
+    ) -> None:
         producer.begin()
         producer.produce(Outgoing(self._records.topic, 0, state_key(branch), encode_branch(decided)))
         for each in sends:
@@ -160,3 +175,13 @@ class Decider:
         producer, self._producer = self._producer, None
         if producer is not None:
             producer.close()
+
+
+def _record_of(branch: str, values: Values) -> BranchRecord:
+    value = values.get(state_key(branch))
+    if value is None:
+        raise IllegalStateError(
+            "the branch was decided by another, and is carried out everywhere: nothing is recorded of it any more",
+            branch=branch,
+        )
+    return decode_branch(value)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from jbm_kafka.codec.changelog import branch_of_key
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
@@ -72,8 +73,12 @@ class ChannelOpener:
         settings_of: Callable[[str], ResolvedSettings],
         workers: Workers,
         check: Callable[[ChannelGroup], None] = lambda group: None,
+        truncates: Callable[[], None] = lambda: None,
     ) -> None:
-        """`check` is asked first, and raises IllegalStateError where this process may not open the group's channels."""
+        """`check` is asked first, and raises IllegalStateError where this process may not open the group's channels.
+
+        `truncates` is told that what is settled of such a destination is to be deleted.
+        """
         self._kafka = kafka
         self._journal = journal
         self._topics = topics
@@ -82,6 +87,7 @@ class ChannelOpener:
         self._settings_of = settings_of
         self._workers = workers
         self._check = check
+        self._truncates = truncates
         self._other_namespaces = OtherNamespaces(kafka, config.namespace)
         self._under_way: list[StepWorker] = []
         self._closing = threading.Event()
@@ -164,11 +170,10 @@ class ChannelOpener:
             topic_id=group.log_id(info.topic_id),
             changelog_topic=group.changelog_topic,
             begins=group.begins(info.topic_id),
-            is_truncated=is_truncated(
-                self._settings_of(group.destination.name).truncate,
-                made_by_us=self._topics.is_made_by_us(group.destination.name, info.topic_id),
-            ),
+            is_truncated=is_truncated(self._settings_of(group.destination.name).truncate),
         )
+        if scope.is_truncated:
+            self._truncates()
         admin, reader = self._kafka.admin(), self._kafka.log_reader()
         try:
             found = recover_channels(
@@ -195,6 +200,7 @@ class ChannelOpener:
         ]
         for channel in channels:
             _note_skipped(channel, found[channel.partition])
+            _note_heuristic(channel, found[channel.partition])
         return channels
 
     def _opened(
@@ -239,3 +245,11 @@ def _note_skipped(channel: OwnedChannel, recovered: RecoveredChannel) -> None:
     if skipped is not None:
         reason = f"offsets {skipped.first} to {skipped.last}, as far as they were not settled: {recovered.reason.value}"
         channel.checkpoints.note(MessageEvent(MessageFate.SKIPPED, skipped.first, None, 0, None, reason))
+
+
+def _note_heuristic(channel: OwnedChannel, recovered: RecoveredChannel) -> None:
+    """What prepared branches had of a range that does not count any more went another way without a decision."""
+    for key in recovered.obsolete:
+        branch = branch_of_key(key)
+        if branch is not None:
+            channel.checkpoints.note_applied(branch, recovered.reason.value)

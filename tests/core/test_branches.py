@@ -1,0 +1,105 @@
+"""Prepared branches as holders of a channel: what passes to them, what is recorded, what a new owner makes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from jbm_kafka.core import changes as c
+from jbm_kafka.core.blocking_rule import Rule, blocking_rule_of
+from jbm_kafka.core.branch import BranchRecord, BranchState, PreparedBranch, Xid, checked_xid, heuristic_error
+from jbm_kafka.core.entries import Position, Prepared
+from jbm_kafka.core.holders import branch_holder
+from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
+from tests.core.channel_parts import START_MS, Channel, message, recovered
+
+BRANCH = "00ff"
+HOLDER = branch_holder(BRANCH)
+
+
+def prepared_channel() -> Channel:
+    """Two of unit u, one of v, one without; of u and the last one the first two are the branch's."""
+    channel = Channel(message(0, b"u"), message(1), message(2, b"u"), message(3, b"v"))
+    assert channel.got("a", 2, one_per_unit=True) == [0, 1]
+    channel.state.apply(c.PassedToBranch("a", BRANCH, (0, 1)))
+    return channel
+
+
+def test_what_a_branch_has_goes_to_nobody_and_holds_its_unit_until_the_branch_has_ended() -> None:
+    """Of ACK-10: also at the freeze in which the decision is carried out."""
+    channel = prepared_channel()
+    assert channel.got("b") == [3]
+    assert "a" not in channel.state.in_hand
+    channel.acknowledge(HOLDER, 0, 1)
+    channel.state.apply(c.BranchEnded(BRANCH))
+    assert channel.got("b") == [2]
+    failed = channel.freeze()
+    assert Prepared(BRANCH, None) in failed.entries
+    channel.state.apply(failed.failed)
+    assert Prepared(BRANCH, None) in channel.checkpoint()
+    assert not channel.state.is_dirty
+
+
+def test_a_new_owner_puts_aside_what_a_branch_has_and_gives_it_to_the_branch_when_it_is_read() -> None:
+    """Of ACK-10: offset 1 is not in the log any more, which ends it; an entry without offsets says nothing."""
+    channel = recovered(
+        Position("topic", "jbm.test:1", 0, 4, 4, 0), Prepared(BRANCH, (0, 1)), Prepared("an ended one", None)
+    )
+    rule = blocking_rule_of(channel.state, 0, b"u", now_ms=START_MS)
+    assert (rule.rule, rule.session) == (Rule.PREPARED, HOLDER)
+    channel.fetch(message(0, b"u"), message(2, b"u"), message(3, b"v"))
+    assert channel.got("b") == [3]
+    assert list(channel.state.in_hand[HOLDER]) == [0]
+    assert not channel.state.aside
+
+
+def test_a_message_without_a_unit_is_the_branchs_too() -> None:
+    channel = recovered(Position("topic", "jbm.test:1", 0, 2, 2, 0), Prepared(BRANCH, (0,)))
+    channel.fetch(message(0), message(1))
+    assert channel.got("b") == [1]
+
+
+def test_a_channel_knows_how_far_its_log_was_deleted() -> None:
+    """Of LOG-2: never further than it had settled, and what it knew before counts for nothing."""
+    channel = Channel(message(0), message(1))
+    channel.got("a")
+    channel.acknowledge("a", 0)
+    channel.checkpoint()
+    channel.state.apply(c.LogTruncated(5))
+    assert channel.state.is_dirty
+    (position,) = channel.checkpoint()
+    assert isinstance(position, Position)
+    assert position.truncated == 1
+    channel.state.apply(c.LogTruncated(1))
+    assert not channel.state.is_dirty
+
+
+def test_a_name_of_a_branch_is_shown_as_text_where_it_is_text() -> None:
+    xid = checked_xid(1, "order-7", b"\x00\xff")
+    assert str(xid) == "1:order-7:0x00ff"
+    assert xid.hex == "0000000107" + b"order-7".hex() + "00ff"
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        (("1", "a", "b"), InvalidTypeError, "format_id"),
+        ((True, "a", "b"), InvalidTypeError, "format_id"),
+        ((-1, "a", "b"), InvalidSettingError, "from 0 to 2147483647"),
+        ((1, 7, "b"), InvalidTypeError, "gtrid"),
+        ((1, "", "b"), InvalidSettingError, "1 to 64 bytes"),
+        ((1, "a", b"x" * 65), InvalidSettingError, "this has 65"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused(
+    given: tuple[object, object, object], error: type[Exception], says: str
+) -> None:
+    """Of ACK-10."""
+    with pytest.raises(error, match=says):
+        checked_xid(*given)
+
+
+def test_the_error_of_a_heuristic_branch_names_what_became_of_each_part() -> None:
+    record = BranchRecord(Xid(1, b"t", b"b"), BranchState.PREPARED, "jbm.x.xa", 0, "me", (), 0, 0)
+    found = PreparedBranch(BRANCH, record, {("jbm.queue.q", 3): "reset", ("jbm.queue.q", 1): "made anew"})
+    assert found.xid == record.xid
+    assert "jbm.queue.q[1]: made anew; jbm.queue.q[3]: reset" in str(heuristic_error(found))

@@ -1,0 +1,43 @@
+"""What is settled leaves the log of a real cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
+from jbm_kafka.ports import Kafka
+from tests.kafka.world import RealWorld
+from tests.support.waiting import wait_until
+
+WAIT_S = 20.0
+
+
+def test_credentials_without_limits_see_all_groups(kafka: Kafka) -> None:
+    """Of LOG-4: a broker without access rules says so."""
+    assert kafka.admin().sees_all_groups()
+
+
+@pytest.mark.thorough  # a look is twenty seconds away
+@pytest.mark.timeout(120)
+def test_what_is_settled_is_deleted_and_what_is_held_comes_again(bootstrap: str, kafka_name: str) -> None:
+    """Of LOG-4."""
+    rules = {kafka_name: AddressSettings(truncate="settled", partitions=1)}
+    queue = Queue(kafka_name)
+    with ConnectionFactory(bootstrap, address_settings=rules).create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        producer, consumer = session.create_producer(queue), session.create_consumer(queue)
+        for number in range(10):
+            producer.send(str(number))
+        for _ in range(10):
+            message = consumer.receive(timeout=WAIT_S)
+            assert message is not None
+            if message.body != "7":
+                message.acknowledge()
+        admin = RealWorld(bootstrap).kafka().admin()
+        wait_until(lambda: admin.begin_positions(kafka_name, [0])[0] == 7 or None, about="the log", timeout_s=60)
+    with ConnectionFactory(bootstrap, address_settings=rules).create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        again = session.create_consumer(queue).receive(timeout=WAIT_S)
+        assert again is not None
+        assert again.body == "7"
+        again.acknowledge()
