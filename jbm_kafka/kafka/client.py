@@ -2,6 +2,7 @@
 
 import os
 import platform
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,7 +22,6 @@ from jbm_kafka.kafka.profiles import (
     transactional_settings,
 )
 from jbm_kafka.kafka.record_sender import ConfluentSender
-from jbm_kafka.kafka.sender_producers import SenderProducers
 from jbm_kafka.kafka.session_limits import refused_session_timeout
 from jbm_kafka.kafka.settings import ClientLog, check_client_settings, common_settings
 from jbm_kafka.kafka.shared_producer import SharedProducer
@@ -69,7 +69,9 @@ class ConfluentKafka:
         self._memory_bytes = memory_bytes
         self._admin_timeout_s = admin_timeout_s
         self._send_timeout_ms = send_timeout_ms
-        self._producers = SenderProducers(self._shared_producer)
+        self._lock = threading.RLock()
+        self._producers: dict[int, SharedProducer] = {}
+        """By linger time, and those of them that have ended."""
 
     def group_consumer(
         self,
@@ -127,24 +129,18 @@ class ConfluentKafka:
         )
 
     def sender(self, *, linger_ms: int = 0) -> ConfluentSender:
-        """All of one linger time share a few producers."""
+        """All of one linger time share a producer."""
         forks.check()
-        return ConfluentSender(
-            self._producers,
-            linger_ms=linger_ms,
-            room_bytes=self._send_room_bytes(self._settings(sender_settings(self._memory_bytes))),
-            bootstrap=self._bootstrap,
-            send_timeout_ms=self._send_timeout_ms,
-        )
-
-    def _shared_producer(self, linger_ms: int) -> SharedProducer:
         settings = self._settings(sender_settings(self._memory_bytes, linger_ms))
-        # More than any connection may have under way, so that one which has that leaves room for others.
-        settings[_QUEUE_KBYTES] = min(_CONNECTIONS_FILL * self._send_room_bytes(settings) // 1024, _QUEUE_KBYTES_MAX)
-        return SharedProducer(settings, bootstrap=self._bootstrap, send_timeout_ms=self._send_timeout_ms)
-
-    def _send_room_bytes(self, settings: Mapping[str, Any]) -> int:
-        return int(settings[_QUEUE_KBYTES]) * 1024
+        room_kbytes = int(settings[_QUEUE_KBYTES])
+        with self._lock:
+            shared = self._producers.get(linger_ms)
+            if shared is None or not shared.join():
+                # More than any connection may have under way, so that one which has that leaves room for others.
+                settings[_QUEUE_KBYTES] = min(_CONNECTIONS_FILL * room_kbytes, _QUEUE_KBYTES_MAX)
+                shared = SharedProducer(settings, bootstrap=self._bootstrap, send_timeout_ms=self._send_timeout_ms)
+                self._producers[linger_ms] = shared
+        return ConfluentSender(shared, room_bytes=room_kbytes * 1024)
 
     def log_reader(self) -> ConfluentLogReader:
         return kept_at_fork(

@@ -2,8 +2,8 @@
 
 librdkafka times records out one by one while later ones go on, which would pass the gap, and it can purge only
 everything. So its own timeout is off. A send that is overdue is told to have failed, with all that its connection sent
-to its partition after it. Until the producer has nothing else, or what else there is has been written, what failed
-stays in it, and whatever is sent to the partition waits behind that; then it is purged (decision 70).
+to its partition after it; what failed stays in the producer until nothing else is there, and then that is purged. Until
+then nothing more goes to that partition: its senders wait as for a full queue (decision 70).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -19,11 +19,11 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from jbm_kafka.kafka.kept_producer import kept_producer
 from jbm_kafka.kafka.missing_leaders import partitions_without_leader
-from jbm_kafka.kafka.send_line import Refused, SendLine, SendPlace
+from jbm_kafka.kafka.send_line import Refused, SendLine
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.translated_errors import cause, one_line
 from jbm_kafka.ports import KafkaClientError, LeaderMissing, SendReport, Unreachable
-from jbm_kafka.ports.wake_up import WakeUp
+from jbm_kafka.ports.wake_up import Sleepers, WakeUp
 
 _POLL_S = 0.1
 RAISED = "a send report raised; the sender goes on"
@@ -47,7 +47,7 @@ def tell(report: SendReport | None, failure: KafkaClientError) -> None:
 
 
 class SharedProducer:
-    """One producer and its thread. Any thread."""
+    """One producer and its thread. Any thread. Who makes it has joined."""
 
     __deletable__ = ("producer",)
 
@@ -56,12 +56,18 @@ class SharedProducer:
         self.bootstrap = bootstrap
         self.timeout_s = send_timeout_ms / 1000
         self._step_s = self.timeout_s / _LOOKS_PER_TIMEOUT
-        self._lock = threading.RLock()
-        self._places: dict[tuple[str, int], SendPlace] = {}
-        self._is_holding = False
-        """No place gives anything to the producer."""
+        self.lock = threading.RLock()
+        """Held while something is queued."""
+        self.progress = Sleepers(self.lock)
+        self._lines: dict[SendLine, None] = {}
+        self._users = 1
+        self.held: frozenset[tuple[str, int]] = frozenset()
+        """Partitions of what was abandoned: nothing is queued for them."""
+        self.is_draining = False
+        """Nothing is queued at all."""
+        self._abandoned: list[SendLine] = []
+        """Lines of which the producer still has what was told to have failed. Its thread's."""
         self._leaving: deque[tuple[list[SendLine], WakeUp]] = deque()
-        self._is_open = True
         self._is_broken = False
         """librdkafka's producer has failed for good and must be replaced."""
         self._look_at_s = 0.0
@@ -72,15 +78,19 @@ class SharedProducer:
 
     # -- any thread --------------------------------------------------------------------------------------------------
 
-    def line(self, topic: str, partition: int, refused: Refused, told: Callable[[], None]) -> SendLine:
-        """A connection's line to a partition; it ends by `leave`."""
-        with self._lock:
-            place = self._places.get((topic, partition))
-            if place is None:
-                place = self._places[topic, partition] = SendPlace(topic, partition, is_held=self._is_holding)
-            line = SendLine(place, refused, told)
-            place.lines.append(line)
-            return line
+    def join(self) -> bool:
+        """One connection more sends; False when it has ended with its last one."""
+        with self.lock:
+            if self._users:
+                self._users += 1
+            return self._users > 0
+
+    def line(self, place: tuple[str, int], refused: Refused) -> SendLine:
+        """A line of a connection that has joined."""
+        line = SendLine(place, refused)
+        with self.lock:
+            self._lines[line] = None
+        return line
 
     def is_own_thread(self) -> bool:
         """The caller is the thread that runs the reports."""
@@ -91,28 +101,25 @@ class SharedProducer:
         if error.fatal() or error.code() == KafkaError._FATAL:
             self._is_broken = True
 
-    def leave(self, lines: list[SendLine]) -> WakeUp:
-        """A connection's lines end: what is under way fails now. Set when that is done."""
-        done = WakeUp()
-        self._leaving.append((lines, done))
+    def leave(self, lines: list[SendLine]) -> None:
+        """A connection sends no more, and what of it is under way fails; the producer ends with the last one."""
+        with self.lock:
+            left = WakeUp()
+            self._leaving.append((lines, left))
+            self._users -= 1
+            is_last = not self._users
         if self.is_own_thread():
-            self._let_leave()
-        return done
-
-    def begin_close(self) -> None:
-        """Its last connection leaves."""
-        self._is_open = False
-
-    def close(self) -> None:
-        """Return when its thread has ended, unless that is the caller."""
-        if not self.is_own_thread():
+            self._let_leave()  # a report closes: it cannot wait for its own thread
+        elif is_last:
             self._thread.join()
+        elif any(line.under_way for line in lines):
+            left.wait()
 
     # -- its own thread ----------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
         hastened: Producer | None = None
-        while self._is_open:
+        while self._users:
             if self.producer is not hastened:
                 hastened = self.producer
                 self._hasten_id(hastened)
@@ -122,10 +129,10 @@ class SharedProducer:
                 self._replace()
             now_s = time.monotonic()
             if now_s >= self._look_at_s:
-                is_clear = self._look(now_s)
-                self._look_at_s = now_s + (self._step_s if is_clear else min(self._step_s, _POLL_S))
+                self._look(now_s)
+                self._look_at_s = now_s + (min(self._step_s, _POLL_S) if self._abandoned else self._step_s)
         self._let_leave()
-        self._empty()
+        self._empty(self.producer)
         del self.producer  # with its threads and connections, whoever still knows this one
 
     def _hasten_id(self, producer: Producer) -> None:
@@ -140,112 +147,106 @@ class SharedProducer:
                 producer.list_topics(_ASKED_TOPIC, timeout=_POLL_S)
                 answers += 1
             self._poll(producer, 0)
-            if answers >= _ANSWERS_WANTED or not self._is_open:
+            if answers >= _ANSWERS_WANTED or not self._users:
                 return
 
-    def _poll(self, producer: Producer, timeout_s: float) -> int:
-        """How many reports it ran."""
+    def _poll(self, producer: Producer, timeout_s: float) -> bool:
+        """Run reports; True when there were any."""
         try:
-            return producer.poll(timeout_s)
+            if not producer.poll(timeout_s):
+                return False
         except KafkaException as error:
             LOG.warning("plain sends: %s", one_line(cause(error)))
             self._is_broken = True
         except Exception:
             # Somebody's report raised. Its send is reported all the same; the others must be too.
             LOG.exception(RAISED)
-        return 1
+        self._notify()
+        return True
+
+    def _notify(self) -> None:
+        with self.lock:
+            self.progress.notify_all()
 
     def _let_leave(self) -> None:
         while self._leaving:
-            lines, done = self._leaving.popleft()
+            lines, left = self._leaving.popleft()
             for line in lines:
-                self._fail(line, "before the connection closed", frozenset())
-                line.leave()
-            self._let_go_on()
-            done.set()
+                self._abandon(line, "before the connection closed", ())
+                with self.lock:
+                    del self._lines[line]
+            left.set()
 
-    def _look(self, now_s: float) -> bool:
-        """Fail what is overdue, and clear what was abandoned; True when there is nothing of that."""
+    def _look(self, now_s: float) -> None:
+        """Abandon what is overdue, and clear what was abandoned."""
         overdue = [
             line
-            for place in self._all_places()
-            for line in list(place.lines)
-            if (oldest := line.oldest()) is not None and now_s - oldest.since_s > self.timeout_s + self._step_s
+            for line in list(self._lines)
+            if line.under_way and now_s - line.under_way[0].since_s > self.timeout_s + self._step_s
         ]
         if overdue:
             without_leader = partitions_without_leader(self.producer)
             for line in overdue:
-                self._fail(line, f"within {self.timeout_s:g} s", without_leader)
-        if not any(place.is_held for place in self._all_places()):
-            return True
-        if any(place.abandoned for place in self._all_places()):
-            self._clear(now_s)
-        self._let_go_on()
-        return False
+                self._abandon(line, f"within {self.timeout_s:g} s", without_leader)
+        if self._abandoned and now_s >= self._may_clear_at_s:
+            self._clear()
+        self._hold()
 
-    def _fail(self, line: SendLine, when: str, without_leader: Iterable[tuple[str, int]]) -> None:
-        """All that a connection has under way to a partition, also what is not overdue: it must not pass what is."""
-        for sent in line.end_all():
-            record, report = sent.record, sent.report
+    def _abandon(self, line: SendLine, when: str, without_leader: Iterable[tuple[str, int]]) -> None:
+        """Fail all that a connection has under way to a partition: nothing of it must pass what is overdue."""
+        with self.lock:
+            found = line.abandon()
+            if found:
+                self._abandoned.append(line)
+                self._hold()
+        for sent in found:
+            record = sent.record
             text = f"send to {record.topic}[{record.partition}]: not confirmed by Kafka at {self.bootstrap} {when}"
-            is_leaderless = (record.topic, record.partition) in without_leader
+            is_leaderless = line.place in without_leader
             try:
-                tell(report, LeaderMissing(text, record) if is_leaderless else Unreachable(text))
+                tell(sent.report, LeaderMissing(text, record) if is_leaderless else Unreachable(text))
             except Exception:
                 LOG.exception(RAISED)
             finally:
-                line.count_ended(sent.size)
+                line.count_ended(sent)
+        if found:
+            self._notify()
 
-    def _clear(self, now_s: float) -> None:
+    def _hold(self) -> None:
+        """Hold the partitions of what is abandoned now, and no others."""
+        if self._abandoned or self.held:
+            with self.lock:
+                self._abandoned = [line for line in self._abandoned if line.abandoned]
+                self.held = frozenset(line.place for line in self._abandoned)
+                self.progress.notify_all()
+
+    def _clear(self) -> None:
         """Purge what was abandoned, unless the producer has something else that is not about to be written."""
-        places = self._all_places()
-        if now_s < self._may_clear_at_s or any(place.abandoned and place.has_queued() for place in places):
+        if any(line.under_way for line in list(self._lines) if line.place in self.held):
             return  # others wait for the same partition: they have their time
-        self._hold_all()
-        standstill_s = time.monotonic() + _STANDSTILL_S
-        while any(place.has_queued() for place in self._all_places()):
-            if self._poll(self.producer, _POLL_S):
-                standstill_s = time.monotonic() + _STANDSTILL_S
-            elif time.monotonic() > standstill_s or self._leaving:
-                self._may_clear_at_s = time.monotonic() + 5 * _STANDSTILL_S
-                return
-        if any(place.abandoned for place in self._all_places()):
-            self._empty()
-
-    def _hold_all(self) -> None:
-        with self._lock:
-            self._is_holding = True
-            for place in self._places.values():
-                with place.lock:
-                    place.is_held = True
-
-    def _empty(self) -> None:
-        """Purge it, in flight or not; every send that it has is reported."""
-        self.producer.purge()
-        while len(self.producer):
-            self._poll(self.producer, _POLL_S)
+        with self.lock:
+            self.is_draining = True
+        try:
+            standstill_s = time.monotonic() + _STANDSTILL_S
+            while any(line.under_way for line in list(self._lines)):
+                if self._poll(self.producer, _POLL_S):
+                    standstill_s = time.monotonic() + _STANDSTILL_S
+                elif time.monotonic() > standstill_s or self._leaving:
+                    self._may_clear_at_s = time.monotonic() + 5 * _STANDSTILL_S
+                    return
+            self._empty(self.producer)
+        finally:
+            self.is_draining = False
 
     def _replace(self) -> None:
         LOG.warning("the producer of plain sends failed for good; a new one takes over")
-        self._hold_all()
-        self._empty()
-        self.producer = kept_producer(self._settings)
-        self._is_broken = False
-        self._let_go_on()
+        with self.lock:
+            failed, self.producer = self.producer, kept_producer(self._settings)
+            self._is_broken = False
+        self._empty(failed)
 
-    def _let_go_on(self) -> None:
-        """Give to the producer what waited behind what was abandoned and is not any more."""
-        with self._lock:
-            self._is_holding = False
-        for place in self._all_places():
-            if place.is_held and not place.abandoned:
-                for sent, error in place.give_parked(self.producer):
-                    sent(cause(error), None)
-        with self._lock:
-            for key, place in list(self._places.items()):
-                if not place.lines and not place.abandoned:
-                    del self._places[key]
-
-    def _all_places(self) -> list[SendPlace]:
-        with self._lock:
-            return list(self._places.values())
+    def _empty(self, producer: Producer) -> None:
+        """Purge it, in flight or not; every send that it has is reported."""
+        producer.purge()
+        while len(producer):
+            self._poll(producer, _POLL_S)
