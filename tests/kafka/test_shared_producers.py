@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from jbm_kafka.kafka import ConfluentKafka
@@ -32,6 +33,11 @@ def record(topic: str, number: int, partition: int = 0) -> Outgoing:
     return Outgoing(topic, partition, b"joe", str(number).encode())
 
 
+def send_in_turn(sender: RecordSender, topic: str, numbers: Sequence[int], told: Told) -> None:
+    for number in numbers:
+        sender.send(record(topic, number), told.put)
+
+
 def read(kafka: Kafka, topic: str) -> list[int]:
     end = kafka.admin().end_positions(topic, [0], stable=True)[0]
     return values(kafka.log_reader().read(topic, {0: (0, end)}, timeout_s=WAIT_S))
@@ -53,8 +59,8 @@ def test_an_overdue_send_fails_its_own_connections_later_ones_alone(own_world: W
             others.send(record(topic, number), theirs.put)
         failures = [failed.get(timeout=WAIT_S) for _ in range(2)]
         behind = [
-            threading.Thread(target=lambda: [mine.send(record(topic, number), again.put) for number in (101, 102)]),
-            threading.Thread(target=lambda: others.send(record(topic, 1_003), theirs.put)),
+            threading.Thread(target=send_in_turn, args=(mine, topic, (101, 102), again)),
+            threading.Thread(target=send_in_turn, args=(others, topic, (1_003,), theirs)),
         ]
         for each in behind:  # they may have to wait until what failed is out of the way
             each.start()
