@@ -41,7 +41,7 @@ class ConfluentSender:
         self._is_open = True
 
     def send(self, record: Outgoing, report: SendReport | None) -> None:
-        since_s = time.monotonic()
+        deadline = 0.0
         is_retry = False
         while True:
             try:
@@ -53,7 +53,8 @@ class ConfluentSender:
                     raise self._failed(error, record) from None
                 is_retry = True
             else:
-                self._wait_for_room(record, since_s)
+                deadline = deadline or time.monotonic() + self._shared.timeout_s
+                self._wait_for_room(record, deadline)
 
     def try_send(self, record: Outgoing, report: SendReport | None) -> bool:
         try:
@@ -81,7 +82,7 @@ class ConfluentSender:
         line = self._lines.get(place)
         if line is None:
             line = self._lines[place] = shared.line(place, self._refused)
-        if shared.is_draining or place in shared.held:
+        if shared.held and (shared.is_draining or place in shared.held):
             return False
         value = record.value
         if value is not None and len(value) > self._room_bytes:
@@ -95,19 +96,21 @@ class ConfluentSender:
             return False
         return True
 
-    def _wait_for_room(self, record: Outgoing, since_s: float) -> None:
+    def _wait_for_room(self, record: Outgoing, deadline: float) -> None:
         # A report that sends runs on the thread that alone could make room.
         is_reporter = self._shared.is_own_thread()
         if not is_reporter:
             self._shared.progress.sleep_unless(lambda: False, 0.05)
         # Looked at after the wait: a process that stood still in it must not queue what was routed long ago.
-        if is_reporter or time.monotonic() > since_s + self._shared.timeout_s:
+        if is_reporter or time.monotonic() > deadline:
             text = f"send to {record.topic}[{record.partition}]: the send queue is full"
             raise Unreachable(f"{text} and Kafka at {self._shared.bootstrap} takes nothing")
 
     def flush(self, timeout_s: float) -> bool:
         with self._shared.lock:
             marks = [(line, line.sent) for line in self._lines.values() if line.ended < line.sent]
+            for line, mark in marks:
+                line.marks.append(mark)
         return not marks or self._shared.progress.wait_for(
             lambda: all(line.ended >= mark for line, mark in marks), timeout_s
         )

@@ -57,11 +57,17 @@ class SendLine:
     what has ended, so a report needs no lock.
     """
 
-    __slots__ = ("abandoned", "ended", "ended_bytes", "place", "refused", "sent", "sent_bytes", "under_way")
+    __slots__ = (
+        "abandoned", "ended", "ended_bytes", "marks", "place", "refused", "sent", "sent_bytes", "told", "under_way",
+    )  # fmt: skip
 
-    def __init__(self, place: tuple[str, int], refused: Refused) -> None:
+    def __init__(self, place: tuple[str, int], refused: Refused, told: Callable[[], None]) -> None:
+        """`told` is called when what a flush waits for has been reported."""
         self.place = place
         self.refused = refused
+        self.told = told
+        self.marks: deque[int] = deque()
+        """Counts of sends that flushes wait for."""
         self.under_way: deque[SentRecord] = deque()
         self.sent = self.ended = 0
         self.sent_bytes = self.ended_bytes = 0
@@ -114,6 +120,9 @@ class SendLine:
         """One is under way no more, and its sender was told."""
         self.ended += 1
         self.ended_bytes += sent.size
+        if self.marks and self.ended >= self.marks[0]:
+            self.marks.popleft()
+            self.told()
 
     def abandon(self) -> list[SentRecord]:
         """All that is under way, each to be told and counted. The caller holds the lock."""

@@ -64,7 +64,7 @@ class SharedProducer:
         self.held: frozenset[tuple[str, int]] = frozenset()
         """Partitions of what was abandoned: nothing is queued for them."""
         self.is_draining = False
-        """Nothing is queued at all."""
+        """Nothing is queued at all; only while something is held."""
         self._abandoned: list[SendLine] = []
         """Lines of which the producer still has what was told to have failed. Its thread's."""
         self._leaving: deque[tuple[list[SendLine], WakeUp]] = deque()
@@ -73,8 +73,8 @@ class SharedProducer:
         self._look_at_s = 0.0
         self._may_clear_at_s = 0.0
         self.producer = kept_producer(settings)
-        self._thread = threading.Thread(target=self._serve, name="jbm-sender", daemon=True)
-        self._thread.start()
+        self._server = threading.Thread(target=self._serve, name="jbm-sender", daemon=True)
+        self._server.start()
 
     # -- any thread --------------------------------------------------------------------------------------------------
 
@@ -87,14 +87,14 @@ class SharedProducer:
 
     def line(self, place: tuple[str, int], refused: Refused) -> SendLine:
         """A line of a connection that has joined."""
-        line = SendLine(place, refused)
+        line = SendLine(place, refused, self._notify)
         with self.lock:
             self._lines[line] = None
         return line
 
     def is_own_thread(self) -> bool:
         """The caller is the thread that runs the reports."""
-        return threading.current_thread() is self._thread
+        return threading.current_thread() is self._server
 
     def note(self, error: KafkaError) -> None:
         """What the producer said of a send may mean that it has failed for good."""
@@ -111,7 +111,7 @@ class SharedProducer:
         if self.is_own_thread():
             self._let_leave()  # a report closes: it cannot wait for its own thread
         elif is_last:
-            self._thread.join()
+            self._server.join()
         elif any(line.under_way for line in lines):
             left.wait()
 
@@ -153,15 +153,13 @@ class SharedProducer:
     def _poll(self, producer: Producer, timeout_s: float) -> bool:
         """Run reports; True when there were any."""
         try:
-            if not producer.poll(timeout_s):
-                return False
+            return bool(producer.poll(timeout_s))
         except KafkaException as error:
             LOG.warning("plain sends: %s", one_line(cause(error)))
             self._is_broken = True
         except Exception:
             # Somebody's report raised. Its send is reported all the same; the others must be too.
             LOG.exception(RAISED)
-        self._notify()
         return True
 
     def _notify(self) -> None:
@@ -209,8 +207,6 @@ class SharedProducer:
                 LOG.exception(RAISED)
             finally:
                 line.count_ended(sent)
-        if found:
-            self._notify()
 
     def _hold(self) -> None:
         """Hold the partitions of what is abandoned now, and no others."""
