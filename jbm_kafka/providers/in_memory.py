@@ -41,7 +41,7 @@ CHECKPOINT_INTERVAL_MS = 2
 """Where the factory says nothing: a checkpoint costs next to nothing here, and tests wait for its effects."""
 LINGER_MS = 100
 """How long membership outlives the last receiver: joining is quick here."""
-COMMAND_LOOK_MS = 20
+COMMAND_LOOK_MS = 60
 """A look costs next to nothing here."""
 SETTLE_S = 0.5
 """How long a look waits for what was begun before it. In a world where nobody goes on it is some milliseconds."""

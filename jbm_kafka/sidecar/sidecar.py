@@ -110,7 +110,7 @@ class Sidecar:
         self.checkpointer.schedule.note_back(silent_since_ms)
 
     def _settings_changed(self) -> None:
-        self._truncator.start_if_asked()
+        self._truncator.start_if_needed()
 
     def _new_command_watch(self) -> CommandServer:
         return CommandServer(
@@ -150,7 +150,7 @@ class Sidecar:
             settings_of=self.destinations.settings_of,
             workers=self._given.workers,
             check=self.claims.check,
-            truncates=self._truncator.start,
+            truncates=self._truncator.deletes,
         )
 
     def _group_worker_parts(self, pauses: Pauses) -> GroupWorkerParts:
