@@ -6,7 +6,7 @@ import time
 
 from confluent_kafka import KafkaError, KafkaException
 
-from jbm_kafka.kafka.send_line import SendLine
+from jbm_kafka.kafka.send_line import PURGED, SendLine
 from jbm_kafka.kafka.shared_producer import SharedProducer, tell
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
 from jbm_kafka.kafka.translated_errors import cause, trouble
@@ -126,7 +126,7 @@ class ConfluentSender:
         """Tell a failed send; on its producer's thread."""
         self._shared.note(error)
         place = f"send to {record.topic}[{record.partition}]"
-        if error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
+        if error.code() in PURGED:
             failure: KafkaClientError = Unreachable(f"{place}: not confirmed by Kafka at {self._shared.bootstrap}")
         elif error.code() == KafkaError._DESTROY:
             # So librdkafka fails what it held for a partition when it hears that the partition has no leader.

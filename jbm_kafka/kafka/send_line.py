@@ -13,6 +13,7 @@ from jbm_kafka.ports import Outgoing, SendReport
 
 _OVERHEAD_BYTES: Final = 100
 """What a record takes beside its key and its value, about."""
+PURGED: Final = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 Refused = Callable[[KafkaError, Outgoing, SendReport | None], None]
 
 
@@ -48,6 +49,8 @@ class SentRecord:
         finally:
             self.is_over = True
             line.drop_ended()
+            if error is not None and error.code() in PURGED:
+                line.fail_rest(line)
 
 
 class SendLine:
@@ -58,14 +61,22 @@ class SendLine:
     """
 
     __slots__ = (
-        "abandoned", "ended", "ended_bytes", "marks", "place", "refused", "sent", "sent_bytes", "told", "under_way",
+        "abandoned", "ended", "ended_bytes", "fail_rest", "marks", "place", "refused", "sent", "sent_bytes", "told",
+        "under_way",
     )  # fmt: skip
 
-    def __init__(self, place: tuple[str, int], refused: Refused, told: Callable[[], None]) -> None:
-        """`told` is called when what a flush waits for has been reported."""
+    def __init__(
+        self,
+        place: tuple[str, int],
+        refused: Refused,
+        told: Callable[[], None],
+        fail_rest: Callable[[SendLine], None],
+    ) -> None:
+        """`told` is called when what a flush waits for has been reported, `fail_rest` when one was purged."""
         self.place = place
         self.refused = refused
         self.told = told
+        self.fail_rest = fail_rest
         self.marks: deque[int] = deque()
         """Counts of sends that flushes wait for."""
         self.under_way: deque[SentRecord] = deque()

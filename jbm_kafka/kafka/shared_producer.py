@@ -87,7 +87,7 @@ class SharedProducer:
 
     def line(self, place: tuple[str, int], refused: Refused) -> SendLine:
         """A line of a connection that has joined."""
-        line = SendLine(place, refused, self._notify)
+        line = SendLine(place, refused, self._notify, self._fail_rest)
         with self.lock:
             self._lines[line] = None
         return line
@@ -186,9 +186,10 @@ class SharedProducer:
             without_leader = partitions_without_leader(self.producer)
             for line in overdue:
                 self._abandon(line, f"within {self.timeout_s:g} s", without_leader)
+        self._hold()
         if self._abandoned and now_s >= self._may_clear_at_s:
             self._clear()
-        self._hold()
+            self._hold()
 
     def _abandon(self, line: SendLine, when: str, without_leader: Iterable[tuple[str, int]]) -> None:
         """Fail all that a connection has under way to a partition: nothing of it must pass what is overdue."""
@@ -207,6 +208,10 @@ class SharedProducer:
                 LOG.exception(RAISED)
             finally:
                 line.count_ended(sent)
+
+    def _fail_rest(self, line: SendLine) -> None:
+        """One was purged: nothing that was sent after it must pass it. See `_empty`."""
+        self._abandon(line, "after one that was given up", ())
 
     def _hold(self) -> None:
         """Hold the partitions of what is abandoned now, and no others."""
@@ -230,7 +235,8 @@ class SharedProducer:
                 elif time.monotonic() > standstill_s or self._leaving:
                     self._may_clear_at_s = time.monotonic() + 5 * _STANDSTILL_S
                     return
-            self._empty(self.producer)
+            if any(line.abandoned for line in self._abandoned):
+                self._empty(self.producer)
         finally:
             self.is_draining = False
 
@@ -242,7 +248,11 @@ class SharedProducer:
         self._empty(failed)
 
     def _empty(self, producer: Producer) -> None:
-        """Purge it, in flight or not; every send that it has is reported."""
+        """Purge it, in flight or not; every send that it has is reported.
+
+        confluent-kafka takes `blocking` the wrong way round, so this does not wait for the threads of all brokers, and
+        one may purge what is sent after it. To wait it would hold Python's lock, maybe as long as a name is looked up.
+        """
         producer.purge()
         while len(producer):
             self._poll(producer, _POLL_S)

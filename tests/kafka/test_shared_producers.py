@@ -168,3 +168,16 @@ def test_what_failed_is_taken_out_of_the_shared_producer_while_others_go_on_send
     assert isinstance(told.get(timeout=WAIT_S), Unreachable)
     for each in (sender, *others):
         each.close(0)
+
+
+def test_one_that_is_purged_takes_the_later_ones_along_and_each_is_told_once() -> None:
+    """SEND-4: librdkafka's threads purge later than `purge` returns; what was sent behind was written, and passed it."""
+    sender, told = ConfluentKafka(NOWHERE).sender(), Told()
+    for number in range(3):
+        sender.send(record("orders", number), told.put)
+    sender._shared.producer.purge()
+    assert sender.flush(WAIT_S)
+    failures = [str(told.get(timeout=WAIT_S)) for _ in range(3)]
+    assert ["one that was given up" in failure for failure in failures] == [False, True, True]
+    sender.close(WAIT_S)
+    assert told.empty()
