@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from jbm_kafka.aio.aio_producer import AioSender
 from jbm_kafka.aio.aio_session import AioContext, AioSession
-from jbm_kafka.aio.call_lane import CallLane, OwnThread, pool_of_threads
 from jbm_kafka.aio.made import ListenerOnLoop, Made, Same
+from jbm_kafka.client.call_lane import CallLane, OwnThread, pool_of_threads
 from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.context import Context

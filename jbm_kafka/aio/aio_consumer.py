@@ -9,10 +9,10 @@ from itertools import islice
 from types import TracebackType
 from typing import Self, SupportsFloat, TypeVar
 
-from jbm_kafka.aio.call_lane import CallLane, Threads
 from jbm_kafka.aio.loop_bed import on_this_loop
 from jbm_kafka.aio.made import Same
 from jbm_kafka.aio.task_pool import TaskPool
+from jbm_kafka.client.call_lane import CallLane, Threads
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.wrong_values import wrong_type

@@ -25,7 +25,7 @@ IDLE_S = 2.0
 """A process among several has no part of its own: it is over when nothing came for so long."""
 
 
-class Tally:
+class HandledCount:
     """Counts what is handled. Any thread."""
 
     def __init__(self, count: int) -> None:
@@ -73,7 +73,7 @@ def handle_in_worker(
     cluster: Cluster, queue: str, *, count: int, namespace: str, concurrency: int, sleep_ms: float, is_async: bool
 ) -> Mapping[str, Any]:
     """A Worker's handler that waits so long."""
-    tally, worker = Tally(count), Worker(factory_of(within(cluster, namespace)))
+    tally, worker = HandledCount(count), Worker(factory_of(within(cluster, namespace)))
 
     def handle(message: Message) -> None:
         time.sleep(sleep_ms / 1000)
@@ -89,7 +89,7 @@ def handle_in_worker(
 
 def handle_in_pool(cluster: Cluster, queue: str, *, count: int, namespace: str, sleep_ms: float) -> Mapping[str, Any]:
     """What one writes by hand: one thread receives, 64 others work and acknowledge."""
-    tally = Tally(count)
+    tally = HandledCount(count)
 
     def handle(message: Message) -> None:
         time.sleep(sleep_ms / 1000)
@@ -110,7 +110,7 @@ def handle_in_pool(cluster: Cluster, queue: str, *, count: int, namespace: str, 
 
 def burn_in_worker(cluster: Cluster, queue: str, *, namespace: str, burn_ms: float) -> Mapping[str, Any]:
     """One of several processes whose handlers use the processor."""
-    tally, worker = Tally(0), Worker(factory_of(within(cluster, namespace)))
+    tally, worker = HandledCount(0), Worker(factory_of(within(cluster, namespace)))
 
     @worker.handler(queue, concurrency=4)
     def burn(message: Message) -> None:

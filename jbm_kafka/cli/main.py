@@ -39,6 +39,9 @@ COMMANDS = {
     "readers": LazyCommand(
         "jbm_kafka.cli.reader_commands:readers", "Spark queries and archives that read topics: list, end.", _QUEUES
     ),
+    "truncate": LazyCommand(
+        "jbm_kafka.cli.truncate_command:truncate", "Delete what nobody needs any more, or show who needs what.", _QUEUES
+    ),
     "prepared": LazyCommand(
         "jbm_kafka.cli.prepared_commands:prepared", "Prepared branches of transactions (XA): list, resolve.", _QUEUES
     ),

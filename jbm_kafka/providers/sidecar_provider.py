@@ -14,7 +14,7 @@ from jbm_kafka.codec.identity import unit_name
 from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
-from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
+from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import (
     InvalidClientIDError,
     InvalidDestinationError,
@@ -141,6 +141,16 @@ class SidecarProvider:
         """Have the client id for this connection alone; see ClientIds."""
         self.sidecar.claims.client_ids.hold(client_id, connection_id, lost)
         self._client_id = client_id, connection_id
+
+    def release_client_id(self, client_id: str, connection_id: str) -> None:
+        """Let go of a client id; see ClientIds."""
+        self.sidecar.claims.client_ids.release(client_id, connection_id)
+        if self._client_id == (client_id, connection_id):
+            self._client_id = None
+
+    def subscribed_topic(self, client_id: str, name: str) -> Topic:
+        """The topic of a durable subscription; see Subscriptions.topic_of."""
+        return self.sidecar.claims.subscriptions.topic_of(client_id, name)
 
     def subscribe(self, subscription: Subscription) -> None:
         """Have the subscription; see Sources.subscribe."""

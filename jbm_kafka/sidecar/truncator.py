@@ -14,7 +14,7 @@ from functools import partial
 from jbm_kafka.core.changes import LogTruncated
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.truncation import is_truncated
-from jbm_kafka.ports import KafkaClientError, LogReader
+from jbm_kafka.ports import AccessRefused, KafkaClientError, LogReader
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait
 from jbm_kafka.ports.wake_up import WakeUp
@@ -119,6 +119,8 @@ class Truncator:
                 begins = self._given.admin.delete_records(destination.kafka_topic(self._given.config.namespace), before)
                 log.debug("%s: what is settled was deleted, up to these offsets: %s", destination, dict(begins))
                 self._tell(destination, found.topic_id, begins)
+        except AccessRefused as error:
+            self._log_once(destination, str(error))
         except KafkaClientError as error:
             log.debug("%s: what is settled is deleted another time: %s", destination, error)
         except Exception:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
-from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
+from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import InvalidClientIDError, JMSError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.statistics import Health, Statistics
@@ -67,6 +67,12 @@ class SimulatedProvider:
         return self._process.sidecar.destinations.topics.usable(name)
 
     def hold_client_id(self, client_id: str, connection_id: str, lost: Callable[[InvalidClientIDError], None]) -> None:
+        raise NotImplementedError
+
+    def release_client_id(self, client_id: str, connection_id: str) -> None:
+        raise NotImplementedError
+
+    def subscribed_topic(self, client_id: str, name: str) -> Topic:
         raise NotImplementedError
 
     def subscribe(self, subscription: Subscription) -> None:
