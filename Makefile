@@ -23,14 +23,21 @@ export PYTHONDONTWRITEBYTECODE :=
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist lock clean
+.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
 setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars $(VENV)/.amqp-jars browser postgres   ## .venv with the package and its tools, broker jars, Spark jars, a browser, PostgreSQL
 
-$(VENV)/.stamp: pyproject.toml constraints.txt
+# Pip builds Proton: the sidecar needs the compiler alone, and tests, as clients, its TLS and SASL.
+proton:
+	@{ command -v cc && pkg-config --exists openssl libsasl2; } > /dev/null 2>&1 || { mkdir -p $(VENV); \
+	  test "$$(id -u)" = 0 && apt-get update && apt-get install -y --no-install-recommends \
+	  gcc libc6-dev pkgconf libssl-dev libsasl2-dev libsasl2-modules; } > $(VENV)/proton.log 2>&1 || \
+	  echo "Proton cannot be built whole: as root, apt-get install gcc pkgconf libssl-dev libsasl2-dev ($(VENV)/proton.log)."
+
+$(VENV)/.stamp: pyproject.toml constraints.txt | proton
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[spark,spark-connect,dev]'
 	@touch $@

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Protocol
 
 from proton import Condition
@@ -29,8 +30,8 @@ class ReceivedFrom(Protocol):
     def committed(self, delivery: Delivery, outcome: ToldOutcome) -> None:
         """Its transaction is committed: with that it is gone, or what else was said of it holds."""
 
-    def rolled_back(self, delivery: Delivery) -> None:
-        """Its transaction was rolled back: it comes again, counted."""
+    def rolled_back(self, deliveries: Sequence[Delivery]) -> None:
+        """A transaction that had these was rolled back: they come again, counted."""
 
     def in_doubt(self) -> None:
         """Nobody knows what became of a transaction that had a message of it."""
@@ -91,6 +92,7 @@ class LocalTransaction:
             self._check(accepted)
             if self.sends or accepted:
                 await self._submit(accepted)
+                self._peer.server.sent.update(each.topic for each in self.sends)
         except TransactionRolledBackError:
             self.roll_back()
             raise
@@ -133,6 +135,9 @@ class LocalTransaction:
 
     def roll_back(self) -> None:
         """What was received comes again, counted; what was sent is dropped."""
+        by_receiver: dict[ReceivedFrom, list[Delivery]] = defaultdict(list)
         for receiver, delivery, _ in self.received:
-            receiver.rolled_back(delivery)
+            by_receiver[receiver].append(delivery)
+        for receiver, deliveries in by_receiver.items():
+            receiver.rolled_back(deliveries)
         self.received = []

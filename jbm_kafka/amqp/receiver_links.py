@@ -6,7 +6,7 @@ import itertools
 import logging
 import threading
 from asyncio import get_running_loop, sleep, wait_for
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from proton import Link as ProtonLink
 from jbm_kafka.amqp.loop_mailbox import LinkBed, answer
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_transaction, told_outcome
+from jbm_kafka.amqp.units_at_client import Rows, UnitsAtClient
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.bodies import body_kind
 from jbm_kafka.core.destination import Queue
@@ -67,6 +68,7 @@ class Receiver:
         filled.lie_down_unless(lambda: False, LinkBed(peer.mailbox, self.pump))
         self._tags = itertools.count(1)
         self.unsettled: dict[str, Delivery] = {}
+        self._units = UnitsAtClient()
         self.in_transactions = 0
         """Messages that open transactions have acknowledged."""
         self.is_closed = False
@@ -135,10 +137,14 @@ class Receiver:
             return
         sent = False
         while self._wanted() > 0:
-            with link.lock:
-                delivery = link.pop()
+            delivery = self._units.take()
             if delivery is None:
-                break
+                with link.lock:
+                    delivery = link.pop()
+                if delivery is None:
+                    break
+                if self._units.is_kept(delivery):
+                    continue
             sent = True
             self._send(delivery)
         self._ask()
@@ -150,16 +156,17 @@ class Receiver:
 
     def _wanted(self) -> int:
         """How many more the client takes now."""
-        if not self._peer.takes_more(self._sender):
+        limits = self._peer.settings.limits
+        if not self._peer.takes_more or self._sender.session.outgoing_bytes >= limits.unread_bytes:
             return 0
-        most: int = self._peer.settings.limits.unsettled_messages - len(self.unsettled)
+        most: int = limits.unsettled_messages - len(self.unsettled)
         return max(0, min(int(self._sender.credit), most))
 
     def _ask(self) -> None:
         link, wanted = self.link, self._wanted()
         with link.lock:
             link.demand.is_waiting = wanted > 0
-            missing = wanted - len(link.buffer)
+            missing = wanted - len(link.buffer) - self._units.waiting
             if missing > 0 and not link.buffer.awaits_record and link.demand.credit * 2 <= missing:
                 link.request(missing)
             elif wanted == 0:
@@ -169,7 +176,7 @@ class Receiver:
         reference, count = delivery.reference, delivery.count
         now_ms = self._provider.clock.now_ms()
         if is_expired(reference.expiration_ms, now_ms):
-            self._give_back(delivery, Modified(delivery.offset, counted=False))
+            self._give_back(self._units.returned(delivery, Modified(delivery.offset, counted=False)))
             return
         if delivery.lease.records_deliveries:
             now = self._provider.clock.monotonic_ms()
@@ -185,10 +192,13 @@ class Receiver:
         sent = self._sender.delivery(tag)
         self._sender.stream(data)
         self._sender.advance()
+        self._peer.outgoing_bytes += len(data)
         if self._sender.snd_settle_mode == ProtonLink.SND_SETTLED:
             delivery.lease.acknowledge(reference.offset)
             sent.settle()
+            self._units.settled(delivery)
         else:
+            self._units.sent(delivery)
             self.unsettled[tag] = delivery
 
     def outcome(self, sent: Any) -> None:
@@ -197,7 +207,9 @@ class Receiver:
         if state in (0, Sent.RECEIVED) and not sent.settled:
             return
         delivery = self.unsettled.pop(sent.tag, None)
-        if delivery is not None and state == TRANSACTIONAL:
+        if delivery is not None and self._units.is_void(delivery):
+            self._settle_void(sent, delivery)
+        elif delivery is not None and state == TRANSACTIONAL:
             self._take_part(sent.remote.data, delivery)
         elif delivery is not None:
             outcome = told_outcome(sent)
@@ -211,21 +223,36 @@ class Receiver:
         self.pump()
         self._peer.touch()
 
+    def _settle_void(self, sent: Any, delivery: Delivery) -> None:
+        """One before it in its unit was rolled back: whatever the client says, it comes again, behind that."""
+        is_accepted = sent.remote_state in (TRANSACTIONAL, Sent.ACCEPTED)
+        transaction = self._peer.transaction(sent.remote.data) if sent.remote_state == TRANSACTIONAL else None
+        if transaction is not None:
+            transaction.failure = transaction.failure or JMSError(
+                "a message of it is to come again behind one of its unit that was rolled back before"
+            )
+        row = Modified(delivery.offset, counted=False, was_seen=is_accepted)
+        self._give_back(self._units.returned(delivery, row))
+
     def _take_part(self, data: list[Any], delivery: Delivery) -> None:
         transaction = self._peer.transaction(data)
         if transaction is None:
-            self._give_back(delivery, Modified(delivery.offset, counted=False, was_seen=True))
+            row = Modified(delivery.offset, counted=False, was_seen=True)
+            self._give_back(self._units.returned(delivery, row))
         else:
+            self._units.settled(delivery)
             self.in_transactions += 1
             transaction.received.append((self, delivery, told_in_transaction(data)))
 
     def _settle(self, delivery: Delivery, outcome: ToldOutcome) -> None:
         if outcome.is_accepted:
+            self._units.settled(delivery)
             if delivery.lease.acknowledge(delivery.offset):
                 log.info("%s: acknowledged too late, for its partition moved; it comes again", self._destination)
             return
         counts_released, now_ms = self._peer.settings.counts_released, self._provider.clock.now_ms()
-        self._give_back(delivery, outcome.returned(delivery, counts_released=counts_released, now_ms=now_ms))
+        row = outcome.returned(delivery, counts_released=counts_released, now_ms=now_ms)
+        self._give_back(self._units.returned(delivery, row))
 
     def _confirm_when_durable(self, sent: Any, delivery: Delivery) -> None:
         """The client waits to hear that its message will not come again."""
@@ -233,6 +260,7 @@ class Receiver:
         def tell(error: Exception | None) -> None:
             self._peer.mailbox.post(partial(self._confirm, sent, error))
 
+        self._units.settled(delivery)
         if delivery.lease.is_revoked:
             self._confirm(sent, JMSError("its partition moved to another process"))
             return
@@ -252,28 +280,32 @@ class Receiver:
         self.pump()
         self._peer.touch()
 
-    def _give_back(self, delivery: Delivery, row: Modified) -> None:
-        if not delivery.lease.is_revoked:
-            self.link.give_back([(delivery, row)])
+    def _give_back(self, rows: Rows) -> None:
+        present = sorted((each for each in rows if not each[0].lease.is_revoked), key=lambda each: each[0].offset)
+        if present:
+            self.link.give_back(present)
             self.link.group_worker.wake()
 
-    def rolled_back(self, delivery: Delivery) -> None:
-        """Its transaction was rolled back: it comes again, counted."""
-        self._give_back(delivery, Modified(delivery.offset, counted=True))
-        self._ended()
+    def rolled_back(self, deliveries: Sequence[Delivery]) -> None:
+        """A transaction that had these was rolled back: they come again, counted."""
+        rows = [(each, Modified(each.offset, counted=True)) for each in deliveries]
+        self._give_back([back for row in rows for back in self._units.rolled_back(*row)])
+        self._ended(len(deliveries))
 
     def committed(self, delivery: Delivery, outcome: ToldOutcome) -> None:
         """Its transaction is committed: with that it is gone, or what else was said of it holds."""
         if not outcome.is_accepted:
-            self._settle(delivery, outcome)
+            now_ms = self._provider.clock.now_ms()
+            row = outcome.returned(delivery, counts_released=self._peer.settings.counts_released, now_ms=now_ms)
+            self._give_back(self._units.rolled_back(delivery, row))
         self._ended()
 
     def in_doubt(self) -> None:
         """Nobody knows what became of a transaction that had a message of it."""
         self._ended()
 
-    def _ended(self) -> None:
-        self.in_transactions -= 1
+    def _ended(self, count: int = 1) -> None:
+        self.in_transactions -= count
         if self.is_closed and not self.in_transactions:
             self._on_empty()
 
@@ -326,8 +358,9 @@ class Receiver:
         if self.is_closed:
             return
         self.is_closed = True
-        for delivery in self.unsettled.values():
-            self._give_back(delivery, Modified(delivery.offset, counted=False, was_seen=is_lost))
+        rows = self._units.take_all()
+        rows += [(each, Modified(each.offset, counted=False, was_seen=is_lost)) for each in self.unsettled.values()]
+        self._give_back(rows)
         self.unsettled.clear()
         if self.link.is_attached:
             self.link.give_back_unread(stop=True)
@@ -376,8 +409,9 @@ class Browser:
         sender, found = self._sender, self._found
         if found is None or self.is_closed:
             return
-        while found and sender.credit > 0 and self._peer.takes_more(sender):
+        while found and sender.credit > 0 and self._peer.takes_more:
             sent = sender.delivery(str(next(self._tags)))
+            self._peer.outgoing_bytes += len(found[-1])
             sender.stream(found.pop())
             sender.advance()
             sent.settle()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from jbm_kafka import AddressSettings
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Listener, ServerSettings
 from jbm_kafka.ports.installation import Installation, SidecarConfig
@@ -29,6 +30,7 @@ class ServerTask:
     state_dir: str
     namespace: str
     checkpoint_interval_ms: int = 50
+    dead_letters: str = "DLQ"
 
     def serve(self) -> None:
         """Until it is killed, or told to end."""
@@ -36,6 +38,7 @@ class ServerTask:
             namespace=self.namespace,
             session_timeout_ms=3_000,
             checkpoint_interval_ms=self.checkpoint_interval_ms,
+            address_settings={"#": AddressSettings(max_delivery_attempts=3, dead_letter_address=self.dead_letters)},
         )
         installation = Installation(self.bootstrap, {}, self.state_dir, config)
         with Server(ServerSettings([Listener(port=self.port)]), lambda: embedded.connect(installation)):
@@ -54,6 +57,11 @@ class ServerProcess:
     @property
     def url(self) -> str:
         return f"amqp://127.0.0.1:{self.task.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     def start(self) -> None:
         """Return when it listens."""

@@ -1,4 +1,4 @@
-"""Apache Qpid JMS against the server: what JORAM's suite has no tests for (java/QpidTest.java)."""
+"""Apache Qpid JMS against the server: what JORAM's suite has no tests for (java/Qpid*Test.java)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def play(java_clients: JavaClients, connect: Callable[[], Provider], *, large: i
     """`large`: bytes of what is a large message there."""
     with Server(ServerSettings([Listener(port=0)], drain_s=0.0), connect) as server:
         places = {"url": f"amqp://127.0.0.1:{server.ports[0]}", "prefix": PREFIX, "large": str(large)}
-        code, output = java_clients.run("RunTests", ["QpidTest"], places, timeout_s=200)
+        code, output = java_clients.run("RunTests", ["QpidTest", "QpidLifeTest"], places, timeout_s=200)
     print(output)
     assert code == 0
 

@@ -59,6 +59,7 @@ IN_SHORT = {
 """Of them those that `make test` runs."""
 
 ELSEWHERE = {
+    "docs/amqp.md": "tests/amqp/test_amqp_page.py",
     "docs/schema-registry.md": "tests/jms/test_schema_registry.py",
     "docs/security.md": "tests/security/test_page.py",
 }

@@ -12,13 +12,16 @@ import org.apache.qpid.jms.JmsConnectionFactory;
 
 /**
  * Sends numbered messages of several units, and receives them with consumers of which half acknowledge and half commit,
- * while servers are killed: each must come, and where one comes first all before it in its unit have come.
+ * while servers are killed: each must come, and where one comes first all before it in its unit have come. One of ten
+ * is rolled back or rejected whenever it comes.
  */
 public class FailoverClient {
     static final String URL = System.getProperty("url"), QUEUE = System.getProperty("queue");
     static final int UNITS = Integer.getInteger("units"), EACH = Integer.getInteger("each");
     static final int CONSUMERS = Integer.getInteger("consumers");
     static final long PAUSE = Long.getLong("pause"), LIMIT = Long.getLong("limit");
+
+    static final int BAD = 5, REJECTED = 2;
 
     private static final int[] SEEN = new int[UNITS];
     private static final List<String> FAILURES = new ArrayList<>();
@@ -51,7 +54,13 @@ public class FailoverClient {
                 Message message = consumer.receive(1_000);
                 if (message == null) continue;
                 got(message);
+                boolean isBad = message.getIntProperty("number") % 10 == BAD;
                 try {
+                    if (isBad && commits) {
+                        session.rollback();
+                        continue;
+                    }
+                    if (isBad) message.setIntProperty("JMS_AMQP_ACK_TYPE", REJECTED);
                     if (commits) session.commit(); else message.acknowledge();
                 } catch (JMSException again) {
                     System.out.println("again: " + again);
