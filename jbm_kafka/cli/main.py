@@ -84,6 +84,7 @@ COMMANDS = {
     "broker": LazyCommand(
         "jbm_kafka.cli.broker_command:broker", "A local Apache Kafka for development: start, stop, status.", _TRYING
     ),
+    "docs": LazyCommand("jbm_kafka.cli.docs_command:docs", "Print a page of the documentation.", _TRYING),
     "demo": LazyCommand(
         "jbm_kafka.demo.demo_command:demo", "The bookstore, end to end, and the proof from its topics.", _TRYING
     ),

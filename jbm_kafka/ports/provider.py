@@ -268,6 +268,12 @@ class Provider(Protocol):
             KafkaClientError: nothing was sent; `send_error` says it to the caller.
         """
 
+    def try_send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> bool:
+        """As `send`, but never waits, for an event loop: False when there is no room now, and nothing was sent.
+
+        `report` is called on a thread of the provider's, and must not wait either. Try again after any report.
+        """
+
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
         """What the caller of a send should see."""
 

@@ -116,6 +116,11 @@ class WorldProvider(SidecarProvider):
             raise _WorldOver(self._world.name)  # as `send` of a port may: the session counts the send as not made
         super().send(record, report, is_waited_for=is_waited_for)
 
+    def try_send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> bool:
+        if self._world.is_over:
+            raise _WorldOver(self._world.name)
+        return super().try_send(record, report, is_waited_for=is_waited_for)
+
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
         return _over(str(error)) if isinstance(error, _WorldOver) else super().send_error(error, destination)
 

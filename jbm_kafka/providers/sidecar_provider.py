@@ -256,6 +256,10 @@ class SidecarProvider:
         """
         self._plain.send(record, report, is_waited_for=is_waited_for)
 
+    def try_send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> bool:
+        """As `send`, for an event loop; see Provider."""
+        return self._plain.try_send(record, report, is_waited_for=is_waited_for)
+
     def statistics(self) -> Statistics:
         """What the sidecar counted and holds."""
         return self.sidecar.observation.statistics()

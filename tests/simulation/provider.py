@@ -108,6 +108,9 @@ class SimulatedProvider:
     def send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> None:
         raise NotImplementedError
 
+    def try_send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> bool:
+        raise NotImplementedError
+
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
         raise NotImplementedError
 
