@@ -138,7 +138,7 @@ def selector_option(function: Function) -> Function:
         metavar="S",
         type=Text(),
         callback=check_selector,
-        help="Only those it chooses, such as \"region = 'EU' AND qty > 10\" (docs/selectors.md).",
+        help="Only those it chooses, such as \"region = 'EU' AND qty > 10\" (jbm-kafka docs selectors).",
     )
     return option(function)
 

@@ -36,7 +36,7 @@ def as_queue(context: click.Context, parameter: click.Parameter, value: str | No
 
 def _made(kind: type[Kind], name: str, context: click.Context, parameter: click.Parameter) -> Kind:
     if name.startswith(RESERVED_PREFIX) or name.endswith(CHANGELOG_SUFFIX):
-        fault = f"{name!r} is a topic of jbm-kafka's own, not a queue: docs/topics.md tells what is in it"
+        fault = f"{name!r} is a topic of jbm-kafka's own, not a queue: jbm-kafka docs topics tells what is in it"
         raise click.BadParameter(fault, context, parameter)
     try:
         return kind(name)

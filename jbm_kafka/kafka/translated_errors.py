@@ -122,7 +122,7 @@ def trouble(error: KafkaError, about: str, bootstrap: str, *, group: str | None 
         return NobodyAnswers(text, bootstrap=bootstrap) if code in SILENCE else Unreachable(text)
     if code in NOT_ALLOWED:
         return AccessRefused(
-            f"{text}; no access rule of Kafka's allows it: docs/security.md lists those that are needed"
+            f"{text}; no access rule of Kafka's allows it: jbm-kafka docs security lists those that are needed"
         )
     if code in REFUSED:
         return AccessRefused(text)

@@ -39,7 +39,7 @@ def refuse_connect(frame: DataFrame, what: str) -> None:
     if is_of_connect(frame.sparkSession, "SparkSession"):
         raise SessionError(
             f"{what} does not work over Spark Connect, for it runs our code in the driver: run the program with "
-            "spark-submit (docs/spark-cluster.md)"
+            "spark-submit (jbm-kafka docs spark-cluster)"
         )
 
 

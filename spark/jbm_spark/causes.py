@@ -55,7 +55,7 @@ _REMEDIES = (
         r"errors\.TimeoutException|Cannot fetch record|DisconnectException|No resolvable bootstrap urls",
         "the brokers did not answer: see that they run, and start again",
     ),
-    (r"AuthorizationException", "docs/security.md names the rights that Spark needs"),
+    (r"AuthorizationException", "jbm-kafka docs security names the rights that Spark needs"),
     (r"OutOfMemoryError", "give Spark more memory: build_session(..., driver_memory=)"),
 )
 """Errors that Spark words well enough, and what to do."""

@@ -52,7 +52,7 @@ def test_what_could_not_be_read_was_shown_as_0_held(
     found = admin.explain(orders)
     (why,) = found.reasons
     assert (why.rule, broken.waited_s) == (Rule.IN_DOUBT, [OFFSETS_TIMEOUT_S])
-    assert "docs/runbook.md, A message kills its workers" in why.remedy
+    assert "jbm-kafka docs runbook, A message kills its workers" in why.remedy
     (partition,) = found.partitions or (None,)
     _show(found, is_all=True)
     lines = capsys.readouterr().out.splitlines()

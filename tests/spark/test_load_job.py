@@ -344,7 +344,8 @@ def test_an_empty_file_is_told_before_spark_starts(
     file.touch()
     assert main(["load", str(file), "orders", "--bootstrap", "127.0.0.1:1"]) == 1
     assert capsys.readouterr().err == (
-        f"jbm-spark: {file}: the file is empty; a row of it is a message (docs/spark-load.md names the columns)\n"
+        f"jbm-spark: {file}: the file is empty; a row of it is a message "
+        "(jbm-kafka docs spark-load names the columns)\n"
     )
 
 

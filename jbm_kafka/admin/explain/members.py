@@ -56,7 +56,7 @@ def put_out(member: GroupMember, first_ids: Mapping[int, str]) -> Reason:
         ids = some([first_ids[each] for each in held if first_ids[each]])
         remedy += (
             f". If one process after the other ends so, a message kills them: mostly the first of {named(held)}"
-            f"{f': {ids}' if ids else ''} (docs/runbook.md, A message kills its workers)"
+            f"{f': {ids}' if ids else ''} (jbm-kafka docs runbook, A message kills its workers)"
         )
     say = "answer, and the group has put it out since: what it had goes to whoever receives"
     return reason(Rule.OWNER_SILENT, member=member.name, say=say, remedy=remedy)

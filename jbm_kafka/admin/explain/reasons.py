@@ -128,7 +128,7 @@ def unreadable(error: Unreachable) -> Reason:
         rule=Rule.IN_DOUBT,
         text=f"what is held cannot be read now, most likely as a process that died has left a checkpoint open: {error}",
         remedy="it ends within 10 s of the death: ask again. If workers die again and again, one message kills them: "
-        "docs/runbook.md, A message kills its workers",
+        "jbm-kafka docs runbook, A message kills its workers",
     )
 
 

@@ -271,7 +271,7 @@ def _whole_ends(admin: KafkaAdmin, topic: str, parts: list[int]) -> Mapping[int,
         if time.monotonic() > deadline:
             raise SparkJobError(
                 f"a transaction is open in {topic} for more than {OPEN_MAX_S:.0f} s, and what comes behind it cannot "
-                "be read: end it (docs/topics.md, 'A transaction that never ends'), and start again"
+                "be read: end it (jbm-kafka docs topics, 'A transaction that never ends'), and start again"
             )
         time.sleep(_LOOK_S)
 

@@ -77,7 +77,7 @@ def files_of(path: Path, *, is_glob: bool) -> list[Path]:
         raise SparkJobError(f"{path} does not exist; name a file or a folder, or give a pattern with --glob")
     if all(file.is_file() and file.stat().st_size == 0 for file in found):
         what = f"the files in it ({len(found)}) are empty" if len(found) > 1 else "the file is empty"
-        raise SparkJobError(f"{path}: {what}; a row of it is a message (docs/spark-load.md names the columns)")
+        raise SparkJobError(f"{path}: {what}; a row of it is a message (jbm-kafka docs spark-load names the columns)")
     for file in found:
         if file.suffix in _COMPRESSED and not file.name.endswith(f".parquet{file.suffix}"):
             raise SparkJobError(f"{file} is compressed: decompress it first")

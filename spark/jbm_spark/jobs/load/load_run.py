@@ -209,7 +209,7 @@ class _Load:
         if names:
             warnings.warn(
                 f"not written, for no message has such a column: {', '.join(names)}; what receivers shall see goes "
-                "into the body or into `properties`; docs/spark-load.md has the columns of a message",
+                "into the body or into `properties`; jbm-kafka docs spark-load has the columns of a message",
                 ColumnsIgnoredWarning,
                 stacklevel=2,
             )
