@@ -49,6 +49,7 @@ PAGES = [
     "docs/dead-letters.md",
     "docs/logging.md",
     "docs/operating.md",
+    "docs/outbox-and-inbox.md",
 ]
 """Run here. A page that shows Python stands in one of the two lists."""
 
