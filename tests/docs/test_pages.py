@@ -50,6 +50,7 @@ PAGES = [
     "docs/logging.md",
     "docs/operating.md",
     "docs/outbox-and-inbox.md",
+    "docs/recurring-messages.md",
 ]
 """Run here. A page that shows Python stands in one of the two lists."""
 
