@@ -28,7 +28,7 @@ UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
-setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars browser postgres   ## .venv with the package and its tools, broker jars, Spark jars, a browser, PostgreSQL
+setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars $(VENV)/.amqp-jars browser postgres   ## .venv with the package and its tools, broker jars, Spark jars, a browser, PostgreSQL
 
 $(VENV)/.stamp: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -48,6 +48,10 @@ spark-jars: $(VENV)/.stamp
 
 $(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
 	$(BIN)/python -m jbm_kafka.devbroker > /dev/null
+	@touch $@
+
+$(VENV)/.amqp-jars: $(VENV)/.stamp tests/amqp/java/pom.xml
+	@$(BIN)/python -m tests.amqp.java_clients
 	@touch $@
 
 # Pages are looked at in Debian's browser, which only root can install.

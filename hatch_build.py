@@ -22,7 +22,7 @@ class Description(MetadataHookInterface):
     def update(self, metadata: dict[str, Any]) -> None:
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         text = _LINK_TO_A_FILE.sub(lambda link: f"{link[1]} (`{link[2]}`)", text)
-        told = "The files that are named here are in the source distribution.\n"
+        told = "The pages that are named here come with the package: `jbm-kafka docs tutorial` prints one.\n"
         metadata["readme"] = {"content-type": "text/markdown", "text": f"{text}\n{told}"}
 
 

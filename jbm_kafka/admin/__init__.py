@@ -31,6 +31,7 @@ from jbm_kafka.admin.partition_admission import PathsEnded
 from jbm_kafka.admin.prepared_admin import PreparedTransaction
 from jbm_kafka.admin.queue_look import QueueLook, Wait
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts
+from jbm_kafka.admin.truncation_admin import KeptPartition, Truncation
 from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.codec.reader_record import RegisteredReader
 from jbm_kafka.core.blocking_rule import Rule
@@ -50,6 +51,7 @@ __all__ = [
     "Holder",
     "KeptLetter",
     "KeptMessage",
+    "KeptPartition",
     "LetterFilter",
     "MessagesReport",
     "PartitionCounts",
@@ -65,5 +67,6 @@ __all__ = [
     "Rule",
     "SubscriptionCounts",
     "Taken",
+    "Truncation",
     "Wait",
 ]

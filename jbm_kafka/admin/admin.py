@@ -30,6 +30,7 @@ from jbm_kafka.admin.queue_look import QueueLook
 from jbm_kafka.admin.readers_admin import ReadersAdmin
 from jbm_kafka.admin.runtime_admin import PauseAdmin, SettingsAdmin
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts
+from jbm_kafka.admin.truncation_admin import Truncation, TruncationAdmin
 from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.codec.reader_record import RegisteredReader
 from jbm_kafka.core.address_settings import AddressSettings
@@ -60,6 +61,7 @@ class Admin:
     Messages that wait: move, remove, expire, send_to_dead_letter.
     More partitions: admit_partitions, unit_paths, end_paths.
     Transactions of several systems: prepared, resolve.
+    What the log keeps: truncate.
     End: close, is_closed.
 
     Counts are messages, unless they are named otherwise; times that end in `_ms` are milliseconds, instants since 1970;
@@ -89,6 +91,7 @@ class Admin:
         "_prepared",
         "_readers",
         "_settings",
+        "_truncation",
     )
 
     def __init__(
@@ -105,6 +108,7 @@ class Admin:
         self._letters = LetterAdmin(core)
         self._messages = MessageAdmin(core)
         self._readers = ReadersAdmin(core)
+        self._truncation = TruncationAdmin(core)
 
     def close(self) -> None:
         """Let the cluster go. A second call does nothing."""
@@ -216,6 +220,15 @@ class Admin:
             InvalidDestinationError: no such reader is registered; the text names others.
         """
         return self._readers.end(name, kind)
+
+    def truncate(self, destination: Queue | Topic | str, *, dry_run: bool = False) -> Truncation:
+        """Delete from a destination's log what every queue, subscription, reader and consumer group is done with; what
+        there was, and who needs the rest. Processes that receive do it by themselves where its setting says so.
+
+        Args:
+            dry_run: delete nothing.
+        """
+        return self._truncation.truncate(destination, is_dry_run=checked_flag("dry_run", dry_run))
 
     def prepared(self) -> list[PreparedTransaction]:
         """Prepared branches of transactions of several systems (XA), which wait for their manager; the oldest first."""

@@ -8,8 +8,9 @@ from typing import Any, Self
 
 from jbm_kafka.aio.aio_producer import AioSender
 from jbm_kafka.aio.aio_session import AioContext, AioSession
-from jbm_kafka.aio.call_lane import CallLane, OwnThread, pool_of_threads
 from jbm_kafka.aio.made import ListenerOnLoop, Made, Same
+from jbm_kafka.client.call_lane import CallLane, OwnThread, pool_of_threads
+from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.context import Context
 from jbm_kafka.jms.factory import ConnectionFactory
@@ -66,6 +67,14 @@ class AioConnection:
     async def stop(self) -> None:
         """See `jbm_kafka.Connection.stop`."""
         await CallLane(self._threads).do(self._inner.stop, "stop()")
+
+    async def statistics(self) -> Statistics:
+        """See `jbm_kafka.Connection.statistics`."""
+        return await CallLane(self._threads).do(self._inner.statistics, "statistics()")
+
+    async def health(self, timeout: float | None = 5.0) -> Health:
+        """See `jbm_kafka.Connection.health`."""
+        return await CallLane(OwnThread()).do(partial(self._inner.health, timeout), "health()")
 
     async def close(self) -> None:
         """Close every session, wait for sends, leave the groups in order; receives of other tasks end. Cancelled, it

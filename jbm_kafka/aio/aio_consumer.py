@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from itertools import islice
 from types import TracebackType
 from typing import Self, SupportsFloat, TypeVar
 
-from jbm_kafka.aio.call_lane import CallLane, Threads
 from jbm_kafka.aio.loop_bed import on_this_loop
 from jbm_kafka.aio.made import Same
+from jbm_kafka.aio.task_pool import TaskPool
+from jbm_kafka.client.call_lane import CallLane, Threads
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.jms.arguments import check_kind, checked_timeout_s
+from jbm_kafka.core.wrong_values import wrong_type
+from jbm_kafka.jms.arguments import check_arguments, check_callable, check_kind, checked_timeout_s
 from jbm_kafka.jms.browser import Include, QueueBrowser
 from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.handling import AsyncHandling
 from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.never_run import is_async
+from jbm_kafka.jms.one_by_one import OneByOne
 from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.ports.deliveries import Delivery
 
@@ -33,7 +38,7 @@ class AioMessageConsumer:
     """As `jbm_kafka.MessageConsumer`, awaited. Made by `session.create_consumer` and its kin.
 
     Receive: receive, receive_nowait, receive_body; or iterate it with `async for`. Cancelled, a receive has taken
-    nothing: no message is lost, and none is acknowledged that nobody saw.
+    nothing: no message is lost, and none is acknowledged that nobody saw. Be called instead: run.
     """
 
     __reduce__ = refuse_pickle
@@ -91,6 +96,33 @@ class AioMessageConsumer:
             self._inner._session.connection.check_process()
             raise StopAsyncIteration
         return message
+
+    async def run(self, handler: Callable[[Message], Awaitable[object]], *, concurrency: int = 1) -> None:
+        """Await `handler(message)` for each message, so many at once, until the consumer is closed; as of
+        `jbm_kafka.MessageConsumer.run`. Cancelled, the handlers are cancelled too, and their messages come again.
+
+        Raises:
+            InvalidTypeError: it is no `async def` that can be called with one message.
+            IllegalStateError, InvalidSettingError: as of `jbm_kafka.MessageConsumer.run`.
+        """
+        check_callable("handler", handler)
+        if not is_async(handler):
+            raise wrong_type("handler", handler, "it would block the event loop; write: async def handler(message): …")
+        check_arguments("handler", handler, "message")
+        failures, connection = self._inner._begin_run(concurrency), self._inner._session.connection
+        counted, tracing, lane = connection.counts.handlers, connection.defaults.tracing, CallLane(self._threads)
+        handling = AsyncHandling(handler, (), failures, counted, tracing, lambda call: lane.do(call, "the answer"))
+        settlement = OneByOne(connection)
+        pool = TaskPool(
+            self.receive,
+            lambda: self._inner._inbox.is_over,
+            lambda message: handling.run(message, settlement),
+            concurrency,
+        )
+        try:
+            await pool.run()
+        finally:
+            failures.end()
 
     async def close(self) -> None:
         """See `jbm_kafka.MessageConsumer.close`; a receive of another task ends."""

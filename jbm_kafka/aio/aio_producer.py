@@ -7,8 +7,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
-from jbm_kafka.aio.call_lane import CallLane, Threads
 from jbm_kafka.aio.made import Same, called_on_loop
+from jbm_kafka.client.call_lane import CallLane, Threads
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.sentinels import UNSET, Unset

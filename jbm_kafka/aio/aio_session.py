@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from jbm_kafka.aio.aio_consumer import AioMessageConsumer, AioQueueBrowser
 from jbm_kafka.aio.aio_producer import AioContextProducer, AioMessageProducer
-from jbm_kafka.aio.call_lane import CallLane, Threads
 from jbm_kafka.aio.loop_bed import on_this_loop
 from jbm_kafka.aio.made import ListenerOnLoop, Made, Same
+from jbm_kafka.client.call_lane import CallLane, Threads
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.jms.browser import Include

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from jbm_kafka.aio.call_lane import CallLane
+from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.jms.call_pauses import Pauses, Sleep
 from jbm_kafka.ports.wake_up import Sleepers
 

@@ -15,7 +15,9 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from jbm_kafka.bench.dramatiq_client import handle_in_dramatiq
 from jbm_kafka.bench.forward import forward_jbm, forward_raw
+from jbm_kafka.bench.handlers_client import burn_in_worker, handle_in_pool, handle_in_worker
 from jbm_kafka.bench.held_unit import receive_others
 from jbm_kafka.bench.latency import receive_latencies, receive_latencies_raw, send_paced, send_paced_raw
 from jbm_kafka.bench.measured_receivers import receive_in_mode, receive_jbm, receive_raw, receive_share
@@ -54,6 +56,10 @@ CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "waiting": receive_beside,
     "forward": forward_jbm,
     "forward-raw": forward_raw,
+    "worker": handle_in_worker,
+    "pool": handle_in_pool,
+    "burn": burn_in_worker,
+    "dramatiq": handle_in_dramatiq,
 }
 
 

@@ -13,6 +13,7 @@ from jbm_kafka.bench.numbers import Judgement, counted_rows, paired_ratio, ratio
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.quiet import QuietMachine
 from jbm_kafka.bench.shape_forward import forward
+from jbm_kafka.bench.shape_handlers import handlers
 from jbm_kafka.bench.shape_latency import latency
 from jbm_kafka.bench.shape_result import (
     Progress,
@@ -203,6 +204,7 @@ SHAPES: Mapping[str, Callable[[Cluster, Plan, Progress], ShapeResult]] = {
     "latency": latency,
     "send": send,
     "forward": forward,
+    "handlers": handlers,
     "held": held,
     "subscriptions": subscriptions,
     "waiting": waiting,

@@ -1,37 +1,54 @@
-"""`jbm-kafka docs [PAGE]`: the pages that messages name, wherever the package is installed."""
+"""`jbm-kafka docs`: the pages that come with the package."""
 
-from difflib import get_close_matches
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
-from jbm_kafka.cli.command_options import Text
+from jbm_kafka.cli.render import table
+
+
+def docs_folder() -> Traversable:
+    """Where the pages are: in an installed package, or in a checkout beside it."""
+    packaged = files("jbm_kafka") / "docs"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "docs"
+
+
+def page_names() -> Sequence[str]:
+    """Those for users, without `.md`."""
+    return sorted(each.name.removesuffix(".md") for each in docs_folder().iterdir() if each.name.endswith(".md"))
+
+
+class PageName(click.ParamType[str]):
+    """A page, as `runbook`; `docs/runbook.md` too."""
+
+    name = "page"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        name = value.removeprefix("docs/").removesuffix(".md")
+        if name not in page_names():
+            self.fail(f"there is no page {value!r}; jbm-kafka docs lists them", param, ctx)
+        return name
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in page_names() if name.startswith(incomplete)]
 
 
 @click.command()
-@click.argument("page", type=Text(), default="")
-def docs(page: str) -> None:
-    """Print a page of the documentation, such as `runbook`; without PAGE list them."""
-    pages = {each.relative_to(_folder()).with_suffix("").as_posix(): each for each in sorted(_folder().rglob("*.md"))}
-    name = page.removeprefix("docs/").removesuffix(".md")
-    if not page:
-        for each, file in pages.items():
-            if "/" not in each:  # the decisions are for those who change it; their list is decisions/README
-                click.echo(f"{each:28} {_title(file)}")
-    elif name in pages:
-        click.echo(pages[name].read_text(encoding="utf-8"), nl=False)
-    else:
-        near = "".join(f"did you mean {each!r}? " for each in get_close_matches(name, pages, 1))
-        raise click.BadParameter(f"there is no page {page!r}: {near}'jbm-kafka docs' lists them", param_hint="'PAGE'")
+@click.argument("page", required=False, type=PageName())
+def docs(page: str | None) -> None:
+    """Print a PAGE of the documentation, as Markdown; without one list the pages."""
+    if page is not None:
+        click.echo((docs_folder() / f"{page}.md").read_text(encoding="utf-8"), nl=False)
+        return
+    table(("page", "about"), [(name, _title(name)) for name in page_names()])
 
 
-def _folder() -> Path:
-    """Where the pages are."""
-    package = Path(__file__).parents[1]
-    # In a source tree, which is also what an editable install uses, they stand beside the package.
-    return package / "docs" if (package / "docs").is_dir() else package.parent / "docs"
-
-
-def _title(file: Path) -> str:
-    with file.open(encoding="utf-8") as lines:
-        return lines.readline().removeprefix("# ").strip()
+def _title(name: str) -> str:
+    with (docs_folder() / f"{name}.md").open(encoding="utf-8") as page:
+        return page.readline().removeprefix("# ").strip()

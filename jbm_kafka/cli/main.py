@@ -39,6 +39,9 @@ COMMANDS = {
     "readers": LazyCommand(
         "jbm_kafka.cli.reader_commands:readers", "Spark queries and archives that read topics: list, end.", _QUEUES
     ),
+    "truncate": LazyCommand(
+        "jbm_kafka.cli.truncate_command:truncate", "Delete what nobody needs any more, or show who needs what.", _QUEUES
+    ),
     "prepared": LazyCommand(
         "jbm_kafka.cli.prepared_commands:prepared", "Prepared branches of transactions (XA): list, resolve.", _QUEUES
     ),
@@ -78,10 +81,10 @@ COMMANDS = {
     "expire": LazyCommand("jbm_kafka.cli.message_commands:expire", "Let messages expire now.", _TROUBLE),
     "remove": LazyCommand("jbm_kafka.cli.message_commands:remove", "Remove messages for good.", _TROUBLE),
     "run": LazyCommand("jbm_kafka.cli.run_command:run", "Run the handlers of a worker.", _MESSAGES),
-    "docs": LazyCommand("jbm_kafka.cli.docs_command:docs", "The pages of the documentation: list, print.", _TRYING),
     "broker": LazyCommand(
         "jbm_kafka.cli.broker_command:broker", "A local Apache Kafka for development: start, stop, status.", _TRYING
     ),
+    "docs": LazyCommand("jbm_kafka.cli.docs_command:docs", "Print a page of the documentation.", _TRYING),
     "demo": LazyCommand(
         "jbm_kafka.demo.demo_command:demo", "The bookstore, end to end, and the proof from its topics.", _TRYING
     ),

@@ -13,6 +13,7 @@ from jbm_kafka.cli.command_options import Whole, emit, json_list_option, json_op
 from jbm_kafka.cli.connect import Named, admin_of, as_named, as_new, looked_into
 from jbm_kafka.cli.pause_commands import pause_text, pause_values
 from jbm_kafka.cli.render import at_most, json_line, table, when
+from jbm_kafka.cli.truncate_command import kept_words
 from jbm_kafka.core.destination import Queue, Topic
 
 UNKNOWN = "?"
@@ -118,10 +119,11 @@ def show(
     """
     with admin_of(cluster) as admin:
         counts = admin.counts(destination, subscription=subscription, client_id=client_id)
+        log = admin.truncate(destination, dry_run=True)
     if as_json:
         parts = [{**asdict(part), "held_at_most": part.held_at_most} for part in counts.partitions]
         kind = "queue" if subscription is None else "subscription"
-        click.echo(json_line({**_summary(counts), "kind": kind, "by_partition": parts}))
+        click.echo(json_line({**_summary(counts), "kind": kind, "by_partition": parts, "log": asdict(log)}))
         return
     in_hand = "only its receivers know how many are in hand" if counts.in_hand is None else "none in hand"
     delayed = f", {counts.delayed} delayed" if counts.delayed else ""
@@ -131,6 +133,7 @@ def show(
         f"{looked_into(destination, subscription)}: {_held(counts)} held{delayed}{retried}; {receivers}, {in_hand}"
     )
     click.echo(f"consumer group {counts.group}")
+    click.echo(f"its log: {kept_words(log, is_done=False)}; who needs them: jbm-kafka truncate {counts.name} --dry-run")
     if counts.pause:
         click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {counts.name}")
     of = "" if subscription is None else subscription_words(subscription, client_id)

@@ -4,11 +4,11 @@ Whatever cannot be read as announced is delivered as its bytes, with the reason;
 here stays an object, which tells so when it is looked at.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from jbm_kafka.codec.object_codecs import JSON, is_registered, not_registered, read_json
+from jbm_kafka.codec.object_codecs import JSON, SCHEMA_REGISTRY, is_registered, not_registered, read_json
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.codec.typed_values import TypedValue, decode_map, decode_stream, encode_map, encode_stream
 from jbm_kafka.core.jms_errors import MessageFormatError
@@ -48,6 +48,8 @@ class ObjectBody(NamedTuple):
     codec: str
     data: bytes | None
     """None: the object is None, which is JSON's null whatever the codec."""
+    reader: Callable[[bytes], Any] | None = None
+    """Reads it in place of the codec of that name: one that the message's connection has."""
 
 
 Body = str | bytes | bytearray | dict[str, TypedValue] | tuple[TypedValue, ...] | list[TypedValue] | ObjectBody | None
@@ -121,7 +123,8 @@ def codec_name(headers: Sequence[Header] | None) -> str:
 def _decode_object(codec: str, value: bytes) -> DecodedBody:
     """JSON is checked here; an error of an application's codec is raised where the body is asked for."""
     if codec != JSON:
-        return BodyShape.OBJECT, ObjectBody(codec, value), None if is_registered(codec) else not_registered(codec)
+        is_known = codec == SCHEMA_REGISTRY or is_registered(codec)  # the former each connection knows or not
+        return BodyShape.OBJECT, ObjectBody(codec, value), None if is_known else not_registered(codec)
     try:
         read_json(value)
     except ValueError as fault:

@@ -9,6 +9,7 @@ from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.entries import (
     BLOCK_BITS,
     BLOCK_OFFSETS,
+    PREPARED,
     UNIT_BYTES_MAX,
     Attempted,
     Duplicates,
@@ -23,7 +24,6 @@ from jbm_kafka.core.entries import (
 from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 
 _SEPARATOR = "|"
-PREPARED = "prepared"
 
 
 def encode_entry(group: str, entry: Entry) -> tuple[bytes, bytes | None]:

@@ -9,6 +9,10 @@ UNIT_OF_ORDER: Final = "JMS_BEA_UnitOfOrder"
 """The property that tells the unit."""
 GROUP_ID: Final = "JMSXGroupID"
 """The property that tells it where nobody set another group."""
+DELIVERY_COUNT: Final = "JMSXDeliveryCount"
+TOLD_BY_PROVIDER: Final = (DELIVERY_COUNT, UNIT_OF_ORDER)
+"""Properties that no sender sets. They can be looked up and are not among the names, so what was received may be given
+to a send as it is."""
 
 
 def unit_name(key: bytes | None) -> str | None:

@@ -15,6 +15,9 @@ from jbm_kafka.core.wrong_values import no_utf8, shown, wrong_type, wrong_value
 JSON: Final = "json"
 """The codec of applications that do not name one."""
 
+SCHEMA_REGISTRY: Final = "schema-registry"
+"""What a schema registry's serializer wrote: read with `ConnectionFactory(codecs=…)` (decision 71)."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NAME_RULE: Final = "it is up to 100 letters, digits, '.', '_' and '-', a letter or digit first, as 'order-v1'"
 
@@ -136,6 +139,11 @@ def checked_codec(name: object) -> str:
 
 def not_registered(name: str) -> str:
     """The error for an object whose codec this process does not know."""
+    if name == SCHEMA_REGISTRY:
+        return (
+            "the object was written by a schema registry's serializer, and none of this connection's codecs is for it: "
+            "give ConnectionFactory(codecs={'QUEUE-value': (serializer, deserializer)})"
+        )
     return (
         f"the object was written by codec {shown(name)}, which is not registered in this process: call "
         f"{_registration(name)} before receiving"
@@ -158,7 +166,7 @@ def encode_object(name: str, value: object) -> bytes:
         data: object = codec.encode(value)
     except Exception as fault:
         raise MessageFormatError(
-            f"body is {shown(value)}: codec {name!r} cannot encode it: {_described(fault)}", codec=name, value=value
+            f"body is {shown(value)}: codec {name!r} cannot encode it: {described(fault)}", codec=name, value=value
         ) from fault
     if not isinstance(data, bytes):
         raise MessageFormatError(
@@ -181,7 +189,7 @@ def decode_object(name: str, data: bytes) -> Any:
         return codec.decode(data)
     except Exception as fault:
         raise MessageFormatError(
-            f"the object was written by codec {name!r}, which cannot decode it here: {_described(fault)}", codec=name
+            f"the object was written by codec {name!r}, which cannot decode it here: {described(fault)}", codec=name
         ) from fault
 
 
@@ -189,5 +197,6 @@ def _registration(name: str) -> str:
     return f"jbm_kafka.register_object_codec({name!r}, encode=…, decode=…)"
 
 
-def _described(fault: Exception) -> str:
+def described(fault: Exception) -> str:
+    """An error of an application's code, in one line with its class."""
     return f"{type(fault).__name__}: {fault}"

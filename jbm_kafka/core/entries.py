@@ -12,6 +12,10 @@ BLOCK_OFFSETS = 1 << BLOCK_BITS
 """Offsets of one block; `offset >> BLOCK_BITS` is its number, `offset & (BLOCK_OFFSETS - 1)` the place in it."""
 
 
+PREPARED = "prepared"
+LATER_KINDS = (PREPARED,)
+"""Kinds of entries that came later than the changelog: a member of a group tells by its name which of them it reads."""
+
 UNIT_BYTES_MAX = 4096
 """A longer unit is left out of what is recorded about its message: a key may be as large as its topic takes, and the
 record that repeats it would be larger than others take. Nothing is decided by it: the record in the log has it."""

@@ -1,5 +1,5 @@
 """What a process is called in Kafka's lists of members, so that people find it: by its host and its id there, and by
-the JMS client id of its connection, if that has one.
+the JMS client id of its connection, if that has one. The name also tells other processes what this one can read.
 """
 
 from __future__ import annotations
@@ -8,15 +8,18 @@ import re
 from typing import Final
 from urllib.parse import quote
 
-_NAME: Final = re.compile(r"jbm-kafka@([^/]+)/([0-9]+)(?:/[^/]+)?")
+from jbm_kafka.core.entries import LATER_KINDS
+
+_NAME: Final = re.compile(r"jbm-kafka@([^/]+)/([0-9]+)((?:\+[a-z]+)*)(?:/[^/]+)?")
 
 
 def member_client_id(host: str, process_id: int, client_id: str = "") -> str:
-    """The `client.id` of a member of a group: `jbm-kafka@worker-3/4711`, and `…/4711/billing` with a client id.
+    """The `client.id` of a member of a group: `jbm-kafka@worker-3/4711+prepared`, and `…/billing` with a client id.
 
-    Of that, what is no letter or digit of ASCII, `.`, `_`, `-` or `~` is escaped as in a URL.
+    `+prepared` and the like are the later kinds of changelog entries that the process reads. Of the client id,
+    what is no letter or digit of ASCII, `.`, `_`, `-` or `~` is escaped as in a URL.
     """
-    name = f"jbm-kafka@{host.replace('/', '_') or '?'}/{process_id}"
+    name = f"jbm-kafka@{host.replace('/', '_') or '?'}/{process_id}{''.join(f'+{kind}' for kind in LATER_KINDS)}"
     return f"{name}/{quote(client_id, safe='', errors='replace')}" if client_id else name
 
 
@@ -29,3 +32,9 @@ def named_process(client_id: str) -> str | None:
     """`process 4711 at worker-3`, where that is a `member_client_id`."""
     found = _NAME.fullmatch(client_id)
     return None if found is None else process_name(found[1], found[2])
+
+
+def kinds_read_by(client_id: str) -> frozenset[str] | None:
+    """The later kinds of changelog entries that a member reads; None: its `client.id` is its user's."""
+    found = _NAME.fullmatch(client_id)
+    return None if found is None else frozenset(found[3].split("+")[1:])

@@ -95,9 +95,10 @@ def decide_cut(*, begin: int, end: int, pins: Iterable[Pin]) -> Cut:
     return Cut(begin, before, end, tuple(pin for pin in pins if pin.offset <= before) if before < end else ())
 
 
-def is_truncated(setting: str | None) -> bool:
-    """Whether what is settled of a destination is deleted, by its setting `truncate`."""
-    return setting == "settled"
+def is_truncated(setting: str | None, *, is_ours: bool) -> bool:
+    """Whether what is settled of a destination is deleted: by its setting `truncate`, and without one where we made
+    the topic."""
+    return is_ours if setting is None else setting == "settled"
 
 
 def reader_pin(name: str, positions: Mapping[int, int], partition: int, *, reads_all: bool) -> Pin | None:

@@ -16,20 +16,19 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import IO
 
 from jbm_kafka.cli.cluster_settings import SettingsFault, cluster_of_environment
 from jbm_kafka.cli.connect import factory_of
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.demo.bookstore import Line, address_settings, refusals
 from jbm_kafka.jms.message import Message, TextMessage
-from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.producer import MessageProducer
+from jbm_kafka.jms.sender import Sender
 from jbm_kafka.jms.session import Session
+from jbm_kafka.worker.message_worker import Worker
 
-RECEIVE_S = 0.5
-PREFETCH = 20
+AT_ONCE = 2
+"""How many orders of different customers one process has in hand."""
 PACK_S = 0.003
 """Packing a book takes a while, also here."""
 LEAVE_S = 20.0
@@ -55,44 +54,29 @@ def fulfil(line: Line, delivery_count: int) -> int:
     return total
 
 
-class OrderWorker:
-    """Takes orders one after the other; `stop` may come from any thread."""
+class Fulfilment:
+    """The handler of orders, with the journal and the diary that it writes in."""
 
-    def __init__(self, name: str, orders: Session, diary: Session, *, orders_queue: Queue, journal: Topic) -> None:
+    def __init__(self, name: str, journal: Topic, diary: Sender) -> None:
         self._name = name
-        self._session = orders
-        self._consumer = orders.create_consumer(orders_queue, prefetch=PREFETCH)
-        self._journal = orders.create_producer(journal)
-        self._diary = diary.create_producer(journal)
-        self._is_stopping = threading.Event()
+        self._journal = journal
+        self._diary = diary
 
-    def stop(self) -> None:
-        """Take no further order."""
-        self._is_stopping.set()
-
-    def run(self) -> None:
-        """Works until stopped."""
-        while not self._is_stopping.is_set():
-            message = self._consumer.receive(timeout=RECEIVE_S)
-            if message is not None:
-                self._work(message)
-
-    def _work(self, message: Message) -> None:
+    def handle(self, message: Message, session: Session) -> None:
+        """One order: what is sent by the session stands and falls with it."""
         assert isinstance(message, TextMessage), message
         line: Line = json.loads(message.body or "")
         try:
             cents = fulfil(line, message.delivery_count)
         except (BankRefusedError, ValueError) as fault:
-            self._write(self._diary, message, line, kind="failed", why=str(fault))
-            self._session.rollback()
-            return
-        self._write(self._journal, message, line, kind="done", cents=cents)
-        try:
-            self._session.commit()
-        except TransactionRolledBackError as error:
-            logging.warning("%s: %s", self._name, error)
+            entry = self._entry(message, line, kind="failed", why=str(fault))
+            self._diary.send(self._journal, entry, unit_of_order=line["customer"])
+            raise
+        with session.create_producer(self._journal) as journal:
+            # The customer is the unit here too, so that the journal shows the sequence in which orders were done.
+            journal.send(self._entry(message, line, kind="done", cents=cents), unit_of_order=line["customer"])
 
-    def _write(self, producer: MessageProducer, message: Message, line: Line, **what: object) -> None:
+    def _entry(self, message: Message, line: Line, **what: object) -> str:
         place = message.kafka
         assert place is not None
         entry = {
@@ -105,11 +89,10 @@ class OrderWorker:
             "partition": place.partition,
             "offset": place.offset,
         }
-        # The customer is the unit here too, so that the journal shows the sequence in which orders were done.
-        producer.send(json.dumps(entry), unit_of_order=line["customer"])
+        return json.dumps(entry)
 
 
-def _work_until_input_ends(given: argparse.Namespace) -> None:
+def _work_until_input_ends(given: argparse.Namespace) -> int:
     factory = factory_of(
         cluster_of_environment(os.environ),
         state_dir=str(given.state_dir),
@@ -117,27 +100,19 @@ def _work_until_input_ends(given: argparse.Namespace) -> None:
         address_settings=address_settings(),
         auto_create=False,
     )
-    with factory.create_connection() as connection:
-        worker = OrderWorker(
-            given.name,
-            connection.create_session(AcknowledgeMode.TRANSACTED),
-            connection.create_session(),
-            orders_queue=Queue(given.orders),
-            journal=Topic(given.journal),
-        )
+    with factory.create_sender() as diary:
+        worker = Worker(factory, drain_s=LEAVE_S)
+        handler = Fulfilment(given.name, Topic(given.journal), diary).handle
+        worker.handler(Queue(given.orders), transacted=True, concurrency=AT_ONCE)(handler)
+        worker.start()
         print("ready", flush=True)
-        threading.Thread(target=_stop_at_the_end_of, args=(sys.stdin.buffer, worker), daemon=True).start()
-        worker.run()
-
-
-def _stop_at_the_end_of(stream: IO[bytes], worker: OrderWorker) -> None:
-    """The shop holds the other end of the pipe; it closes even when the shop is killed, so no worker outlives it."""
-    stream.read()
-    worker.stop()
-    # A worker that cannot leave in order, because Kafka is gone say, must go all the same.
-    timer = threading.Timer(LEAVE_S, os._exit, args=(UNABLE,))
-    timer.daemon = True
-    timer.start()
+        # The shop holds the other end of the pipe; it closes even when the shop is killed, so no worker outlives it.
+        sys.stdin.buffer.read()
+        # A worker that cannot leave in order, because Kafka is gone say, must go all the same.
+        timer = threading.Timer(LEAVE_S, os._exit, args=(UNABLE,))
+        timer.daemon = True
+        timer.start()
+        return DONE if worker.stop() else UNABLE
 
 
 def main() -> int:
@@ -149,11 +124,10 @@ def main() -> int:
     parser.add_argument("--session-timeout-ms", type=int, required=True)
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     try:
-        _work_until_input_ends(parser.parse_args())
+        return _work_until_input_ends(parser.parse_args())
     except (JMSError, SettingsFault, OSError) as error:
         print(error, file=sys.stderr)
         return UNABLE
-    return DONE
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, get_args
 
+from jbm_kafka.codec.schema_registry import SchemaCodecs
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import parse_selector
@@ -28,7 +29,7 @@ def check_include(include: object) -> None:
         raise wrong_value("include", include, "it is 'deliverable' or 'all'")
 
 
-def browsed(seen: Seen, destination: Destination) -> Message:
+def browsed(seen: Seen, destination: Destination, codecs: SchemaCodecs | None = None) -> Message:
     """The message as a browser shows it: read-only, with its state."""
     message = from_record(
         seen.record,  # type: ignore[arg-type]
@@ -36,6 +37,7 @@ def browsed(seen: Seen, destination: Destination) -> Message:
         delivery_count=seen.attempts,
         redelivered=seen.attempts > 0,
         settler=None,
+        codecs=codecs,
     )
     message.state = seen.state
     return message
@@ -87,7 +89,7 @@ class QueueBrowser:
         connection = self._session.connection
         connection.check_process()
         for seen in connection.provider.browse(self.queue, include=self.include, selector=self._selector):
-            yield browsed(seen, self.queue)
+            yield browsed(seen, self.queue, connection.defaults.codecs)
 
     def close(self) -> None:
         """No further iteration."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from jbm_kafka.codec.schema_registry import SchemaCodecs
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError, SendTimeoutError
 from jbm_kafka.core.sentinels import UnitMarker
@@ -34,6 +35,8 @@ class ConnectionDefaults:
     default_unit_of_order: str | UnitMarker | None
     url: str = ""
     """For people."""
+    codecs: SchemaCodecs | None = None
+    """Of bodies; None: the factory was given none."""
     tracing: Tracing | None = None
     """Follows messages; None: nobody does."""
     called: str = "connection"

@@ -265,19 +265,23 @@ class MessageConsumer:
             InvalidSettingError: `concurrency` is no number from 1 to 10,000.
         """
         check_listener("handler", handler, "message")
-        count = checked_int("concurrency", concurrency, 1, CONCURRENCY_MAX, "messages at once")
-        mode, connection = self._session.mode, self._session.connection
-        if mode is not AcknowledgeMode.INDIVIDUAL:
-            raise not_of_mode("run", mode, AcknowledgeMode.INDIVIDUAL, of="INDIVIDUAL")
-        self._check_not_closed()
-        failures = HandlerFailures(connection.provider.settings_of, connection.notify_exception)
+        failures, connection = self._begin_run(concurrency), self._session.connection
         counted, tracing = connection.counts.handlers, connection.defaults.tracing
         handling, settlement = Handling(handler, (), failures, counted, tracing), OneByOne(connection)
-        threads = HandlerThreads(self, lambda message: handling.run(message, settlement), count - 1, "run")
+        threads = HandlerThreads(self, lambda message: handling.run(message, settlement), concurrency - 1, "run")
         try:
             threads.run()
         finally:
             failures.end()
+
+    def _begin_run(self, concurrency: object) -> HandlerFailures:
+        """What notes the failures of handlers, if the consumer may run some."""
+        checked_int("concurrency", concurrency, 1, CONCURRENCY_MAX, "messages at once")
+        mode, connection = self._session.mode, self._session.connection
+        if mode is not AcknowledgeMode.INDIVIDUAL:
+            raise not_of_mode("run", mode, AcknowledgeMode.INDIVIDUAL, of="INDIVIDUAL")
+        self._check_not_closed()
+        return HandlerFailures(connection.provider.settings_of, connection.notify_exception)
 
     # -- life --------------------------------------------------------------------------------------------------------
 

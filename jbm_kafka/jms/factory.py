@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from jbm_kafka.codec.schema_registry import SchemaCodecs
 from jbm_kafka.core.address_pattern import checked_pattern
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.bootstrap import checked_bootstrap, without_credentials
@@ -27,6 +28,9 @@ from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.sender import Sender
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.ports.provider import ProviderModule
+
+if TYPE_CHECKING:
+    from confluent_kafka.serialization import Deserializer, Serializer
 
 PROVIDERS = {"kafka": "jbm_kafka.providers.embedded", "memory": "jbm_kafka.providers.in_memory"}
 """Module by scheme."""
@@ -63,6 +67,8 @@ class ConnectionFactory:
         block_on_acknowledge: an acknowledgement returns when it is durable.
         persist_delivery_count_before_delivery: attempts are durable before the application gets a message; False.
         prefetch: how many messages a consumer may hold unacknowledged.
+        codecs: serializers and deserializers of confluent_kafka, each alone or as a tuple of both, by subject
+            ("orders-value") or by content type: they write and read bodies of a schema registry.
 
     Raises:
         InvalidSettingError: a setting cannot be; the text names it, its value and what it should be.
@@ -91,12 +97,16 @@ class ConnectionFactory:
         block_on_acknowledge: bool = False,
         persist_delivery_count_before_delivery: bool | Unset = UNSET,
         prefetch: int = 1000,
+        codecs: Mapping[str, Serializer | Deserializer | tuple[Serializer, Deserializer]] | None = None,
     ) -> None:
         namespace = checked_namespace(namespace)
         _check_type("client_id", client_id, str, "a str, or None")
         if client_id is not None:
             client_id = checked_client_id(client_id)
         _check_type("kafka", kafka, Mapping, "a dict of librdkafka properties, or None")
+        _check_type(
+            "codecs", codecs, Mapping, "a dict from subject or content type to confluent's serializers, or None"
+        )
         _check_type("address_settings", address_settings, Mapping, "a dict from pattern to AddressSettings, or None")
         asked = {
             "session_timeout_ms": session_timeout_ms,
@@ -126,11 +136,14 @@ class ConnectionFactory:
             block_on_acknowledge=checked_flag("block_on_acknowledge", block_on_acknowledge),
             default_unit_of_order=_unit(default_unit_of_order),
             url=f"{self._scheme}://{address}",
+            codecs=SchemaCodecs(codecs) if codecs else None,
         )
 
     def __reduce__(self) -> tuple[object, ...]:
         """For other processes: it is settings only."""
         check_pickled("kafka", self._installation.client_settings)
+        if self._defaults.codecs is not None:
+            check_pickled("codecs", self._defaults.codecs.given)
         return _made_again, (self._scheme, self._installation, replace(self._defaults, tracing=None), type(self))
 
     def __repr__(self) -> str:

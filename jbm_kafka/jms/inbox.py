@@ -83,6 +83,7 @@ class Inbox:
         self.link: Link = _link_of(session, prefetch, selector)
         self.link.notices.on_trouble = session.connection.notify_exception
         self._strategy = strategy
+        self._codecs = session.connection.defaults.codecs
         self._monotonic_ms = session.connection.provider.clock.monotonic_ms
         self._credit = Credit(prefetch)
         self.has_logged_full = False
@@ -173,6 +174,7 @@ class Inbox:
             count.delivery_count,
             count.redelivered,
             self._strategy.handed_over(self.link, delivery),
+            self._codecs,
         )
 
     def present_body(self, delivery: Delivery, kind: type[T]) -> T:
@@ -190,6 +192,7 @@ class Inbox:
                 0,
                 False,
                 None,
+                self._codecs,
             ).body
             if isinstance(body, kind):
                 self._note_given(delivery)

@@ -15,7 +15,7 @@ from mypy_extensions import mypyc_attr
 
 from jbm_kafka.codec.bodies import Body
 from jbm_kafka.codec.headers import DECODE_ERROR
-from jbm_kafka.codec.identity import GROUP_ID, UNIT_OF_ORDER, unit_name
+from jbm_kafka.codec.identity import DELIVERY_COUNT, GROUP_ID, UNIT_OF_ORDER, unit_name
 from jbm_kafka.codec.one_header import header_property, header_property_value, header_text
 from jbm_kafka.codec.property_header import Property, PropertyValue
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, PRIORITY_DEFAULT
@@ -24,7 +24,6 @@ from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError, Ord
 from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown
-from jbm_kafka.jms.message_properties import DELIVERY_COUNT
 from jbm_kafka.jms.received import READERS, KafkaRecord, decoded_properties, place_id
 
 _FIELDS = (

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, MutableMapping
 from types import MappingProxyType
 
-from jbm_kafka.codec.identity import GROUP_ID, UNIT_OF_ORDER
+from jbm_kafka.codec.identity import DELIVERY_COUNT, GROUP_ID, UNIT_OF_ORDER
 from jbm_kafka.codec.property_header import (
     INTEGER_BITS,
     NULL,
@@ -23,11 +23,6 @@ from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown, shown_name
-
-DELIVERY_COUNT = "JMSXDeliveryCount"
-TOLD_BY_PROVIDER = (DELIVERY_COUNT, UNIT_OF_ORDER)
-"""Properties that no sender sets. They can be looked up and are not among the names, so what was received may be given
-to a send as it is."""
 
 READABLE_AS: Mapping[PropertyType, frozenset[PropertyType]] = MappingProxyType(
     {

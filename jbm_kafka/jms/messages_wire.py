@@ -19,6 +19,7 @@ from jbm_kafka.codec.object_codecs import JSON
 from jbm_kafka.codec.one_header import last_value
 from jbm_kafka.codec.property_header import HEADER_PREFIX, Property, property_of
 from jbm_kafka.codec.scan import Header
+from jbm_kafka.codec.schema_registry import SchemaCodecs
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import MessageFormatError
@@ -58,9 +59,10 @@ def from_record(
     delivery_count: int,
     redelivered: bool,
     settler: Settler | None,
+    codecs: SchemaCodecs | None = None,
 ) -> Message:
     """The message of a record, read-only."""
-    return message_of(record, body_kind(record.headers()), destination, delivery_count, redelivered, settler)
+    return message_of(record, body_kind(record.headers()), destination, delivery_count, redelivered, settler, codecs)
 
 
 def message_of(
@@ -70,10 +72,15 @@ def message_of(
     delivery_count: int,
     redelivered: bool,
     settler: Settler | None,
+    codecs: SchemaCodecs | None = None,
 ) -> Message:
     """The message of a record whose `JBMBody` is known. Its class is that of its body; its headers are decoded when
     looked at."""
     shape, body, _ = decode_value(kind, record.value(), record.headers() if kind == OBJECT else None)
+    if codecs is not None:
+        of_schema = codecs.of_record(destination.name, kind, record.headers(), record.value())
+        if of_schema is not None:
+            shape, body = BodyShape.OBJECT, of_schema
     message: Message
     if shape is _TEXT:
         message = _NEW(_TEXT_MESSAGE)

@@ -16,6 +16,11 @@ from jbm_kafka.core.wrong_values import shown, wrong_type
 _REMEDY = "in a plain function, asyncio.run(work(…)) runs an async one to its end"
 
 
+def is_async(function: object) -> bool:
+    """A call of it makes a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
 def check_runs(name: str, value: object, arguments: str) -> None:
     """Raises InvalidTypeError for a callable whose call runs nothing; `arguments` are those it is called with."""
     function = value

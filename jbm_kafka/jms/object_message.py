@@ -36,8 +36,10 @@ class ObjectMessage(Message):
             MessageFormatError: its codec is not registered here, or cannot decode it. Nothing is lost by that: the
                 message can be given back, `data` has its bytes, and it can be sent on as it is.
         """
-        codec, data = self._object
-        return None if data is None else decode_object(codec, data)
+        codec, data, reader = self._object
+        if data is None:
+            return None
+        return decode_object(codec, data) if reader is None else reader(data)
 
     if TYPE_CHECKING:
 

@@ -19,7 +19,7 @@ from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.jms.routing import Routing, UnitOfOrder, checked_unit
 from jbm_kafka.jms.send_group import SendGroup
-from jbm_kafka.jms.send_headers import checked_mapping, json_message
+from jbm_kafka.jms.send_headers import checked_mapping, json_message, schema_message
 from jbm_kafka.jms.send_reports import CompletionListener
 from jbm_kafka.jms.sending import Sending
 from jbm_kafka.jms.session_core import SessionCore
@@ -172,6 +172,9 @@ class MessageProducer:
             message, raw = json_message(message, json, headers)
         elif headers is not None:
             raw = checked_mapping(headers)
+        made: object = message
+        if (codecs := self._session.connection.defaults.codecs) is not None:
+            made, raw = schema_message(codecs, self._target(destination), message, raw)
         trace: SendTrace | None = None
         if (tracing := self._session.connection.defaults.tracing) is not None:
             target = self._target(destination)
@@ -185,7 +188,7 @@ class MessageProducer:
             self._session.begin_call()
             self._refuse_if_closed()  # since it was looked at
             sent = self._sending.send(
-                message,
+                made,
                 (self.destination if destination is None else None) or self._target(destination),
                 self.delivery_mode if delivery_mode is None else delivery_mode,
                 self.priority if priority is None else priority,

@@ -7,12 +7,11 @@ from typing import Protocol
 
 from jbm_kafka.codec.bodies import decode_body
 from jbm_kafka.codec.headers import DECODE_ERROR, decode_headers
-from jbm_kafka.codec.identity import foreign_message_id
+from jbm_kafka.codec.identity import TOLD_BY_PROVIDER, foreign_message_id
 from jbm_kafka.codec.one_header import header_reply_to, header_text
 from jbm_kafka.codec.property_header import Property
 from jbm_kafka.codec.record_values import record_delivery_mode, record_timestamp_ms
 from jbm_kafka.codec.scan import Header, scan
-from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
 
 
 class KafkaRecord(Protocol):

@@ -21,7 +21,7 @@ from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.requests import Pending
 from jbm_kafka.jms.routing import UnitOfOrder
-from jbm_kafka.jms.send_headers import as_message
+from jbm_kafka.jms.send_headers import as_message, schema_message
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.kafka import KafkaRecord
 from jbm_kafka.ports.provider import Provider
@@ -47,7 +47,9 @@ def reply_to(
     """Send the request and return the reply to it; see `Session.request`."""
     timeout_s = None if timeout is None else checked_timeout_s(timeout)
     _check_may_request(session)
-    target, sent = as_destination(destination), as_message(message)
+    target = as_destination(destination)
+    encoded, headers = schema_message(session.connection.defaults.codecs, target, message, None)
+    sent = as_message(encoded)
 
     def send(address: Destination, correlation_id: str) -> Message:
         with MessageProducer(session, None) as producer:
@@ -61,6 +63,7 @@ def reply_to(
                 correlation_id=correlation_id,
                 reply_to=address,
                 type=options.type,
+                headers=headers,
             )
 
     look_up_headers(sent)
@@ -113,7 +116,7 @@ def _reply_of(
     finally:
         requests.end(pending)
     if record is not None:
-        return from_record(record, address, 1, False, _Settled())  # type: ignore[arg-type]
+        return from_record(record, address, 1, False, _Settled(), session.connection.defaults.codecs)  # type: ignore[arg-type]
     sent = f"request {message_id or pending.correlation_id!r} to {destination}"
     if session.is_closed:
         raise IllegalStateError(

@@ -9,6 +9,7 @@ from jbm_kafka.codec.headers import OWN_HEADERS
 from jbm_kafka.codec.json_text import CONTENT_TYPE, JSON_TYPE, json_text
 from jbm_kafka.codec.property_header import HEADER_PREFIX
 from jbm_kafka.codec.scan import Header
+from jbm_kafka.codec.schema_registry import SchemaCodecs
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
@@ -21,6 +22,7 @@ from jbm_kafka.jms.header_values import checked_delivery_mode, checked_priority,
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.message_core import MessageCore, look_up_headers, new_into
+from jbm_kafka.jms.object_message import ObjectMessage
 
 # A member of an Enum costs a look-up through its class each time; this is asked for every message.
 _PERSISTENT: Final = DeliveryMode.PERSISTENT
@@ -168,6 +170,27 @@ def json_message(message: object, value: object, headers: Any) -> tuple[Message,
     if message is not UNSET:
         raise MessageFormatError("send() was given a message and json=; give one of them", value=message)
     return TextMessage(json_text(value)), {CONTENT_TYPE: JSON_TYPE, **checked_mapping(headers)}
+
+
+def schema_message(
+    codecs: SchemaCodecs | None, target: Destination, message: object, headers: Mapping[Any, Any] | None
+) -> tuple[object, Mapping[Any, Any] | None]:
+    """What a send was given, as the destination's serializer writes it, with what that adds to the headers.
+
+    A Message goes as it is, and so does everything where there is no serializer.
+
+    Raises:
+        MessageFormatError: the serializer cannot write it, or does not reach its registry.
+    """
+    if codecs is None or message is UNSET or message is None or isinstance(message, Message):
+        return message, headers
+    beside: list[Header] = list((headers or {}).items())
+    body = codecs.encoded(target.name, message, beside)
+    if body is None:
+        return message, headers
+    made = _NEW(ObjectMessage)
+    new_into(made, body)
+    return made, dict(beside)
 
 
 def checked_mapping(headers: Any) -> Mapping[Any, Any]:

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ from jbm_kafka.kafka.profiles import (
 from jbm_kafka.kafka.record_sender import ConfluentSender
 from jbm_kafka.kafka.session_limits import refused_session_timeout
 from jbm_kafka.kafka.settings import ClientLog, check_client_settings, common_settings
+from jbm_kafka.kafka.shared_producer import SharedProducer
 from jbm_kafka.kafka.tail_reader import ConfluentTailReader
 from jbm_kafka.kafka.transaction_log import ConfluentTransactionLog
 from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
@@ -30,6 +32,10 @@ from jbm_kafka.ports import GroupListener
 from jbm_kafka.ports.kept_at_fork import kept_at_fork
 
 _REFRESH = "topic.metadata.refresh.interval.ms"
+_QUEUE_KBYTES = "queue.buffering.max.kbytes"
+_QUEUE_KBYTES_MAX = 2_147_483_647
+"""More librdkafka does not take."""
+_CONNECTIONS_FILL = 4
 
 
 class ConfluentKafka:
@@ -63,6 +69,9 @@ class ConfluentKafka:
         self._memory_bytes = memory_bytes
         self._admin_timeout_s = admin_timeout_s
         self._send_timeout_ms = send_timeout_ms
+        self._lock = threading.RLock()
+        self._producers: dict[int, SharedProducer] = {}
+        """By linger time, and those of them that have ended."""
 
     def group_consumer(
         self,
@@ -120,8 +129,18 @@ class ConfluentKafka:
         )
 
     def sender(self, *, linger_ms: int = 0) -> ConfluentSender:
+        """All of one linger time share a producer."""
+        forks.check()
         settings = self._settings(sender_settings(self._memory_bytes, linger_ms))
-        return ConfluentSender(settings, bootstrap=self._bootstrap, send_timeout_ms=self._send_timeout_ms)
+        room_kbytes = int(settings[_QUEUE_KBYTES])
+        with self._lock:
+            shared = self._producers.get(linger_ms)
+            if shared is None or not shared.join():
+                # More than any connection may have under way, so that one which has that leaves room for others.
+                settings[_QUEUE_KBYTES] = min(_CONNECTIONS_FILL * room_kbytes, _QUEUE_KBYTES_MAX)
+                shared = SharedProducer(settings, bootstrap=self._bootstrap, send_timeout_ms=self._send_timeout_ms)
+                self._producers[linger_ms] = shared
+        return ConfluentSender(shared, room_bytes=room_kbytes * 1024)
 
     def log_reader(self) -> ConfluentLogReader:
         return kept_at_fork(

@@ -152,7 +152,7 @@ def sender_settings(memory_bytes: int, linger_ms: int = 0) -> dict[str, Any]:
         "message.timeout.ms": 0,
         "topic.metadata.propagation.max.ms": _TOPIC_APPEARS_MS,
         "message.max.bytes": RECORD_BYTES_MAX,
-        "queue.buffering.max.messages": 500_000,
+        "queue.buffering.max.messages": 2_000_000,
         "queue.buffering.max.kbytes": max(1024, memory_bytes // 1024),
         "retry.backoff.ms": 20,
     }

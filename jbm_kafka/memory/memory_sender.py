@@ -56,8 +56,12 @@ class MemorySender:
             self._queue.append(_Queued(record, report, self._cluster.clock.monotonic_ms()))
             self._cluster.changed.notify_all()
 
+    def try_send(self, record: Outgoing, report: SendReport | None) -> bool:
+        self.send(record, report)
+        return True
+
     def deliver(self) -> None:
-        """Write what can be written and report it; give up everything once the oldest is overdue."""
+        """Write what can be written and report it; give up a partition's once its oldest is overdue."""
         with self._delivering:
             with self._cluster.changed:
                 if self._process.has_crashed:
@@ -103,9 +107,17 @@ class MemorySender:
 
     def _given_up(self) -> list[tuple[_Queued, KafkaClientError | None]]:
         now_ms = self._cluster.clock.monotonic_ms()
-        if self._is_open and (not self._queue or now_ms - self._queue[0].since_ms <= self._send_timeout_ms):
+        overdue = {
+            (queued.record.topic, queued.record.partition)
+            for queued in self._queue
+            if not self._is_open or now_ms - queued.since_ms > self._send_timeout_ms
+        }
+        if not overdue:
             return []
-        given_up, self._queue = self._queue, deque()
+        queue, self._queue, given_up = self._queue, deque(), deque[_Queued]()
+        for queued in queue:
+            is_given_up = (queued.record.topic, queued.record.partition) in overdue
+            (given_up if is_given_up else self._queue).append(queued)
         return [(queued, self._not_confirmed(queued.record)) for queued in given_up]
 
     def _not_confirmed(self, record: Outgoing) -> KafkaClientError:

@@ -324,7 +324,16 @@ class RecordSender(Protocol):
     """An idempotent producer for plain sends, in order per partition. Any thread."""
 
     def send(self, record: Outgoing, report: SendReport | None) -> None:
-        """Queue one record. Raises RecordTooLarge or KafkaClientError at once when it can tell; else `report` tells."""
+        """Queue one record, when there is room. `report` tells its end.
+
+        A send that is not confirmed in time has failed, and with it all later ones to its partition by this sender.
+
+        Raises:
+            RecordTooLarge, KafkaClientError: it was not queued.
+        """
+
+    def try_send(self, record: Outgoing, report: SendReport | None) -> bool:
+        """As `send`, but never waits: False when there is no room now, and nothing was queued."""
 
     def flush(self, timeout_s: float) -> bool:
         """True when everything queued before has been reported."""

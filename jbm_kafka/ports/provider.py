@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
-from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
+from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import InvalidClientIDError, JMSError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.selectors.selector import Selector
@@ -154,6 +154,16 @@ class Provider(Protocol):
             InvalidClientIDError: another connection has it.
         """
 
+    def release_client_id(self, client_id: str, connection_id: str) -> None:
+        """Let go of a client id that was held for one of several connections; `close` does so by itself."""
+
+    def subscribed_topic(self, client_id: str, name: str) -> Topic:
+        """The topic of a durable subscription.
+
+        Raises:
+            InvalidDestinationError: there is none of this name.
+        """
+
     def subscribe(self, subscription: Subscription) -> None:
         """Have the subscription, begun at the latest now, in use by one more consumer until `end_use`.
 
@@ -256,6 +266,12 @@ class Provider(Protocol):
 
         Raises:
             KafkaClientError: nothing was sent; `send_error` says it to the caller.
+        """
+
+    def try_send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> bool:
+        """As `send`, but never waits, for an event loop: False when there is no room now, and nothing was sent.
+
+        `report` is called on a thread of the provider's, and must not wait either. Try again after any report.
         """
 
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:

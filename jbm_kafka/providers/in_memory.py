@@ -41,7 +41,7 @@ CHECKPOINT_INTERVAL_MS = 2
 """Where the factory says nothing: a checkpoint costs next to nothing here, and tests wait for its effects."""
 LINGER_MS = 100
 """How long membership outlives the last receiver: joining is quick here."""
-COMMAND_LOOK_MS = 20
+COMMAND_LOOK_MS = 60
 """A look costs next to nothing here."""
 SETTLE_S = 0.5
 """How long a look waits for what was begun before it. In a world where nobody goes on it is some milliseconds."""
@@ -115,6 +115,11 @@ class WorldProvider(SidecarProvider):
         if self._world.is_over:
             raise _WorldOver(self._world.name)  # as `send` of a port may: the session counts the send as not made
         super().send(record, report, is_waited_for=is_waited_for)
+
+    def try_send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> bool:
+        if self._world.is_over:
+            raise _WorldOver(self._world.name)
+        return super().try_send(record, report, is_waited_for=is_waited_for)
 
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
         return _over(str(error)) if isinstance(error, _WorldOver) else super().send_error(error, destination)

@@ -42,6 +42,10 @@ class PlainSends:
         """
         (self._senders.get(is_waited_for) or self._begin(is_waited_for, record)).send(record, report)
 
+    def try_send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> bool:
+        """As `send`, but never waits: False when there is no room now, and nothing was sent."""
+        return (self._senders.get(is_waited_for) or self._begin(is_waited_for, record)).try_send(record, report)
+
     def flush(self, timeout_s: float) -> bool:
         """True when every send was reported."""
         deadline = time.monotonic() + timeout_s

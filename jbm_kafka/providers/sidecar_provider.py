@@ -14,7 +14,7 @@ from jbm_kafka.codec.identity import unit_name
 from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
-from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
+from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import (
     InvalidClientIDError,
     InvalidDestinationError,
@@ -142,6 +142,16 @@ class SidecarProvider:
         self.sidecar.claims.client_ids.hold(client_id, connection_id, lost)
         self._client_id = client_id, connection_id
 
+    def release_client_id(self, client_id: str, connection_id: str) -> None:
+        """Let go of a client id; see ClientIds."""
+        self.sidecar.claims.client_ids.release(client_id, connection_id)
+        if self._client_id == (client_id, connection_id):
+            self._client_id = None
+
+    def subscribed_topic(self, client_id: str, name: str) -> Topic:
+        """The topic of a durable subscription; see Subscriptions.topic_of."""
+        return self.sidecar.claims.subscriptions.topic_of(client_id, name)
+
     def subscribe(self, subscription: Subscription) -> None:
         """Have the subscription; see Sources.subscribe."""
         self.sidecar.sources.subscribe(subscription)
@@ -245,6 +255,10 @@ class SidecarProvider:
             KafkaClientError: nothing was sent; `send_error` says it to the caller.
         """
         self._plain.send(record, report, is_waited_for=is_waited_for)
+
+    def try_send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> bool:
+        """As `send`, for an event loop; see Provider."""
+        return self._plain.try_send(record, report, is_waited_for=is_waited_for)
 
     def statistics(self) -> Statistics:
         """What the sidecar counted and holds."""

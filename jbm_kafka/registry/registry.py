@@ -110,10 +110,10 @@ class Registry:
         """
         self.log.write({maker_key(name): encode_topic(topic_id)})
 
-    def is_made_by_us(self, name: str, topic_id: str) -> bool:
-        """Whether this topic of the destination is one that we made, as read last."""
+    def is_made_by_us(self, name: str, topic_id: str | None = None) -> bool:
+        """Whether this topic of the destination, or without an id any, is one that we made, as read last."""
         value = self.log.get(maker_key(name))
-        return value is not None and decode_topic(value) == topic_id
+        return value is not None and topic_id in (None, decode_topic(value))
 
     def ensure(self, name: str, topic_id: str, partitions: int) -> int:
         """The count that routes; recorded now when none is.

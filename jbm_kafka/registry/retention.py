@@ -17,7 +17,7 @@ from jbm_kafka.registry.foreign_groups import ForeignGroups
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.registry_log import Values
 
-BY_SETTING = "its setting truncate is not 'settled'"
+BY_SETTING = "its setting truncate says never, or says nothing of a topic that others made"
 NOBODY_SETTLED = "nobody has received from it yet"
 
 
@@ -59,7 +59,8 @@ class RetentionLook:
         self._registry.refresh()
         values = self._registry.log.values()
         topic_id = "" if described is None else described.topic_id
-        because = "" if is_truncated(setting) else BY_SETTING
+        is_ours = self._registry.is_made_by_us(destination.name, topic_id)
+        because = "" if is_truncated(setting, is_ours=is_ours) else BY_SETTING
         because = because or _unreadable(values)
         groups = self._groups(destination, values)
         pins = self._channel_pins(topic_id, groups, partitions, reader)

@@ -15,6 +15,7 @@ from jbm_kafka.codec.registry_records import (
     subscription_key,
     subscriptions_in,
 )
+from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.ports import Clock, KafkaAdmin, KafkaClientError
@@ -267,6 +268,16 @@ class Subscriptions:
                 self._registry.update(lambda values: self._end(values, group, found))
                 self._parts.stop_group_worker(group)
                 self._remove(group, found)
+
+    def topic_of(self, client_id: str, name: str) -> Topic:
+        """The topic of a durable subscription.
+
+        Raises:
+            InvalidDestinationError: no subscription has this name.
+        """
+        with raised_as_jms_errors(f"look for subscription {name!r}"):
+            self._registry.refresh()
+            return self._durable(client_id, name).subscription.topic
 
     def _durable(self, client_id: str, name: str) -> SubscriptionRecord:
         for _, record in subscriptions_in(self._registry.values()):

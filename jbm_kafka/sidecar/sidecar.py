@@ -24,6 +24,7 @@ from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.registry.topics import Topics
 from jbm_kafka.sidecar.branches.branches import Branches
+from jbm_kafka.sidecar.branches.entry_kinds import EntryKinds
 from jbm_kafka.sidecar.channel.channel_opener import ChannelOpener
 from jbm_kafka.sidecar.channel.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Transfer
@@ -110,7 +111,7 @@ class Sidecar:
         self.checkpointer.schedule.note_back(silent_since_ms)
 
     def _settings_changed(self) -> None:
-        self._truncator.start_if_asked()
+        self._truncator.start_if_needed()
 
     def _new_command_watch(self) -> CommandServer:
         return CommandServer(
@@ -136,6 +137,7 @@ class Sidecar:
             given.clock,
             workers=given.workers,
             decider_id=f"{self._stores.transactional_id.rpartition('.')[0]}.xa",
+            entry_kinds=EntryKinds(given.admin, given.clock),
             route=topics.route_anew,
             decided=self._group_workers.look_at_branches,
         )
@@ -150,7 +152,7 @@ class Sidecar:
             settings_of=self.destinations.settings_of,
             workers=self._given.workers,
             check=self.claims.check,
-            truncates=self._truncator.start,
+            truncates=self._truncator.deletes,
         )
 
     def _group_worker_parts(self, pauses: Pauses) -> GroupWorkerParts:
@@ -200,7 +202,9 @@ class Sidecar:
         """Prepare a branch with the next checkpoint: what it received passes to it, and its sends are recorded.
 
         Raises:
-            IllegalStateError: it received from a temporary destination, of which nothing is recorded.
+            IllegalStateError: it received from a temporary destination, of which nothing is recorded; or an older
+                process, which cannot read what is prepared, receives from there too.
+            JMSError: the cluster does not answer.
         """
         parts: list[BranchPart] = []
         for participant, settling in transfer.settlings:

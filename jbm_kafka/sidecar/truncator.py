@@ -14,7 +14,7 @@ from functools import partial
 from jbm_kafka.core.changes import LogTruncated
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.truncation import is_truncated
-from jbm_kafka.ports import KafkaClientError, LogReader
+from jbm_kafka.ports import AccessRefused, KafkaClientError, LogReader
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait
 from jbm_kafka.ports.wake_up import WakeUp
@@ -31,12 +31,13 @@ STOP_TIMEOUT_S = 10.0
 
 
 class Truncator:
-    """Works from the first `start` to `stop`; most processes never start it. Any thread may call it."""
+    """Works from the first `start` to `stop`. Any thread may call it."""
 
     def __init__(
         self, given: Runtime, registry: Registry, destinations: Destinations, group_workers: GroupWorkers
     ) -> None:
         self._given = given
+        self._registry = registry
         self._destinations = destinations
         self._group_workers = group_workers
         self._look = RetentionLook(given.admin, registry, given.clock, given.config.namespace)
@@ -52,10 +53,21 @@ class Truncator:
             if self._worker is None and not self._is_stopping:
                 self._worker = self._given.workers.start("jbm-truncate", self._run())
 
-    def start_if_asked(self) -> None:
-        """Begin where the settings of an open channel ask for it."""
+    def start_if_needed(self) -> None:
+        """Begin where what is settled of an open channel is to be deleted."""
         if self._owned():
             self.start()
+
+    def deletes(self, name: str, topic_id: str) -> bool:
+        """Whether what is settled of a destination with that topic is deleted; from now on it is."""
+        is_so = self._is_truncated(name, topic_id)
+        if is_so:
+            self.start()
+        return is_so
+
+    def _is_truncated(self, name: str, topic_id: str | None = None) -> bool:
+        is_ours = self._registry.is_made_by_us(name, topic_id)
+        return is_truncated(self._destinations.settings_of(name).truncate, is_ours=is_ours)
 
     def stop(self, patience: Patience) -> None:
         """End, once a look that is under way has ended."""
@@ -90,7 +102,7 @@ class Truncator:
             destination = data.group.destination
             if not group_worker.is_alive or data.group.is_temporary or not data.channels:
                 continue
-            if is_truncated(self._destinations.settings_of(destination.name).truncate):
+            if self._is_truncated(destination.name):
                 owned[destination].update(list(data.channels))
         return owned
 
@@ -107,6 +119,8 @@ class Truncator:
                 begins = self._given.admin.delete_records(destination.kafka_topic(self._given.config.namespace), before)
                 log.debug("%s: what is settled was deleted, up to these offsets: %s", destination, dict(begins))
                 self._tell(destination, found.topic_id, begins)
+        except AccessRefused as error:
+            self._log_once(destination, str(error))
         except KafkaClientError as error:
             log.debug("%s: what is settled is deleted another time: %s", destination, error)
         except Exception:

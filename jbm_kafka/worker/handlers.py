@@ -12,6 +12,7 @@ from jbm_kafka.core.wrong_values import checked_int, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import CONCURRENCY_MAX, check_arguments, check_callable, checked_flag
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.handling import Handler
+from jbm_kafka.jms.never_run import is_async
 from jbm_kafka.jms.session import Session
 
 
@@ -45,11 +46,6 @@ class HandlerSpec:
         if self.is_shared:
             return session.create_shared_durable_consumer(source, name, self.selector, prefetch)
         return session.create_durable_consumer(source, name, self.selector, prefetch=prefetch)
-
-
-def is_async(function: object) -> bool:
-    """A call of it makes a coroutine."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def checked_handler(

@@ -46,14 +46,9 @@ def lanes_of(
     handling = Handling(spec.function, around, failures, core.counts.handlers, core.defaults.tracing)
     if spec.is_transacted:
         return [TransactedLane(spec, connection, handling) for _ in range(spec.concurrency)]
-    # A session for each thread: threads of one session would stand in line for it.
-    sessions, threads = (spec.concurrency, 1) if spec.shares else (1, spec.concurrency)
-    lanes: list[Lane] = []
-    for _ in range(sessions):
-        consumer = spec.consumer(connection.create_session(AcknowledgeMode.INDIVIDUAL), threads)
-        work = partial(_handle, handling, settle)
-        lanes.append(HandlerThreads(consumer, work, threads, spec.source.name))
-    return lanes
+    # Nothing is prefetched beyond that: behind a long handler it would wait while other processes are idle.
+    consumer = spec.consumer(connection.create_session(AcknowledgeMode.INDIVIDUAL), spec.concurrency)
+    return [HandlerThreads(consumer, partial(_handle, handling, settle), spec.concurrency, spec.source.name)]
 
 
 def _handle(handling: Handling, settle: OneByOne, message: Message) -> None:

@@ -32,9 +32,9 @@ from jbm_spark.single_object import decoded
 from jbm_spark.subscription_rows import is_for
 from jbm_spark.topic_check import TIMEOUT_S
 
-STATES = ("ready", "behind", "delayed", "on hold", "expired")
+STATES = ("ready", "behind", "delayed", "on hold", "expired", "prepared")
 """Of what is held: it may be received now, or a receiver has it; earlier ones of its unit come first; it waits for a
-time; it waits for an operator; it leaves as soon as somebody receives."""
+time; it waits for an operator; it leaves as soon as somebody receives; a prepared branch has it until it is decided."""
 
 _READINGS_MAX = 3
 """Between two questions there may be a checkpoint; as in `store.recovery`."""
@@ -94,7 +94,8 @@ def held(
     from_begin = places.join(F.broadcast(begins), "_partition").where("_offset >= begin")
     unsettled = from_begin.join(settled_offsets(entries), _same("settled"), "left_anti")
     with_past = unsettled.join(returned_messages(entries), _same("returned"), "left")
-    return with_past.select(
+    with_branches = with_past.join(prepared_offsets(entries), _same("prepared"), "left")
+    return with_branches.select(
         *(F.col(name) for name in source.columns),
         _state().alias("state"),
         F.coalesce("attempts", F.lit(0)).alias("attempts"),
@@ -123,13 +124,24 @@ def positions(entries: DataFrame) -> DataFrame:
 
 def settled_offsets(entries: DataFrame) -> DataFrame:
     """`settled_partition`, `settled_offset` of what is settled above the watermark; below it they mean nothing."""
-    bitmap = decoded(F.col("value"), "Settled")["bitmap"]
-    blocks = entries.where("kind = 'settled'").select("partition", "index", bitmap.alias("bitmap"))
+    block, bitmap = F.col("index").alias("block"), decoded(F.col("value"), "Settled")["bitmap"].alias("bitmap")
+    return _offsets_in(entries.where("kind = 'settled'").select("partition", block, bitmap), "settled")
+
+
+def prepared_offsets(entries: DataFrame) -> DataFrame:
+    """`prepared_partition`, `prepared_offset` of what prepared branches have."""
+    of_branch = F.explode(decoded(F.col("value"), "Prepared")["blocks"]).alias("of_branch")
+    blocks = entries.where("kind = 'prepared'").select("partition", of_branch)
+    return _offsets_in(blocks.select("partition", "of_branch.block", "of_branch.bitmap"), "prepared")
+
+
+def _offsets_in(blocks: DataFrame, what: str) -> DataFrame:
+    """`<what>_partition`, `<what>_offset` of blocks: `partition`, `block`, `bitmap`."""
     offsets = F.udf(_offsets_of, "array<int>", useArrow=False)  # Spark has bitmaps of another format
-    each = blocks.select("partition", "index", F.explode(offsets("bitmap")).alias("within"))
+    each = blocks.select("partition", "block", F.explode(offsets("bitmap")).alias("within"))
     return each.select(
-        F.col("partition").alias("settled_partition"),
-        (F.col("index") * BLOCK_OFFSETS + F.col("within")).alias("settled_offset"),
+        F.col("partition").alias(f"{what}_partition"),
+        (F.col("block") * BLOCK_OFFSETS + F.col("within")).alias(f"{what}_offset"),
     )
 
 
@@ -212,7 +224,8 @@ def _state() -> Column:
     in_unit = Window.partitionBy("_partition", unit, F.when(unit.isNull(), F.col("_offset")))
     first = F.min(F.when(~is_expired, F.col("_offset"))).over(in_unit)
     return (
-        F.when(is_expired, "expired")
+        F.when(F.col("prepared_offset").isNotNull(), "prepared")
+        .when(is_expired, "expired")
         .when(due_at_ms >= FOREVER_MS, "on hold")
         .when(due_at_ms > now_ms, "delayed")
         .when(first < F.col("_offset"), "behind")

@@ -15,10 +15,10 @@ except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
 
 from jbm_kafka.codec.headers import OWN_HEADERS
+from jbm_kafka.codec.identity import TOLD_BY_PROVIDER
 from jbm_kafka.codec.property_header import HEADER_PREFIX
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
-from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
 
 PropertyType = Literal["string", "boolean", "byte", "short", "int", "long", "float", "double"]
 

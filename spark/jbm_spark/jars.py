@@ -164,8 +164,8 @@ def _check_connector(digests: Mapping[str, str], pyspark_version: str) -> None:
         found = ", ".join(connectors) or "none"
         raise JarsError(
             f"the Spark Kafka connector in {_LIST} ({found}) must be PySpark's version {pyspark_version}: "
-            f"{install_hint()} brings the PySpark of these jars; other jars: {JARS_FOLDER_VARIABLE}, "
-            "see jbm-kafka docs spark"
+            f"{install_hint()} brings the PySpark of these jars; other jars: {JARS_FOLDER_VARIABLE}, see "
+            "jbm-kafka docs spark"
         )
 
 

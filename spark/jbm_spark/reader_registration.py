@@ -6,11 +6,16 @@ last; a position that is older than the reader's own keeps more, and never less.
 
 import json
 import logging
+import math
+import threading
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -102,7 +107,7 @@ def register_query(
         KafkaClientError: it cannot be recorded.
     """
     registration = ReaderRegistration(bootstrap=bootstrap, namespace=namespace, kafka=kafka)
-    listener = _QueryReader(query, registration, renewed_after_s)
+    listener = _QueryReader(spark, query, registration, renewed_after_s)
     for topic in topics:
         registration.renew_first(f"{query.name or query.id}/{topic}", topic)
     spark.streams.addListener(listener)
@@ -112,7 +117,10 @@ def register_query(
 class _QueryReader(StreamingQueryListener):
     """Follows one query."""
 
-    def __init__(self, query: StreamingQuery, registration: ReaderRegistration, renewed_after_s: float) -> None:
+    def __init__(
+        self, spark: SparkSession, query: StreamingQuery, registration: ReaderRegistration, renewed_after_s: float
+    ) -> None:
+        self._streams = spark.streams
         self._id = str(query.id)
         self._name = query.name or str(query.id)
         self._registration = registration
@@ -150,7 +158,15 @@ class _QueryReader(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """What it has not read is kept until the lease ends, for the query may be started again."""
         if str(event.id) == self._id:
+            self._renewed_s = -math.inf
+            self._renew()
             self._registration.close()
+            # Spark's thread would wait for itself.
+            threading.Thread(target=self._remove, name="jbm-reader", daemon=True).start()
+
+    def _remove(self) -> None:
+        with suppress(PySparkException, Py4JError, OSError):  # the session has ended
+            self._streams.removeListener(self)
 
 
 def topic_positions(offsets: str | None) -> Mapping[str, Mapping[int, int]]:

@@ -7,8 +7,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, MapType
 
 from jbm_kafka.codec.headers import REPLY_TO_HEADER
+from jbm_kafka.codec.identity import TOLD_BY_PROVIDER
 from jbm_kafka.core.selectors.tokens import KEYWORDS
-from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
 from jbm_spark.body_check import names_its_kind
 from jbm_spark.columns import BODY_KINDS, is_property_name
 from jbm_spark.frame_check import INSTANT_COLUMNS

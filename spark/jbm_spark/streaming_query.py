@@ -1,5 +1,6 @@
 """Starts the query that writes a stream to a queue, alone on its checkpoint and with the checkpoint's identity."""
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -12,13 +13,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jbm_kafka.ports import KafkaClientError
 from jbm_spark.causes import cause_line, is_stop
 from jbm_spark.checkpoint_lock import CheckpointLock, check_file_system, local_folder, plain_is_local
 from jbm_spark.checkpoint_record import check_folder, claim
 from jbm_spark.errors import QueryError
 from jbm_spark.query_progress import ProgressListener, with_count
+from jbm_spark.reader_registration import register_query
 from jbm_spark.sink import Sink, StreamBatch
 from jbm_spark.stream_sources import kafka_sources, refuse_a_circle, topics_read
+
+log = logging.getLogger(__name__)
 
 _STARTS_S = 60.0
 
@@ -92,7 +97,21 @@ class QueryPlan:
             if not run:
                 listener.remove()
         job.set_result(query.id)  # of the checkpoint: the same in the next run
+        self._register(query)
         return query
+
+    def _register(self, query: StreamingQuery) -> None:
+        """What it has not read of this cluster is kept for it. A cluster that others name otherwise is not known."""
+        sink = self.sink
+        topics = {each.subscribe for each in kafka_sources(self.frame) or () if each.bootstrap == sink.bootstrap}
+        named = sorted(topic for topic in topics if topic is not None)
+        if not named:
+            return
+        try:
+            register_query(self.frame.sparkSession, query, named,
+                           bootstrap=sink.bootstrap, namespace=sink.namespace, kafka=sink.kafka)  # fmt: skip
+        except (KafkaClientError, KeyError) as error:
+            log.warning("nothing of %s is kept for the query, which may miss what is deleted: %s", named, error)
 
 
 def awaited(query: StreamingQuery, timeout: float | None) -> "Future[bool]":

@@ -19,10 +19,9 @@ from pyspark.sql.types import (
 
 from jbm_kafka.codec.bodies import BodyShape, decode_body
 from jbm_kafka.codec.headers import REPLY_TO_HEADER, decode_headers, property_of_header, utf8_or_none
-from jbm_kafka.codec.identity import message_id_of, unit_name
+from jbm_kafka.codec.identity import TOLD_BY_PROVIDER, message_id_of, unit_name
 from jbm_kafka.codec.one_header import last_value
 from jbm_kafka.codec.scan import Header
-from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
 from jbm_kafka.ports import KafkaRecord
 
 _INSTANT_MS_MAX = 253_402_214_400_000

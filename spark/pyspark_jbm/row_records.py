@@ -17,11 +17,10 @@ from jbm_kafka.codec.headers import (
     parse_reply_to,
     utf8_or_none,
 )
-from jbm_kafka.codec.identity import GROUP_ID, unit_name
+from jbm_kafka.codec.identity import GROUP_ID, TOLD_BY_PROVIDER, unit_name
 from jbm_kafka.codec.property_header import NULL, Property, is_legal_name, property_text
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT, Header
 from jbm_kafka.core.delivery_mode import DeliveryMode
-from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
 from jbm_spark.body_check import body_fault
 from jbm_spark.errors import WriteError
 from jbm_spark.frame_check import PROPERTY_TYPES

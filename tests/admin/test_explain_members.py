@@ -53,7 +53,7 @@ def test_a_group_lists_its_members_by_host_and_process_unless_the_application_na
     theirs = member(ConfluentKafka(bootstrap, {"client.id": "mine"}), kafka_name, topic, partitions=2)
     consume_until(lambda: bool(ours.assignment()) and bool(theirs.assignment()), ours, theirs)
     found = ConfluentKafka(bootstrap).admin().members(kafka_name, topic)
-    assert {each.client_id for each in found} == {f"jbm-kafka@{platform.node()}/{os.getpid()}", "mine"}
+    assert {each.client_id for each in found} == {member_client_id(platform.node(), os.getpid()), "mine"}
     ours.close()
     theirs.close()
 
@@ -104,7 +104,7 @@ def test_a_group_lists_its_members_with_the_client_id_of_their_connection(
             about="a member",
             timeout_s=WAIT_S,
         )
-        assert found.client_id == f"jbm-kafka@{platform.node()}/{os.getpid()}/billing%2Feu"
+        assert found.client_id == member_client_id(platform.node(), os.getpid(), "billing/eu")
         assert found.name == process_name(platform.node(), os.getpid())
         reasons = admin.explain(Queue(topic)).reasons
         assert not [each for each in reasons if each.rule is Rule.OWNER_SILENT], reasons

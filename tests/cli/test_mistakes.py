@@ -32,8 +32,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["create", "jbm.x"],
      "Invalid value for 'NAME': queue 'jbm.x': names that start with 'jbm.' are reserved; choose another"),
     (["show", "jbm.events"],
-     "Invalid value for 'DEST': 'jbm.events' is a topic of jbm-kafka's own, not a queue: jbm-kafka docs topics tells "
-     "what is in it"),
+     "Invalid value for 'DEST': 'jbm.events' is a topic of jbm-kafka's own, not a queue: jbm-kafka docs topics "
+      "tells what is in it"),
     (["show", "q", "--client-id", "billing"],
      "Invalid value for '--client-id': 'billing': it tells whose --subscription it is; give that too"),
     (["send", "q", "--text", "x", "--property", "a"],

@@ -117,16 +117,16 @@ def test_partitions_that_hold_nothing_are_counted_not_shown(cli: Run, queue: str
     """A new queue was a page of zeros."""
     empty = cli("show", queue).out.splitlines()
     assert empty[-1] == "2 of 2 partitions hold nothing (--all-partitions shows all)"
-    assert len(empty) == 3
+    assert len(empty) == 4
     cli("send", queue, "--text", "x", "--unit", "joe")
     one = cli("show", queue).out.splitlines()
     assert one[-2:] == [
         "1 of 2 partitions hold nothing (--all-partitions shows all)",
         f"why they wait: jbm-kafka explain {queue}",
     ]
-    assert [line.split()[1] for line in one[3:-2]] == ["1"]  # held
+    assert [line.split()[1] for line in one[4:-2]] == ["1"]  # held
     both = cli("show", queue, "--all-partitions").out.splitlines()
-    assert sorted(line.split()[1] for line in both[3:-1]) == ["0", "1"]
+    assert sorted(line.split()[1] for line in both[4:-1]) == ["0", "1"]
 
 
 def test_a_namespace_without_anything_is_named(cli: Run, kafka_name: str) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jbm_kafka.core.process_names import member_client_id, named_process
+from jbm_kafka.core.process_names import kinds_read_by, member_client_id, named_process
 
 
 @pytest.mark.parametrize(
@@ -16,10 +16,10 @@ def test_a_member_tells_its_host_and_process(host: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("client_id", "name"),
     [
-        ("billing", "jbm-kafka@worker-3/4711/billing"),
-        ("a/b c%", "jbm-kafka@worker-3/4711/a%2Fb%20c%25"),
-        ("größe", "jbm-kafka@worker-3/4711/gr%C3%B6%C3%9Fe"),
-        ("\ud800", "jbm-kafka@worker-3/4711/%3F"),
+        ("billing", "jbm-kafka@worker-3/4711+prepared/billing"),
+        ("a/b c%", "jbm-kafka@worker-3/4711+prepared/a%2Fb%20c%25"),
+        ("größe", "jbm-kafka@worker-3/4711+prepared/gr%C3%B6%C3%9Fe"),
+        ("\ud800", "jbm-kafka@worker-3/4711+prepared/%3F"),
     ],
 )
 def test_a_members_jms_client_id_was_not_to_be_seen_with_kafkas_tools(client_id: str, name: str) -> None:
@@ -30,3 +30,12 @@ def test_a_members_jms_client_id_was_not_to_be_seen_with_kafkas_tools(client_id:
 @pytest.mark.parametrize("client_id", ["rdkafka", "jbm-kafka", "jbm-kafka@worker-3/x", "jbm-kafka@a/1/b/c", ""])
 def test_a_client_id_of_somebody_else_tells_no_process(client_id: str) -> None:
     assert named_process(client_id) is None
+    assert kinds_read_by(client_id) is None
+
+
+def test_a_member_tells_which_later_kinds_of_entries_it_reads() -> None:
+    """Of ACK-10: an older version, whose name has none of them, reads none."""
+    assert kinds_read_by(member_client_id("worker-3", 4711, "a+b")) == frozenset({"prepared"})
+    assert kinds_read_by("jbm-kafka@worker-3/4711/billing") == frozenset()
+    assert named_process("jbm-kafka@worker-3/4711/billing") == "process 4711 at worker-3"
+    assert kinds_read_by("jbm-kafka@worker-3/4711+prepared+later") == frozenset({"prepared", "later"})

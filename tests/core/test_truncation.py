@@ -65,7 +65,15 @@ def test_a_reader_needs_partitions_that_were_added_and_a_kept_original_needs_its
     assert reader_pin("letter|o", {0: 7}, 0, reads_all=False) == Pin(PinKind.READER, "letter|o", 7)
 
 
-@pytest.mark.parametrize(("setting", "is_so"), [(None, False), ("never", False), ("settled", True)])
-def test_nothing_is_deleted_unless_the_setting_asks_for_it(setting: str | None, is_so: bool) -> None:
-    """Of LOG-4."""
-    assert is_truncated(setting) is is_so
+@pytest.mark.parametrize(
+    ("setting", "is_ours", "is_so"),
+    [
+        (None, False, False), (None, True, True), ("never", True, False), ("never", False, False),
+        ("settled", False, True), ("settled", True, True),
+    ],
+)  # fmt: skip
+def test_what_others_made_is_deleted_only_where_the_setting_asks_for_it(
+    setting: str | None, is_ours: bool, is_so: bool
+) -> None:
+    """LOG-4."""
+    assert is_truncated(setting, is_ours=is_ours) is is_so

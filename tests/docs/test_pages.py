@@ -61,6 +61,7 @@ IN_SHORT = {
 """Of them those that `make test` runs."""
 
 ELSEWHERE = {
+    "docs/schema-registry.md": "tests/jms/test_schema_registry.py",
     "docs/security.md": "tests/security/test_page.py",
 }
 """Pages whose Python something else proves."""

@@ -78,6 +78,7 @@ ADMINISTRATION: dict[type, tuple[str, ...]] = {
         "unsubscribe",
         "readers",
         "end_reader",
+        "truncate",
         "prepared",
         "resolve",
         "counts",

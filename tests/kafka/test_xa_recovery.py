@@ -7,8 +7,12 @@ import os
 import signal
 
 import pytest
+from confluent_kafka import Consumer
 
 from jbm_kafka import Queue, XAConnectionFactory
+from jbm_kafka.errors import TransactionRolledBackError
+from jbm_kafka.kafka import ConfluentKafka
+from tests.support.waiting import wait_until
 
 WAIT_S = 20.0
 
@@ -46,3 +50,40 @@ def test_a_branch_of_a_killed_process_is_decided_by_another(bootstrap: str, topi
         assert (message.body, message.delivery_count) == (("done", 1) if commits else ("a", 2))
         other = jms.create_consumer(Queue(topic if commits else f"{topic}.out"))
         assert other.receive(timeout=3) is None
+
+
+def test_a_process_that_cannot_read_what_is_prepared_closed_the_partition(bootstrap: str, topic: str) -> None:
+    """ACK-10: nobody prepares while a member of the group is an older process; when it is gone they do."""
+    factory = XAConnectionFactory(bootstrap)
+    with factory.create_context() as jms:
+        for number in range(20):
+            jms.create_producer().send(Queue(topic), f"{number}")
+    with factory.create_xa_connection() as connection, connection.create_xa_session() as session:
+        receiver = session.create_consumer(Queue(topic))
+        session.tpc_begin(session.xid(1, topic, "b"))
+        assert receiver.receive(timeout=WAIT_S) is not None
+        group, admin = Queue(topic).group_id(), ConfluentKafka(bootstrap).admin()
+        older = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "client.id": "jbm-kafka@worker-3/4711/billing",
+                "partition.assignment.strategy": "cooperative-sticky",
+            }
+        )
+        older.subscribe([topic])
+        try:
+            wait_until(
+                lambda: older.poll(0.1) is None and admin.group_members(group) == 2,
+                about="the older one to join", timeout_s=60,
+            )  # fmt: skip
+            with pytest.raises(TransactionRolledBackError, match="process 4711 at worker-3 with an older jbm-kafka"):
+                session.tpc_prepare()
+        finally:
+            older.close()
+        xid = session.xid(2, topic, "b")
+        session.tpc_begin(xid)
+        assert receiver.receive(timeout=WAIT_S) is not None
+        session.tpc_prepare()
+        assert xid in session.tpc_recover()
+        session.tpc_rollback()

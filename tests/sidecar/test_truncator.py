@@ -92,8 +92,13 @@ def test_nothing_is_deleted_where_the_setting_says_never() -> None:
     assert settled_ten(AddressSettings(truncate="never")) == 0
 
 
-def test_nothing_is_deleted_unless_the_setting_asks_for_it() -> None:
-    """Of LOG-4: and with it also of a topic that others made."""
+def test_without_a_setting_what_we_made_is_deleted() -> None:
+    """LOG-4."""
+    assert settled_ten(None) == 7
+
+
+def test_what_others_made_is_deleted_only_where_the_setting_asks_for_it() -> None:
+    """LOG-4."""
 
     def begin(settings: AddressSettings | None) -> int:
         cluster = MemoryCluster(ManualClock(), waits=False)
@@ -110,8 +115,8 @@ def test_nothing_is_deleted_unless_the_setting_asks_for_it() -> None:
 
 
 def test_a_setting_that_comes_while_programs_run_is_gone_by() -> None:
-    """Of LOG-4: nobody looks before a setting asks for it."""
-    assert settled_ten(None, record_settled) == 7
+    """LOG-4."""
+    assert settled_ten(AddressSettings(truncate="never"), record_settled) == 7
 
 
 def record_settled(one: SteppedSidecar) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
-from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
+from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import InvalidClientIDError, JMSError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.statistics import Health, Statistics
@@ -69,6 +69,12 @@ class SimulatedProvider:
     def hold_client_id(self, client_id: str, connection_id: str, lost: Callable[[InvalidClientIDError], None]) -> None:
         raise NotImplementedError
 
+    def release_client_id(self, client_id: str, connection_id: str) -> None:
+        raise NotImplementedError
+
+    def subscribed_topic(self, client_id: str, name: str) -> Topic:
+        raise NotImplementedError
+
     def subscribe(self, subscription: Subscription) -> None:
         self._process.sidecar.sources.subscribe(subscription)
 
@@ -100,6 +106,9 @@ class SimulatedProvider:
         raise NotImplementedError
 
     def send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> None:
+        raise NotImplementedError
+
+    def try_send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> bool:
         raise NotImplementedError
 
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:

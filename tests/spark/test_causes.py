@@ -58,8 +58,8 @@ GONE = "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may 
         ),
         (
             JAVA.format("TopicAuthorizationException: Not authorized to access topics: [orders]"),
-            "TopicAuthorizationException: Not authorized to access topics: [orders]; jbm-kafka docs security names the "
-            "rights that Spark needs",
+            "TopicAuthorizationException: Not authorized to access topics: [orders]; jbm-kafka docs security names "
+            "the rights that Spark needs",
         ),
         (
             f"{QUERY}{GONE}{REST}Caused by: o.a.k.OffsetOutOfRangeException: x",

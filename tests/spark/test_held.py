@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from pyspark.sql import SparkSession
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic, XAConnectionFactory
 from jbm_kafka.admin import Admin
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_spark.changelog import held
@@ -101,6 +101,31 @@ def test_a_queue_holds_for_spark_what_show_shows(spark: SparkSession, bootstrap:
     assert min(states["delayed"], states["behind"]) > 1, states
     reset(bootstrap, queue, 3, 1_000)  # back, and forward
     assert_as_shown(spark, bootstrap, queue)
+
+
+def test_what_a_branch_has_is_shown_as_prepared(spark: SparkSession, bootstrap: str, queue: Queue) -> None:
+    """LOG-3, of ACK-10: until the branch is decided; what comes behind it in its unit is behind."""
+    with Admin(bootstrap) as admin:
+        admin.create_queue(queue, partitions=PARTITIONS)
+    send(bootstrap, queue, 40)
+    with XAConnectionFactory(bootstrap).create_xa_connection() as connection:
+        session = connection.create_xa_session()
+        session.tpc_begin(session.xid(1, queue.name, "b"))
+        receiver = session.create_consumer(queue)
+        messages = [receiver.receive(timeout=30) for _ in range(3)]
+        session.tpc_prepare()
+        rows = held(spark, queue, bootstrap=bootstrap).collect()
+        found = {row.message_id: (row.state, row.unit_of_order) for row in rows}
+        ids = {each.message_id for each in messages if each is not None}
+        assert {key for key, (state, _) in found.items() if state == "prepared"} == ids
+        assert len(ids) == 3
+        units = {found[each][1] for each in ids} - {None}
+        assert {state for key, (state, unit) in found.items() if unit in units and key not in ids} == {"behind"}
+        session.tpc_rollback()
+        wait_until(
+            lambda: held(spark, queue, bootstrap=bootstrap).where("state = 'prepared'").isEmpty(),
+            about="the branch to be carried out", timeout_s=60,
+        )  # fmt: skip
 
 
 def test_a_queue_made_anew_holds_nothing_of_the_old_one(spark: SparkSession, bootstrap: str, queue: Queue) -> None:

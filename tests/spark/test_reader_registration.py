@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jbm_kafka.admin import Admin, RegisteredReader
-from jbm_spark.messages import message_stream
+from jbm_spark.messages import message_stream, wait_until_done, write_stream
 from jbm_spark.reader_registration import register_query
 from tests.spark.conftest import PATIENCE_S, Topics
 from tests.spark.records import Record
@@ -40,3 +40,22 @@ def test_a_query_is_registered_with_all_and_then_with_what_it_has_not_read(
         spark.streams.removeListener(again)
         assert sum(registered(admin)[0].positions.values()) == 10
         admin.end_reader(f"watch/{topic}")
+
+
+def test_a_written_stream_is_registered_by_itself(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    """Of LOG-4: with all that it has read at its end."""
+    source, target = topics.create(2), topics.create(2)
+    topics.write(
+        source, [Record(key=b"k%d" % number, value=b"x", headers=(("JBMBody", b"text"),)) for number in range(10)]
+    )
+    rows = message_stream(spark, source, bootstrap=topics.bootstrap).select("unit_of_order", "body_text", "kafka")
+    query = write_stream(rows, target, bootstrap=topics.bootstrap, checkpoint=tmp_path, name=f"copy-{source}")
+    assert wait_until_done(query)
+
+    def read() -> int:
+        found = [each for each in admin.readers() if each.name == f"copy-{source}/{source}"]
+        return sum(found[0].positions.values()) if found else 0
+
+    with Admin(topics.bootstrap) as admin:
+        wait_until(lambda: read() == 10, about="its position", timeout_s=PATIENCE_S)
+        admin.end_reader(f"copy-{source}/{source}")

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +69,8 @@ class Task:
     partitions: int = 8
     prefetch: int = 50
     seed: int = 0
+    truncate: str = ""
+    truncate_look_ms: int = 20_000
 
     def as_json(self) -> str:
         """For the command line."""
@@ -89,10 +91,11 @@ class Task:
             redelivery_delay_ms=self.delay_ms,
             dead_letter_address=self.dead_letters,
             partitions=self.partitions,
+            **({"truncate": self.truncate} if self.truncate else {}),  # type: ignore[arg-type]
         )
         # The first version had no setting for it, and left after these three seconds.
         idle: dict[str, Any] = {"receiver_idle_ms": self.receiver_idle_ms} if hasattr(jbm_kafka, "Topic") else {}
-        return ConnectionFactory(
+        factory = ConnectionFactory(
             self.bootstrap,
             client_id=self.client_id or None,
             state_dir=self.state_dir,
@@ -102,6 +105,10 @@ class Task:
             checkpoint_interval_ms=self.checkpoint_interval_ms,
             **idle,
         )
+        if self.truncate:
+            config = replace(factory._installation.config, truncate_look_ms=self.truncate_look_ms)
+            factory._installation = replace(factory._installation, config=config)
+        return factory
 
 
 class ChaosWorker:

@@ -6,7 +6,7 @@ Who only looks gets the right answer, if need be when he asks again. Who changes
 from collections.abc import Callable
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue, Topic
-from jbm_kafka.admin import Admin
+from jbm_kafka.admin import Admin, Truncation
 from jbm_kafka.admin.messages.operations import MessagesReport
 from jbm_kafka.errors import IllegalStateError, InvalidDestinationError
 from tests.support.outage_calls import LOOK_S, SOON_S, Bench, Call, received
@@ -277,9 +277,22 @@ def resolve_a_branch(bench: Bench) -> Call:
     return Call(make, judge, is_repeatable=True)
 
 
+def truncate(bench: Bench) -> Call:
+    """It deletes what is settled, again and again."""
+    bench.filled("truncated", "a")
+
+    def make() -> object:
+        return bench.admin.truncate("truncated")
+
+    def judge(returned: object) -> None:
+        assert isinstance(returned, Truncation), returned
+
+    return Call(make, judge, is_repeatable=True)
+
+
 OPERATOR_CALLS: tuple[Callable[[Bench], Call], ...] = (
     *_looks(),
     *(explain, move, move_by_the_owner, remove, expire, give_up, release),
     *(admit_partitions, end_paths, resume, unset_settings, create_a_topic, end_a_subscription),
-    *(end_a_reader, resolve_a_branch),
+    *(end_a_reader, resolve_a_branch, truncate),
 )

@@ -48,9 +48,7 @@ def served(app: FastAPI) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("posts", [320, pytest.param(10_000, marks=pytest.mark.thorough)])
-def test_posts_from_many_threads_are_all_sent_in_the_order_of_each(
-    bootstrap: str, kafka_name: str, posts: int
-) -> None:
+def test_posts_from_many_threads_are_all_sent_in_the_order_of_each(bootstrap: str, kafka_name: str, posts: int) -> None:
     """CONN-1, ORDER-1: one global producer answered 186 of 200 posts with status 500."""
     orders = Queue(kafka_name)
     factory = ConnectionFactory(bootstrap, address_settings={"#": AddressSettings(partitions=4)})

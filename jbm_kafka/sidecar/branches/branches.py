@@ -31,6 +31,7 @@ from jbm_kafka.core.branch import (
     Xid,
     heuristic_error,
 )
+from jbm_kafka.core.entries import PREPARED
 from jbm_kafka.core.jms_errors import CorruptRecordError, IllegalStateError
 from jbm_kafka.core.process_names import process_name
 from jbm_kafka.ports import Clock, Kafka, KafkaClientError, Outgoing
@@ -40,6 +41,7 @@ from jbm_kafka.ports.steps import Steps, StepWorker, Wait, Workers
 from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.sidecar.branches.decider import Decider
+from jbm_kafka.sidecar.branches.entry_kinds import EntryKinds
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +64,7 @@ class Branches:
         *,
         workers: Workers,
         decider_id: str,
+        entry_kinds: EntryKinds,
         route: Callable[[Sequence[Outgoing]], None],
         decided: Callable[[], None],
     ) -> None:
@@ -71,6 +74,7 @@ class Branches:
         self._workers = workers
         self._decider = Decider(kafka, records, clock, own_id=decider_id, route=route, pause=workers.pause)
         self._decided = decided
+        self._entry_kinds = entry_kinds
         self._own: dict[str, Xid] = {}
         """Begun or prepared here, and not carried out everywhere."""
         self._asked_at_ms = 0
@@ -130,7 +134,13 @@ class Branches:
         self._decider.forget(branch)
 
     def records_of(self, branch: Branch, parts: Sequence[BranchPart], sends: Sequence[Outgoing]) -> list[Outgoing]:
-        """What the checkpoint writes that prepares it."""
+        """What the checkpoint writes that prepares it.
+
+        Raises:
+            IllegalStateError: an older process, which could not read it, receives from the same groups.
+            JMSError: the cluster does not answer.
+        """
+        self._check_read_by_all(branch, parts)
         pieces = encode_sends(branch.branch, sends)
         record = BranchRecord(
             xid=branch.xid,
@@ -145,6 +155,16 @@ class Branches:
         self._decider.note_prepared(branch.branch, record, sends)
         rows: Mapping[bytes, bytes] = {**pieces, state_key(branch.branch): encode_branch(record)}
         return [Outgoing(self.records.topic, 0, key, value) for key, value in rows.items()]
+
+    def _check_read_by_all(self, branch: Branch, parts: Sequence[BranchPart]) -> None:
+        for group, topic in {(part.group, part.topic): None for part in parts}:
+            with raised_as_jms_errors(f"branch {branch.xid}"):
+                others = self._entry_kinds.members_without(PREPARED, group, topic)
+            if others:
+                raise IllegalStateError(
+                    f"branch {branch.xid} received from {topic}, and so does {others[0]} with an older jbm-kafka, "
+                    f"which cannot read what is prepared: upgrade or stop that first"
+                )
 
     def decide(self, branch: str, wanted: BranchState, *, is_forced: bool = False) -> BranchState:
         """What is decided of it durably: as wanted, unless it was decided before.

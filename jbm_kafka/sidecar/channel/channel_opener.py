@@ -14,7 +14,6 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.offered_target import OfferedPace
-from jbm_kafka.core.truncation import is_truncated
 from jbm_kafka.ports import Clock, Journal, Kafka, KafkaClientError, PartitionUnreadable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
@@ -73,11 +72,11 @@ class ChannelOpener:
         settings_of: Callable[[str], ResolvedSettings],
         workers: Workers,
         check: Callable[[ChannelGroup], None] = lambda group: None,
-        truncates: Callable[[], None] = lambda: None,
+        truncates: Callable[[str, str], bool] = lambda name, topic_id: False,
     ) -> None:
         """`check` is asked first, and raises IllegalStateError where this process may not open the group's channels.
 
-        `truncates` is told that what is settled of such a destination is to be deleted.
+        `truncates`: whether what is settled of a destination with that topic is deleted.
         """
         self._kafka = kafka
         self._journal = journal
@@ -170,10 +169,8 @@ class ChannelOpener:
             topic_id=group.log_id(info.topic_id),
             changelog_topic=group.changelog_topic,
             begins=group.begins(info.topic_id),
-            is_truncated=is_truncated(self._settings_of(group.destination.name).truncate),
+            is_truncated=self._truncates(group.destination.name, info.topic_id),
         )
-        if scope.is_truncated:
-            self._truncates()
         admin, reader = self._kafka.admin(), self._kafka.log_reader()
         try:
             found = recover_channels(

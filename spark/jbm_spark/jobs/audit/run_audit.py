@@ -39,7 +39,7 @@ def run(
     kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> AuditResult:
-    """Audit a queue, or a durable subscription of a topic: jbm-kafka docs spark-audit.
+    """Audit a queue, or a durable subscription of a topic: docs/spark-audit.md.
 
     Args:
         since_ms: only messages that were sent since then, ms since 1970.

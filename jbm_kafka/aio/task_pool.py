@@ -1,0 +1,64 @@
+"""A consumer's messages handled by tasks of one event loop: any number at once, of a unit one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.jms.handler_threads import RECEIVE_AGAIN_S
+from jbm_kafka.jms.message import Message
+
+log = logging.getLogger(__name__)
+
+
+class TaskPool:
+    """Receives while fewer than `size` tasks handle. Of the loop on which `run` is awaited."""
+
+    def __init__(
+        self,
+        receive: Callable[[], Awaitable[Message | None]],
+        is_over: Callable[[], bool],
+        handle: Callable[[Message], Awaitable[None]],
+        size: int,
+    ) -> None:
+        self._receive = receive
+        self._is_over = is_over
+        self._handle = handle
+        self._size = size
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Until the consumer is closed, and what it gave is handled. Cancelled, it cancels the tasks."""
+        try:
+            while (message := await self._next()) is not None:
+                task = asyncio.ensure_future(self._run(message))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+                while len(self._tasks) >= self._size:
+                    await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+        finally:
+            left = list(self._tasks)
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
+    async def _run(self, message: Message) -> None:
+        try:
+            await self._handle(message)
+        except Exception:
+            log.exception("the other handlers go on")
+
+    async def _next(self) -> Message | None:
+        while not self._is_over():
+            try:
+                return await self._receive()
+            except JMSError as error:
+                if self._is_over():
+                    return None
+                log.warning("receiving failed, and is tried again: %s", error)
+            await asyncio.sleep(RECEIVE_AGAIN_S)
+        return None

@@ -1,0 +1,154 @@
+"""The server: one event loop on a thread of its own, which alone touches the protocol engine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from proton import Condition
+
+from jbm_kafka.amqp.admin_endpoint import REQUEST_BYTES, AdminEndpoint
+from jbm_kafka.amqp.conditions import FORCED
+from jbm_kafka.amqp.loop_mailbox import LoopMailbox
+from jbm_kafka.amqp.server_settings import ServerSettings
+from jbm_kafka.amqp.wire import Wire
+from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.ports.provider import Provider
+
+log = logging.getLogger(__name__)
+
+CALLS_MAX = 32
+"""How many calls of all connections wait for Kafka at the same time."""
+START_TIMEOUT_S = 30.0
+LOOK_S = 0.02
+LOOK_AGAIN_S = 0.5
+
+
+class Server:
+    """Lets AMQP 1.0 clients use one installation; a context manager.
+
+    start, stop: begin and end; `stop` waits for what clients have in hand.
+    ports, is_ready: where it listens, and whether it takes new clients.
+    """
+
+    def __init__(self, settings: ServerSettings, connect: Callable[[], Provider]) -> None:
+        """`connect` gives the provider, which all clients share."""
+        self.settings = settings
+        self.ports: list[int] = []
+        self.admin_port = 0
+        self.container = f"jbm-kafka-{secrets.token_hex(4)}"
+        self.wires: set[Wire] = set()
+        self.is_draining = False
+        self.is_ready = False
+        self.loop = asyncio.new_event_loop()
+        self.mailbox = LoopMailbox(self.loop)
+        self.threads = ThreadPoolExecutor(CALLS_MAX, thread_name_prefix="jbm-amqp")
+        self._connect = connect
+        self.provider: Provider
+        self._listening: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._thread = threading.Thread(target=self._serve, name="jbm-amqp", daemon=True)
+
+    def start(self) -> None:
+        """Listen.
+
+        Raises:
+            InvalidSettingError: an address cannot be had.
+            JMSError: the provider cannot be.
+        """
+        self.provider = self._connect()
+        self._thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(self._listen(), self.loop).result(START_TIMEOUT_S)
+        except BaseException:
+            self.stop(0.0)
+            raise
+
+    def stop(self, drain_s: float | None = None) -> None:
+        """End: take no new clients, wait so long for what clients have in hand, close their connections."""
+        if not self._thread.is_alive():
+            return
+        wait_s = self.settings.drain_s if drain_s is None else drain_s
+        asyncio.run_coroutine_threadsafe(self._end(wait_s), self.loop).result(wait_s + START_TIMEOUT_S)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(START_TIMEOUT_S)
+        self.provider.close()
+        self.threads.shutdown(wait=False)
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Have something done that no connection waits for."""
+
+        async def guarded() -> None:
+            try:
+                await work
+            except Exception:
+                log.exception("the AMQP server: an error while a client was let go")
+
+        task = self.loop.create_task(guarded())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        self.loop.close()
+
+    async def _listen(self) -> None:
+        for each in self.settings.listeners:
+            try:
+                made = await self.loop.create_server(
+                    lambda: Wire(self), each.host, each.port, ssl=each.tls, backlog=1024
+                )
+            except OSError as error:
+                text = f"{each.host}:{each.port} cannot be had: {error.strerror}; choose another port"
+                raise InvalidSettingError(text, setting="port", value=each.port) from None
+            self._listening.append(made)
+            self.ports.append(made.sockets[0].getsockname()[1])
+        if self.settings.admin_port is not None:
+            endpoint = AdminEndpoint(self, lambda: self.is_ready)
+            made = await asyncio.start_server(
+                endpoint.serve, "127.0.0.1", self.settings.admin_port, limit=REQUEST_BYTES
+            )
+            self._listening.append(made)
+            self.admin_port = made.sockets[0].getsockname()[1]
+        self.is_ready = True
+        self._look()
+
+    def _look(self) -> None:
+        """Receivers whose group worker has left, as it does when nobody receives for a while, are served anew."""
+        for wire in self.wires:
+            if wire.peer is not None:
+                wire.peer.pump()
+        self.loop.call_later(LOOK_AGAIN_S, self._look)
+
+    async def _end(self, drain_s: float) -> None:
+        self.is_ready = False
+        self.is_draining = True
+        for each in self._listening:
+            each.close()
+        deadline = self.loop.time() + drain_s
+        while self.loop.time() < deadline and any(
+            wire.peer is not None and wire.peer.has_unsettled for wire in self.wires
+        ):
+            await asyncio.sleep(LOOK_S)
+        for wire in list(self.wires):
+            if wire.peer is not None:
+                wire.peer.end(Condition(FORCED, "the sidecar stops; connect again"))
+        await asyncio.sleep(LOOK_S)
+        for wire in list(self.wires):
+            wire.abort()
+        await asyncio.sleep(LOOK_S)
+        while self._tasks and self.loop.time() < deadline + START_TIMEOUT_S / 2:
+            await asyncio.sleep(LOOK_S)
+
+    def __enter__(self) -> Server:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

@@ -1,0 +1,314 @@
+"""A client's producer: what it sends becomes a record, and is accepted when Kafka has it."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import Any
+
+from proton import Condition, Delivery, Described, Message, ulong
+
+from jbm_kafka.amqp.conditions import UNKNOWN_TRANSACTION, condition_of
+from jbm_kafka.amqp.seams import Client
+from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
+from jbm_kafka.codec.amqp.address_forms import parse_address
+from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
+from jbm_kafka.core.destination import Destination, Topic
+from jbm_kafka.core.jms_errors import JMSError, MessageTooLargeError
+from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.core.temporary_name import TEMPORARY_HEADER, parse_temporary_name
+from jbm_kafka.jms.routing import other_count
+from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.ports.kafka import Outgoing
+from jbm_kafka.ports.provider import TopicInfo
+
+DECLARED = 0x33
+ACCEPTED = Described(ulong(0x24), [])
+CREDIT = 500
+
+
+class Producer:
+    """Takes one producer's messages, in order; on the event loop."""
+
+    def __init__(self, peer: Client, receiver: Any, target: Destination | None, number: int) -> None:
+        """`target`: None where each message names its own."""
+        self._peer = peer
+        self._receiver = receiver
+        self._target = target
+        self._without_unit = f"{peer.connection_id}/{number}".encode()
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._waiting: deque[tuple[Any, bytes]] = deque()
+        """Not sent yet: where the first of them goes is being asked."""
+        self._is_asking = False
+        self._checked: dict[Destination, TopicInfo] = {}
+        self._unconfirmed = 0
+        self.is_closed = False
+
+    def grant(self) -> None:
+        """Let the client send more, as far as what it sent is on its way no more."""
+        missing = CREDIT - self._receiver.credit - self._unconfirmed - len(self._waiting)
+        if missing * 2 >= CREDIT:
+            self._receiver.flow(missing)
+
+    def arrived(self, delivery: Any) -> None:
+        """A part of a message, or the rest of it."""
+        if delivery.aborted:
+            self._drop_parts()
+            delivery.settle()
+            return
+        before = self._size
+        while delivery.pending:
+            part = self._receiver.recv(delivery.pending)
+            if not part:
+                break
+            self._size += len(part)
+            self._parts.append(part)
+        most = self._peer.settings.limits.message_bytes
+        has_room = self._peer.hold_part(self._size - before)
+        if self._size > most or not has_room:
+            self._drop_parts()
+            error = MessageTooLargeError(f"a message of more than {most} bytes; the sidecar takes no larger ones")
+            self._peer.refuse(self._receiver, error)
+            return
+        if delivery.partial:
+            return
+        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._drop_parts()
+        self._receiver.advance()
+        if self._is_asking:
+            self._wait(delivery, len(data))
+            self._waiting.append((delivery, data))
+        else:
+            self._take(delivery, data)
+
+    def _drop_parts(self) -> None:
+        self._peer.hold_part(-self._size)
+        self._parts, self._size = [], 0
+
+    def _wait(self, delivery: Any, size: int) -> None:
+        self._peer.hold(size)
+        transaction = self._transaction_of(delivery)
+        if transaction is not None:
+            transaction.wait()
+
+    def _waited(self, delivery: Any, size: int) -> None:
+        self._peer.hold(-size)
+        transaction = self._transaction_of(delivery)
+        if transaction is not None:
+            transaction.waited()
+
+    def _transaction_of(self, delivery: Any) -> Any:
+        is_in_one = delivery.remote_state == TRANSACTIONAL
+        return self._peer.transaction(delivery.remote.data) if is_in_one else None
+
+    def _take(self, delivery: Any, data: bytes, *, is_asked: bool = False) -> None:
+        """`is_asked`: where its messages go was just asked; of a temporary destination nothing else is known."""
+        peer = self._peer
+        try:
+            message = decode_transfer(data, now_ms=peer.provider.clock.now_ms())
+            target = self._target or self._named(message)
+            info = self._checked.get(target)
+            unit = message.unit
+            if info is None or (not is_asked and info is not peer.provider.known_topic(target.name)):
+                self._ask(delivery, data, target, None)
+                return
+            temporary = parse_temporary_name(target.name) if target.is_temporary else None
+            if temporary is not None:
+                partition: int | None = temporary.partition
+            elif unit is not None:
+                if not info.takes_units:
+                    raise other_count(info)
+                partition = info.partition(unit)
+            elif message.duplicate_id is not None:
+                partition = partition_for(message.duplicate_id.encode(), info.unit_partitions)
+            else:
+                partition = partition_for(self._without_unit, info.partitions)
+            if partition is None:
+                self._ask(delivery, data, target, unit)
+                return
+            self._send(delivery, message, target, info, partition)
+        except JMSError as error:
+            self._reject(delivery, error)
+
+    def _named(self, message: IncomingMessage) -> Destination:
+        target = parse_address(message.to or "", message.to_kind)
+        self._peer.authorise("send", target)
+        return target
+
+    def _ask(self, delivery: Any, data: bytes, target: Destination, unit: bytes | None) -> None:
+        self._is_asking = True
+        self._wait(delivery, len(data))
+        self._waiting.appendleft((delivery, data))
+        self._peer.spawn(self._found(target, unit), self._receiver)
+
+    async def _found(self, target: Destination, unit: bytes | None) -> None:
+        """Find where messages of a target go, and then send those that wait."""
+        provider = self._peer.provider
+
+        def find() -> TopicInfo:
+            info = provider.ensure_to_send(target)
+            provider.check_sendable(target)
+            if unit is not None:
+                provider.place_unit(target.name, unit)
+            return info
+
+        try:
+            self._checked[target] = await self._peer.call(find)
+        except JMSError as error:
+            self._is_asking = False
+            delivery, data = self._waiting.popleft()
+            self._reject(delivery, error)
+            self._waited(delivery, len(data))
+        self._is_asking, is_asked = False, True
+        while self._waiting and not self._is_asking:
+            delivery, data = self._waiting.popleft()
+            self._take(delivery, data, is_asked=is_asked)
+            is_asked = False
+            self._waited(delivery, len(data))
+        self._peer.touch()
+
+    def _send(
+        self, delivery: Any, message: IncomingMessage, target: Destination, info: TopicInfo, partition: int
+    ) -> None:
+        peer, headers = self._peer, message.headers
+        if isinstance(target, Topic):
+            headers.append(("JBMSender", peer.sender.encode()))
+        if info.is_log_append_time:
+            headers.append(("JMSTimestamp", str(message.timestamp_ms).encode()))
+        if target.is_temporary:
+            headers.append((TEMPORARY_HEADER, target.name.encode()))
+        record = Outgoing(
+            info.topic,
+            partition,
+            message.unit,
+            message.value,
+            tuple(headers),
+            message.timestamp_ms,
+            info.max_message_bytes,
+        )
+        if delivery.remote_state == TRANSACTIONAL:
+            self._send_in_transaction(delivery, record, message)
+            return
+        self._unconfirmed += 1
+        size = len(message.value or b"")
+        peer.hold(size)
+        try:
+            peer.provider.send(record, partial(self._reported, delivery, target, size), is_waited_for=True)
+        except KafkaClientError as error:
+            self._unconfirmed -= 1
+            peer.hold(-size)
+            self._reject(delivery, peer.provider.send_error(error, target))
+
+    def _send_in_transaction(self, delivery: Any, record: Outgoing, message: IncomingMessage) -> None:
+        data = delivery.remote.data
+        transaction = self._peer.transaction(data)
+        if transaction is None:
+            delivery.local.condition = Condition(UNKNOWN_TRANSACTION, "there is no such transaction")
+            delivery.update(Delivery.REJECTED)
+        else:
+            transaction.add(record, message.expiration_ms)
+            delivery.local.data = [data[0], ACCEPTED]
+            delivery.update(TRANSACTIONAL)
+        delivery.settle()
+        self.grant()
+
+    def _reported(self, delivery: Any, target: Destination, size: int, error: KafkaClientError | None) -> None:
+        self._peer.mailbox.post(partial(self._confirmed, delivery, target, size, error))
+
+    def _confirmed(self, delivery: Any, target: Destination, size: int, error: KafkaClientError | None) -> None:
+        self._unconfirmed -= 1
+        self._peer.hold(-size)
+        if self.is_closed or self._peer.is_over:
+            return
+        if error is not None:
+            self._reject(delivery, self._peer.provider.send_error(error, target))
+            return
+        delivery.update(Delivery.ACCEPTED)
+        delivery.settle()
+        self.grant()
+        self._peer.touch()
+
+    def _reject(self, delivery: Any, error: JMSError) -> None:
+        if delivery.remote_state == TRANSACTIONAL:
+            transaction = self._peer.transaction(delivery.remote.data)
+            if transaction is not None:
+                transaction.failure = transaction.failure or error
+        delivery.local.condition = condition_of(error)
+        delivery.update(Delivery.REJECTED)
+        delivery.settle()
+        self.grant()
+        self._peer.touch()
+
+    async def close(self, *, is_lost: bool, ends: bool) -> None:
+        """Nothing more is confirmed to it."""
+        self._drop_parts()
+        self.is_closed = True
+
+
+class Coordinator:
+    """Declares and discharges the transactions of one of a client's sessions."""
+
+    def __init__(self, peer: Client, receiver: Any) -> None:
+        self._peer = peer
+        self._receiver = receiver
+        self._mine: set[bytes] = set()
+        self._is_closed = False
+
+    def grant(self) -> None:
+        self._receiver.flow(max(0, 20 - self._receiver.credit))
+
+    def arrived(self, delivery: Any) -> None:
+        """A declare or a discharge."""
+        if delivery.partial:
+            return
+        message: Any = Message()
+        message.decode(bytes(self._receiver.recv(delivery.pending) or b""))
+        self._receiver.advance()
+        body = message.body
+        names = {"amqp:declare:list": 0x31, "amqp:discharge:list": 0x32}
+        code = names.get(body.descriptor, body.descriptor)
+        if int(code) == 0x31:
+            transaction = self._peer.declare()
+            self._mine.add(transaction.id)
+            delivery.local.data = [transaction.id]
+            delivery.update(DECLARED)
+            delivery.settle()
+        else:
+            # Copied now: the engine's memory has other bytes there when the task runs.
+            name, *flag = body.value
+            self._peer.spawn(self._discharge(delivery, bytes(name), fails=bool(flag and flag[0])), self._receiver)
+        self.grant()
+
+    async def _discharge(self, delivery: Any, name: bytes, *, fails: bool) -> None:
+        transaction = self._peer.transactions.get(name)
+        if transaction is not None:
+            await transaction.all_there()
+            transaction = self._peer.transactions.pop(name, None)  # none: meanwhile the client went, and it with him
+        self._mine.discard(name)
+        condition: Condition | None = None
+        if transaction is None:
+            condition = Condition(UNKNOWN_TRANSACTION, "there is no such transaction")
+        elif fails:
+            transaction.roll_back()
+        else:
+            try:
+                await transaction.commit()
+            except JMSError as error:
+                condition = condition_of(error)
+        if self._is_closed or self._peer.is_over:
+            return
+        if condition is not None:
+            delivery.local.condition = condition
+        delivery.update(Delivery.ACCEPTED if condition is None else Delivery.REJECTED)
+        delivery.settle()
+        self._peer.touch()
+
+    async def close(self, *, is_lost: bool, ends: bool) -> None:
+        """What was not discharged is rolled back."""
+        self._is_closed = True
+        for name in self._mine:
+            transaction = self._peer.transactions.pop(name, None)
+            if transaction is not None:
+                transaction.roll_back()
+        self._mine.clear()

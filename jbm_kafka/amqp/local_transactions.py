@@ -1,0 +1,138 @@
+"""Local transactions of one connection: what was sent and received in one is committed together, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import defaultdict
+from typing import Protocol
+
+from proton import Condition
+
+from jbm_kafka.amqp.conditions import FORCED
+from jbm_kafka.amqp.loop_mailbox import answer
+from jbm_kafka.amqp.seams import Client
+from jbm_kafka.amqp.told_outcome import ToldOutcome
+from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError, TransactionRolledBackError
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery, PartitionLease
+from jbm_kafka.ports.kafka import Outgoing
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.unit_of_work import Received, UnitOfWork, expired_before_commit
+
+
+class ReceivedFrom(Protocol):
+    """The receiver that got a message."""
+
+    link: Link
+
+    def committed(self, delivery: Delivery, outcome: ToldOutcome) -> None:
+        """Its transaction is committed: with that it is gone, or what else was said of it holds."""
+
+    def rolled_back(self, delivery: Delivery) -> None:
+        """Its transaction was rolled back: it comes again, counted."""
+
+    def in_doubt(self) -> None:
+        """Nobody knows what became of a transaction that had a message of it."""
+
+
+class LocalTransaction:
+    """One that was declared and not discharged."""
+
+    def __init__(self, peer: Client) -> None:
+        self._peer = peer
+        self.id = secrets.token_bytes(16)
+        self.sends: list[Outgoing] = []
+        self.received: list[tuple[ReceivedFrom, Delivery, ToldOutcome]] = []
+        self.failure: JMSError | None = None
+        """Why it cannot be committed."""
+        self._bytes = 0
+        self._waiting = 0
+        """Messages whose place in Kafka is being asked."""
+        self._there: asyncio.Future[None] | None = None
+        self._expires_at_ms = 0
+
+    def wait(self) -> None:
+        """One of its messages cannot be added yet."""
+        self._waiting += 1
+
+    def waited(self) -> None:
+        """It was added, or refused."""
+        self._waiting -= 1
+        if not self._waiting and self._there is not None:
+            answer(self._there, None)
+
+    async def all_there(self) -> None:
+        """Return when each message that came before is added or refused."""
+        if self._waiting:
+            self._there = self._peer.server.loop.create_future()
+            await self._there
+
+    def add(self, record: Outgoing, expires_at_ms: int) -> None:
+        """Send it when it is committed."""
+        self._bytes += len(record.value or b"") + 200
+        most = self._peer.provider.traits.transaction_bytes_max
+        if self._bytes > most:
+            self.failure = ResourceAllocationError(f"the transaction sends more than {most} bytes; commit more often")
+            raise self.failure
+        self.sends.append(record)
+        if expires_at_ms and not 0 < self._expires_at_ms <= expires_at_ms:
+            self._expires_at_ms = expires_at_ms
+
+    async def commit(self) -> None:
+        """Commit it.
+
+        Raises:
+            TransactionRolledBackError: everything received comes again.
+            JMSError: nobody knows. The connection ends, for only so what was not committed comes again.
+        """
+        try:
+            accepted = [each for each in self.received if each[2].is_accepted]
+            self._check(accepted)
+            if self.sends or accepted:
+                await self._submit(accepted)
+        except TransactionRolledBackError:
+            self.roll_back()
+            raise
+        except JMSError as error:
+            for receiver, _, _ in self.received:
+                receiver.in_doubt()
+            self._peer.end(Condition(FORCED, f"{error}; what was not committed comes again"))
+            raise
+        for receiver, delivery, outcome in self.received:
+            receiver.committed(delivery, outcome)
+
+    def _check(self, accepted: list[tuple[ReceivedFrom, Delivery, ToldOutcome]]) -> None:
+        if self.failure is not None:
+            raise TransactionRolledBackError(f"rolled back: {self.failure}") from None
+        if self._expires_at_ms and self._peer.provider.clock.now_ms() >= self._expires_at_ms:
+            raise expired_before_commit(self._expires_at_ms)
+        if any(delivery.lease.is_revoked for _, delivery, _ in accepted):
+            raise TransactionRolledBackError("rolled back: a partition moved to another process; all comes again")
+
+    async def _submit(self, accepted: list[tuple[ReceivedFrom, Delivery, ToldOutcome]]) -> None:
+        by_lease: dict[tuple[Link, PartitionLease], list[int]] = defaultdict(list)
+        for receiver, delivery, _ in accepted:
+            by_lease[receiver.link, delivery.lease].append(delivery.offset)
+        received = [Received(link, lease, offsets) for (link, lease), offsets in by_lease.items()]
+        ended = self._peer.server.loop.create_future()
+
+        def tell(error: Exception | None) -> None:
+            self._peer.mailbox.post(lambda: answer(ended, error))
+
+        work = UnitOfWork(
+            f"commit of {self._peer.connection_id}", self.sends, received, Completion(tell), self._expires_at_ms
+        )
+        try:
+            await self._peer.call(lambda: self._peer.provider.submit(work))
+        except JMSError as error:
+            raise TransactionRolledBackError(f"rolled back: {error}") from None
+        failure: Exception | None = await ended
+        if failure is not None:
+            raise failure
+
+    def roll_back(self) -> None:
+        """What was received comes again, counted; what was sent is dropped."""
+        for receiver, delivery, _ in self.received:
+            receiver.rolled_back(delivery)
+        self.received = []

@@ -1,0 +1,479 @@
+"""One connection of a client: its sessions, its links, and what it is known by."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import secrets
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from proton import Condition, Endpoint, Event, Terminus, symbol
+from proton import Link as ProtonLink
+
+from jbm_kafka.amqp.conditions import INVALID_FIELD, LIMIT, condition_of
+from jbm_kafka.amqp.incoming import Coordinator, Producer
+from jbm_kafka.amqp.local_transactions import LocalTransaction
+from jbm_kafka.amqp.receiver_links import Browser, Receiver
+from jbm_kafka.amqp.seams import Host
+from jbm_kafka.amqp.server_settings import Action
+from jbm_kafka.amqp.terminus import (
+    Filters,
+    capabilities,
+    kind_of,
+    looked_up,
+    subscription_of,
+)
+from jbm_kafka.client.call_lane import CallLane
+from jbm_kafka.codec.amqp.address_forms import parse_address
+from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidDestinationError, JMSError, ResourceAllocationError
+from jbm_kafka.core.subscription import Source, checked_client_id
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", "SHARED-SUBS", "DELAYED_DELIVERY")
+GENERATED = "ID:"
+"""How Qpid JMS begins the container id of a connection that has no client id."""
+
+
+class Unsubscribing:
+    """A receiver with a null source: it asks for a durable subscription, and closing it ends that."""
+
+    def __init__(self, peer: Peer, client_id: str, name: str) -> None:
+        self._peer, self._client_id, self._name = peer, client_id, name
+
+    def pump(self) -> None:
+        """It gets nothing."""
+
+    async def close(self, *, is_lost: bool, ends: bool) -> None:
+        if ends:
+            await self._peer.call(lambda: self._peer.provider.unsubscribe(self._client_id, self._name))
+
+
+class Temporary:
+    """A sender with a dynamic target: its temporary destination lives as long."""
+
+    def __init__(self, peer: Peer, made: TemporaryQueue | TemporaryTopic, producer: Producer) -> None:
+        self._peer, self._made, self._producer = peer, made, producer
+        self.grant, self.arrived = producer.grant, producer.arrived
+
+    async def close(self, *, is_lost: bool, ends: bool) -> None:
+        await self._producer.close(is_lost=is_lost, ends=ends)
+        self._peer.temporaries.pop(self._made.name, None)
+        await self._peer.call(lambda: self._peer.provider.delete_temporary(self._made))
+
+
+Served = Any
+"""Receiver, Browser, Producer, Coordinator, Temporary or Unsubscribing."""
+
+
+class Peer:
+    """On the event loop. An error costs the link that it is of, or else the connection."""
+
+    def __init__(
+        self,
+        server: Host,
+        connection: Any,
+        touch: Callable[[], None],
+        user: str,
+        read: Callable[[bool], None],
+    ) -> None:
+        """`read`: told whether anything is to be read from the client."""
+        self.server = server
+        self.settings = server.settings
+        self.provider = server.provider
+        self.mailbox = server.mailbox
+        self.connection_id = f"c{secrets.token_hex(6)}"
+        self.client_id = ""
+        self.user = user
+        self.transactions: dict[bytes, LocalTransaction] = {}
+        self.temporaries: dict[str, TemporaryQueue | TemporaryTopic] = {}
+        self.touch = touch
+        self._read = read
+        self._held_bytes = 0
+        self._part_bytes = 0
+        self.is_over = False
+        self.is_writable = True
+        self.is_open = False
+        self._connection = connection
+        self._lane = CallLane(server.threads)
+        self._served: dict[Any, Served] = {}
+        self._links: set[Any] = set()
+        """Those that are open, or about to be."""
+        self._numbers = itertools.count(1)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._holds_client_id = False
+        self._transacted: set[Any] = set()
+        """Sessions that have a coordinator."""
+        self._sessions = 0
+        self._handlers = {
+            Event.CONNECTION_REMOTE_OPEN: self._connection_opened,
+            Event.CONNECTION_REMOTE_CLOSE: self._connection_closed,
+            Event.SESSION_REMOTE_OPEN: self._session_opened,
+            Event.SESSION_REMOTE_CLOSE: self._session_closed,
+            Event.LINK_REMOTE_OPEN: self._link_opened,
+            Event.LINK_REMOTE_CLOSE: self._link_closed,
+            Event.LINK_REMOTE_DETACH: self._link_detached,
+            Event.LINK_FLOW: self._flow,
+            Event.DELIVERY: self._delivery,
+        }
+
+    # -- for what it serves --------------------------------------------------------------------------------------------
+
+    @property
+    def sender(self) -> str:
+        """What messages to topics carry for `no_local`."""
+        return f"{self.client_id}/{self.connection_id}"
+
+    async def call(self, call: Callable[[], T]) -> T:
+        """Make a call that may wait for Kafka beside the loop: one at a time of this connection, in order."""
+        return await self._lane.do(call, "AMQP")
+
+    def spawn(self, work: Coroutine[Any, Any, None], link: Any = None) -> None:
+        """Have it done; an error costs the link, or without one the connection."""
+
+        async def run() -> None:
+            try:
+                await work
+            except Exception as error:
+                if not isinstance(error, JMSError):
+                    log.exception("AMQP connection %s: an error of ours", self.connection_id)
+                if not self.is_over:
+                    if link is None:
+                        self.end(condition_of(error))
+                    else:
+                        self.refuse(link, error)
+            self.touch()
+
+        task = self.server.loop.create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def authorise(self, action: Action, destination: Destination) -> None:
+        """Raises JMSSecurityError when the user may not."""
+        access = self.settings.access
+        if access is not None:
+            access.authorise(self.user, action, destination)
+
+    def transaction(self, data: Any) -> LocalTransaction | None:
+        """The one that a transactional state names."""
+        return self.transactions.get(bytes(data[0])) if data else None
+
+    def declare(self) -> LocalTransaction:
+        """A new transaction. Raises ResourceAllocationError: it has too many."""
+        most = self.settings.limits.transactions_per_connection
+        if len(self.transactions) >= most:
+            raise ResourceAllocationError(f"{most} transactions of one connection are open; discharge some")
+        made = LocalTransaction(self)
+        self.transactions[made.id] = made
+        return made
+
+    def takes_more(self, link: Any) -> bool:
+        """More may be sent: the client reads what is on its way."""
+        is_taking = self.is_writable and not self.server.is_draining
+        return is_taking and link.session.outgoing_bytes < self.settings.limits.unsettled_bytes
+
+    def hold(self, size: int) -> None:
+        """So many bytes more, or less, came and are not in Kafka: with too many nothing is read from the client."""
+        most, before = self.settings.limits.unconfirmed_bytes, self._held_bytes
+        self._held_bytes += size
+        if (before > most) != (self._held_bytes > most):
+            self._read(self._held_bytes <= most)
+
+    def hold_part(self, size: int) -> bool:
+        """So many bytes more, or less, are parts of messages. False: it has too many."""
+        self._part_bytes += size
+        return self._part_bytes <= 2 * self.settings.limits.message_bytes
+
+    def refuse(self, link: Any, error: Exception) -> None:
+        """End a link with an error; what it had goes back."""
+        if link is None or self.is_over or link.state & Endpoint.LOCAL_CLOSED:
+            return
+        if link.state & Endpoint.LOCAL_UNINIT:
+            (link.source if link.is_sender else link.target).type = Terminus.UNSPECIFIED
+            link.open()
+        link.condition = condition_of(error)
+        link.close()
+        served = self._served.pop(link, None)
+        if served is not None:
+            self.spawn(served.close(is_lost=False, ends=False))
+        self.touch()
+
+    def end(self, condition: Condition) -> None:
+        """Close the connection with an error."""
+        if not self._connection.state & Endpoint.LOCAL_CLOSED:
+            if self._connection.state & Endpoint.LOCAL_UNINIT:
+                self._connection.open()
+            self._connection.condition = condition
+            self._connection.close()
+        self.touch()
+
+    @property
+    def has_unsettled(self) -> bool:
+        """Something of it is in the middle of its way."""
+        return bool(self.transactions) or any(
+            getattr(each, "unsettled", None) or getattr(each, "_unconfirmed", 0) for each in self._served.values()
+        )
+
+    def pump(self) -> None:
+        """What waited because the client did not read may go on."""
+        for served in list(self._served.values()):
+            if hasattr(served, "pump"):
+                served.pump()
+
+    async def lost(self) -> None:
+        """The connection is over, in order or not: let go of everything that it had."""
+        if self.is_over:
+            return
+        self.is_over = True
+        is_lost = not self._connection.state & Endpoint.REMOTE_CLOSED
+        served, self._served = list(self._served.values()), {}
+        for each in sorted(served, key=lambda each: isinstance(each, Temporary)):
+            try:
+                await each.close(is_lost=is_lost, ends=False)
+            except JMSError as error:
+                log.warning("AMQP connection %s: %s", self.connection_id, error)
+        for transaction in list(self.transactions.values()):
+            transaction.roll_back()
+        if self._holds_client_id:
+            await self.call(lambda: self.provider.release_client_id(self.client_id, self.connection_id))
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def handle(self, event: Any) -> None:
+        """One event of the engine."""
+        handler = self._handlers.get(event.type)
+        if handler is None:
+            return
+        try:
+            handler(event)
+        except Exception as error:
+            if not isinstance(error, JMSError):
+                log.exception("AMQP connection %s: an error of ours at %s", self.connection_id, event.type)
+            if event.link is not None:
+                self.refuse(event.link, error)
+            else:
+                self.end(condition_of(error))
+
+    def _connection_opened(self, event: Any) -> None:
+        connection = self._connection
+        connection.offered_capabilities = [symbol(each) for each in OFFERED]
+        connection.container = self.server.container
+        wanted = connection.remote_container or ""
+        desired = {str(each) for each in connection.remote_desired_capabilities or ()}
+        if wanted and not wanted.startswith(GENERATED):
+            self.client_id = wanted
+            if "sole-connection-for-container" in desired:
+                self.spawn(self._open_alone(wanted))
+                return
+        self._open({})
+
+    async def _open_alone(self, wanted: str) -> None:
+        try:
+            name = checked_client_id(wanted)
+            await self.call(lambda: self.provider.hold_client_id(name, self.connection_id, self._client_id_lost))
+            self._holds_client_id = True
+            self._open({})
+        except InvalidClientIDError as error:
+            self._open({symbol("amqp:connection-establishment-failed"): True})
+            self.end(Condition(INVALID_FIELD, str(error), {symbol("invalid-field"): symbol("container-id")}))
+
+    def _client_id_lost(self, error: InvalidClientIDError) -> None:
+        self.mailbox.post(lambda: self.end(condition_of(error)))
+
+    def _open(self, properties: dict[Any, Any]) -> None:
+        self._connection.properties = {symbol("product"): "jbm-kafka", **properties}
+        self._connection.open()
+        self.is_open = True
+        self.touch()
+
+    def _connection_closed(self, event: Any) -> None:
+        self.server.run(self._leave())
+
+    async def _leave(self) -> None:
+        await self.lost()
+        self._connection.close()
+        self.touch()
+
+    def _session_opened(self, event: Any) -> None:
+        self._sessions += 1
+        event.session.incoming_capacity = 64 * self.settings.limits.frame_bytes
+        event.session.open()
+        if self._sessions > self.settings.limits.sessions_per_connection:
+            event.session.condition = Condition(LIMIT, "too many sessions of one connection")
+            event.session.close()
+
+    def _session_closed(self, event: Any) -> None:
+        session = event.session
+        mine = [link for link in self._served if link.session == session]
+        self._links = {link for link in self._links if link.session != session}
+        self.spawn(self._end_session(session, [self._served.pop(link) for link in mine]))
+
+    async def _end_session(self, session: Any, served: list[Served]) -> None:
+        for each in sorted(served, key=lambda each: isinstance(each, Coordinator)):
+            await each.close(is_lost=False, ends=False)
+        self._sessions -= 1
+        self._transacted.discard(session)
+        session.close()
+        session.free()
+
+    def _link_opened(self, event: Any) -> None:
+        link = event.link
+        if not link.state & Endpoint.LOCAL_UNINIT:
+            return
+        if len(self._links) >= self.settings.limits.links_per_connection:
+            link.open()
+            link.condition = Condition(LIMIT, "too many links of one connection")
+            link.close()
+            return
+        self._links.add(link)
+        link.source.copy(link.remote_source)
+        link.target.copy(link.remote_target)
+        link.snd_settle_mode = link.remote_snd_settle_mode
+        link.rcv_settle_mode = ProtonLink.RCV_FIRST
+        if link.is_sender:
+            self._receiver_opened(link)
+        else:
+            self._producer_opened(link)
+
+    def _producer_opened(self, link: Any) -> None:
+        link.max_message_size = self.settings.limits.message_bytes
+        target = link.remote_target
+        if target.type == Terminus.COORDINATOR:
+            link.target.type = Terminus.COORDINATOR
+            self._transacted.add(link.session)
+            self._serve(link, Coordinator(self, link))
+        elif target.dynamic:
+            is_topic = "temporary-topic" in capabilities(target)
+            self.spawn(self._make_temporary(link, TemporaryTopic if is_topic else TemporaryQueue), link)
+        elif target.address is None:
+            self._serve(link, Producer(self, link, None, next(self._numbers)))
+        else:
+            destination = parse_address(target.address, kind_of(capabilities(target)))
+            self.authorise("send", destination)
+            self.spawn(self._produce(link, destination), link)
+
+    async def _produce(self, link: Any, destination: Destination) -> None:
+        await self.call(lambda: self.provider.ensure(destination))
+        self._serve(link, Producer(self, link, destination, next(self._numbers)))
+
+    async def _make_temporary(self, link: Any, kind: type[Any]) -> None:
+        number = next(self._numbers)
+        made = await self.call(lambda: self.provider.create_temporary(kind, self.connection_id, number))
+        self.temporaries[made.name] = made
+        link.target.address = made.name
+        link.target.dynamic = True
+        self._serve(link, Temporary(self, made, Producer(self, link, made, number)))
+
+    def _serve(self, link: Any, served: Served) -> None:
+        if self.is_over or link.state & Endpoint.LOCAL_CLOSED or link.session.state & Endpoint.REMOTE_CLOSED:
+            self.server.run(served.close(is_lost=True, ends=False))
+            return
+        self._served[link] = served
+        link.open()
+        if link.is_receiver:
+            served.grant()
+        else:
+            served.pump()
+        self.touch()
+
+    def _receiver_opened(self, link: Any) -> None:
+        source = link.remote_source
+        if source.type == Terminus.UNSPECIFIED or (source.address is None and not source.dynamic):
+            self.spawn(self._look_up(link), link)
+            return
+        if source.dynamic:
+            raise InvalidDestinationError("a temporary destination is made by a sender with a dynamic target")
+        named = capabilities(source)
+        destination = parse_address(source.address, kind_of(named))
+        filters = Filters(source)
+        is_browser = source.distribution_mode == Terminus.DIST_MODE_COPY and not isinstance(destination, Topic)
+        self.authorise("browse" if is_browser else "receive", destination)
+        if is_browser:
+            assert isinstance(destination, Queue), destination
+            browser = Browser(self, link, destination, filters.selector)
+            self.spawn(self._begin(link, browser), link)
+            return
+        if destination.is_temporary and destination.name not in self.temporaries:
+            raise InvalidDestinationError(f"{destination}: it is not this connection's, or was deleted")
+        used: Source
+        if isinstance(destination, Topic):
+            used = subscription_of(
+                destination,
+                link.name,
+                source,
+                named,
+                filters,
+                client_id=self.client_id,
+                connection_id=self.connection_id,
+            )
+        else:
+            assert isinstance(destination, Queue), destination
+            used = destination
+        is_transacted = link.session in self._transacted
+        number = next(self._numbers)
+        receiver = Receiver(self, link, used, filters.selector, number, is_transacted=is_transacted)
+        self.spawn(self._begin(link, receiver), link)
+
+    async def _begin(self, link: Any, served: Any) -> None:
+        await self.call(served.begin)
+        try:
+            await served.ready()
+        except BaseException:
+            self.server.run(served.close(is_lost=False, ends=False))
+            raise
+        self._serve(link, served)
+
+    async def _look_up(self, link: Any) -> None:
+        client_id, name = looked_up(link.name, self.client_id)
+        topic = await self.call(lambda: self.provider.subscribed_topic(client_id, name))
+        link.source.type = Terminus.SOURCE
+        link.source.address = topic.name
+        link.source.durability = Terminus.DELIVERIES
+        link.source.expiry_policy = Terminus.EXPIRE_NEVER
+        self._serve(link, Unsubscribing(self, client_id, name))
+
+    def _link_closed(self, event: Any) -> None:
+        self._end_link(event.link, ends=True)
+
+    def _link_detached(self, event: Any) -> None:
+        self._end_link(event.link, ends=False)
+
+    def _end_link(self, link: Any, *, ends: bool) -> None:
+        served = self._served.pop(link, None)
+        self._links.discard(link)
+        self.spawn(self._ended_link(link, served, ends=ends))
+
+    async def _ended_link(self, link: Any, served: Served | None, *, ends: bool) -> None:
+        if served is not None:
+            try:
+                await served.close(is_lost=False, ends=ends)
+            except JMSError as error:
+                link.condition = condition_of(error)
+        if self.is_over:
+            return
+        if ends:
+            link.close()
+        else:
+            link.detach()
+        link.free()
+
+    def _flow(self, event: Any) -> None:
+        served = self._served.get(event.link)
+        if served is not None and event.link.is_sender:
+            served.pump()
+
+    def _delivery(self, event: Any) -> None:
+        link, delivery = event.link, event.delivery
+        served = self._served.get(link)
+        if served is None:
+            if link.is_sender and delivery.settled:
+                delivery.settle()
+        elif link.is_receiver:
+            if delivery.readable or delivery.aborted:
+                served.arrived(delivery)
+        elif delivery.updated:
+            served.outcome(delivery)

@@ -1,0 +1,392 @@
+"""A client's receiver: messages go to it as far as its credit goes, and its outcomes settle them."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from asyncio import get_running_loop, sleep, wait_for
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from proton import Delivery as Sent
+from proton import Link as ProtonLink
+
+from jbm_kafka.amqp.loop_mailbox import LinkBed, answer
+from jbm_kafka.amqp.seams import Client
+from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_transaction, told_outcome
+from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
+from jbm_kafka.codec.bodies import body_kind
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.redelivery import is_expired
+from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.subscription import Source, Subscription, destination_of
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery
+from jbm_kafka.ports.link import Link, LinkTerms
+from jbm_kafka.ports.unit_barrier import Disposition
+from jbm_kafka.ports.wake_up import Sleepers
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.01
+CATCH_UP_S = 2.0
+"""How long a drain looks for what was there when it was asked."""
+
+
+class Receiver:
+    """Serves one receiver of a client; on the event loop, but for `begin` and `leave`."""
+
+    def __init__(
+        self, peer: Client, sender: Any, source: Source, selector: Selector | None, number: int, *, is_transacted: bool
+    ) -> None:
+        """`is_transacted`: it may have several messages of a unit, which its transaction settles together."""
+        self._peer = peer
+        self._sender = sender
+        self._source = source
+        self._selector = "" if selector is None else selector.normal
+        self._destination = destination_of(source)
+        self._provider = peer.provider
+        lock = threading.RLock()
+        filled = Sleepers(lock)
+        name = f"{peer.connection_id}/{number}"
+        terms = LinkTerms(
+            link_id=name,
+            session_id=name,
+            prefetch=1000,
+            client_id=peer.client_id,
+            mode="AMQP",
+            selector=None if isinstance(source, Subscription) else selector,
+            one_per_unit=not is_transacted,
+            records_attempts=peer.provider.traits.records_attempts,
+        )
+        self.link = Link(terms, filled=filled, lock=lock)
+        filled.lie_down_unless(lambda: False, LinkBed(peer.mailbox, self.pump))
+        self._tags = itertools.count(1)
+        self.unsettled: dict[str, Delivery] = {}
+        self.in_transactions = 0
+        """Messages that open transactions have acknowledged."""
+        self.is_closed = False
+        self._is_draining = False
+        self._is_attaching = False
+        self._on_empty: Callable[[], None] = lambda: None
+
+    # -- in the lane of the connection ---------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Use the source and be served. Raises JMSError when that cannot be."""
+        link, provider, source = self.link, self._provider, self._source
+        if isinstance(source, Subscription):
+            provider.subscribe(source)
+            link.notices.on_left = partial(provider.end_use, source)
+        elif not source.is_temporary:
+            provider.use_selector(source, self._selector)
+            link.notices.on_left = partial(provider.end_use_of_selector, source, self._selector)
+        try:
+            self._attach()
+        except BaseException:
+            link.leave()
+            raise
+
+    def _attach(self) -> None:
+        self.link.group_worker = self._provider.attach(self._source, self.link)
+        self.link.is_attached = True
+        self.link.notices.is_open = True
+
+    async def ready(self) -> None:
+        """Return when its first messages may come: partitions are assigned, and recovered.
+
+        Raises:
+            JMSError: why they are not.
+        """
+        deadline = get_running_loop().time() + self._provider.traits.join_timeout_s
+        while not self.link.group_worker.is_settled and not self._peer.is_over:
+            failure = self.link.notices.take_failure()
+            if failure is not None:
+                raise failure
+            if not self.link.group_worker.is_running:  # it was about to end when this one came
+                await self._peer.call(self._attach)
+            if get_running_loop().time() > deadline:
+                raise JMSError(f"{self._destination}: no partitions were assigned; is the group's coordinator up?")
+            await sleep(LOOK_S)
+
+    def leave(self) -> None:
+        """Leave for good."""
+        self.link.leave()
+
+    # -- on the loop ---------------------------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        """Send what is there, and ask for what may come."""
+        link, sender = self.link, self._sender
+        if self.is_closed or not link.is_attached:
+            return
+        failure = link.notices.take_failure()
+        if failure is not None:
+            self._peer.refuse(sender, failure)
+            return
+        while link.notices.pending:
+            log.warning("%s: %s", self._destination, link.notices.pending.popleft())
+        if not link.group_worker.is_running:
+            self._attach_again()
+            return
+        sent = False
+        while self._wanted() > 0:
+            with link.lock:
+                delivery = link.pop()
+            if delivery is None:
+                break
+            sent = True
+            self._send(delivery)
+        self._ask()
+        if sender.drain_mode and sender.credit > 0 and not self._is_draining:
+            self._is_draining = True
+            self._peer.spawn(self._drain(), sender)
+        if sent:
+            self._peer.touch()
+
+    def _wanted(self) -> int:
+        """How many more the client takes now."""
+        if not self._peer.takes_more(self._sender):
+            return 0
+        most: int = self._peer.settings.limits.unsettled_messages - len(self.unsettled)
+        return max(0, min(int(self._sender.credit), most))
+
+    def _ask(self) -> None:
+        link, wanted = self.link, self._wanted()
+        with link.lock:
+            link.demand.is_waiting = wanted > 0
+            missing = wanted - len(link.buffer)
+            if missing > 0 and not link.buffer.awaits_record and link.demand.credit * 2 <= missing:
+                link.request(missing)
+            elif wanted == 0:
+                link.demand.credit = 0
+
+    def _send(self, delivery: Delivery) -> None:
+        reference, count = delivery.reference, delivery.count
+        now_ms = self._provider.clock.now_ms()
+        if is_expired(reference.expiration_ms, now_ms):
+            self._give_back(delivery, Modified(delivery.offset, counted=False))
+            return
+        if delivery.lease.records_deliveries:
+            now = self._provider.clock.monotonic_ms()
+            delivery.lease.given.append((reference.offset, count.attempts + 1, now))
+        data = encode_transfer(
+            reference.record,  # type: ignore[arg-type]
+            reference.body_kind,
+            self._destination,
+            delivery_count=count.delivery_count - 1,
+            now_ms=now_ms,
+        )
+        tag = str(next(self._tags))
+        sent = self._sender.delivery(tag)
+        self._sender.stream(data)
+        self._sender.advance()
+        if self._sender.snd_settle_mode == ProtonLink.SND_SETTLED:
+            delivery.lease.acknowledge(reference.offset)
+            sent.settle()
+        else:
+            self.unsettled[tag] = delivery
+
+    def outcome(self, sent: Any) -> None:
+        """The client says what became of a message."""
+        state = sent.remote_state
+        if state in (0, Sent.RECEIVED) and not sent.settled:
+            return
+        delivery = self.unsettled.pop(sent.tag, None)
+        if delivery is not None and state == TRANSACTIONAL:
+            self._take_part(sent.remote.data, delivery)
+        elif delivery is not None:
+            outcome = told_outcome(sent)
+            if outcome.is_accepted and not sent.settled:
+                self._confirm_when_durable(sent, delivery)
+                return
+            self._settle(delivery, outcome)
+            if not sent.settled:
+                sent.update(state)
+        sent.settle()
+        self.pump()
+        self._peer.touch()
+
+    def _take_part(self, data: list[Any], delivery: Delivery) -> None:
+        transaction = self._peer.transaction(data)
+        if transaction is None:
+            self._give_back(delivery, Modified(delivery.offset, counted=False, was_seen=True))
+        else:
+            self.in_transactions += 1
+            transaction.received.append((self, delivery, told_in_transaction(data)))
+
+    def _settle(self, delivery: Delivery, outcome: ToldOutcome) -> None:
+        if outcome.is_accepted:
+            if delivery.lease.acknowledge(delivery.offset):
+                log.info("%s: acknowledged too late, for its partition moved; it comes again", self._destination)
+            return
+        counts_released, now_ms = self._peer.settings.counts_released, self._provider.clock.now_ms()
+        self._give_back(delivery, outcome.returned(delivery, counts_released=counts_released, now_ms=now_ms))
+
+    def _confirm_when_durable(self, sent: Any, delivery: Delivery) -> None:
+        """The client waits to hear that its message will not come again."""
+
+        def tell(error: Exception | None) -> None:
+            self._peer.mailbox.post(partial(self._confirm, sent, error))
+
+        if delivery.lease.is_revoked:
+            self._confirm(sent, JMSError("its partition moved to another process"))
+            return
+        place = (delivery.lease, delivery.offset)
+        with self.link.lock:
+            self.link.settlement.dispositions.append(Disposition(acknowledged=[place], done=Completion(tell)))
+        self.link.group_worker.wake()
+        self.pump()
+
+    def _confirm(self, sent: Any, error: Exception | None) -> None:
+        if self.is_closed or self._peer.is_over:
+            return
+        if error is not None:
+            log.info("%s: not acknowledged, it comes again: %s", self._destination, error)
+        sent.update(Sent.ACCEPTED if error is None else Sent.RELEASED)
+        sent.settle()
+        self.pump()
+        self._peer.touch()
+
+    def _give_back(self, delivery: Delivery, row: Modified) -> None:
+        if not delivery.lease.is_revoked:
+            self.link.give_back([(delivery, row)])
+            self.link.group_worker.wake()
+
+    def rolled_back(self, delivery: Delivery) -> None:
+        """Its transaction was rolled back: it comes again, counted."""
+        self._give_back(delivery, Modified(delivery.offset, counted=True))
+        self._ended()
+
+    def committed(self, delivery: Delivery, outcome: ToldOutcome) -> None:
+        """Its transaction is committed: with that it is gone, or what else was said of it holds."""
+        if not outcome.is_accepted:
+            self._settle(delivery, outcome)
+        self._ended()
+
+    def in_doubt(self) -> None:
+        """Nobody knows what became of a transaction that had a message of it."""
+        self._ended()
+
+    def _ended(self) -> None:
+        self.in_transactions -= 1
+        if self.is_closed and not self.in_transactions:
+            self._on_empty()
+
+    # -- draining ------------------------------------------------------------------------------------------------------
+
+    async def _drain(self) -> None:
+        """Send what was there when the client asked, and then say that no more is."""
+        loop, link = get_running_loop(), self.link
+        try:
+            await self.ready()
+            ends = await self._peer.call(lambda: self._provider.end_positions(self._source, 1.0))
+            future = loop.create_future()
+            done = Completion(lambda _: self._peer.mailbox.post(lambda: answer(future, None)))
+            with link.lock:
+                link.request(max(self._sender.credit, 1))
+            link.group_worker.watch(link.terms.link_id, ends, done)
+            try:
+                await wait_for(future, CATCH_UP_S)
+            except TimeoutError:
+                done.complete()
+            self.pump()
+        finally:
+            self._is_draining = False
+        if not self.is_closed and self._sender.drain_mode:
+            with link.lock:
+                link.demand.credit = 0
+            self._sender.drained()
+            self.pump()
+            self._peer.touch()
+
+    def _attach_again(self) -> None:
+        if not self._is_attaching:
+            self._is_attaching = True
+            self._peer.spawn(self._attached_again(), self._sender)
+
+    async def _attached_again(self) -> None:
+        try:
+            await self._peer.call(self._attach)
+        finally:
+            self._is_attaching = False
+        self.pump()
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    async def close(self, *, is_lost: bool, ends: bool) -> None:
+        """Give back what is unsettled; it ends when no open transaction has a message of it.
+
+        `is_lost`: the connection broke, and the client may have seen what it had. `ends`: a durable subscription too.
+        """
+        if self.is_closed:
+            return
+        self.is_closed = True
+        for delivery in self.unsettled.values():
+            self._give_back(delivery, Modified(delivery.offset, counted=False, was_seen=is_lost))
+        self.unsettled.clear()
+        if self.link.is_attached:
+            self.link.give_back_unread(stop=True)
+        if self.in_transactions:
+            self._on_empty = lambda: self._peer.server.run(self._peer.call(self.leave))
+            return
+        await self._peer.call(self.leave)
+        source = self._source
+        if ends and isinstance(source, Subscription) and source.is_durable:
+            try:
+                await self._peer.call(lambda: self._provider.unsubscribe(source.client_id, source.name))
+            except JMSError as error:
+                log.info("%s stays: %s", source, error)
+
+
+class Browser:
+    """Shows a client what a queue holds, as of when it asked."""
+
+    def __init__(self, peer: Client, sender: Any, queue: Queue, selector: Selector | None) -> None:
+        self._peer = peer
+        self._sender = sender
+        self._queue = queue
+        self._selector = selector
+        self._found: list[bytes] | None = None
+        self._tags = itertools.count(1)
+        self.is_closed = False
+
+    def begin(self) -> None:
+        """Look; in the lane."""
+        provider = self._peer.provider
+        now_ms = provider.clock.now_ms()
+        found: list[bytes] = []
+        for seen in provider.browse(self._queue, include="all", selector=self._selector):
+            if seen.due_at_ms > now_ms:
+                continue
+            kind = body_kind(seen.record.headers())
+            data = encode_transfer(seen.record, kind, self._queue, delivery_count=seen.attempts, now_ms=now_ms)
+            found.append(data)
+        self._found = found[::-1]
+
+    async def ready(self) -> None:
+        """Nothing more to wait for."""
+
+    def pump(self) -> None:
+        """Send as far as the credit goes."""
+        sender, found = self._sender, self._found
+        if found is None or self.is_closed:
+            return
+        while found and sender.credit > 0 and self._peer.takes_more(sender):
+            sent = sender.delivery(str(next(self._tags)))
+            sender.stream(found.pop())
+            sender.advance()
+            sent.settle()
+        if not found and sender.drain_mode:
+            sender.drained()
+        self._peer.touch()
+
+    def outcome(self, sent: Any) -> None:
+        sent.settle()
+
+    async def close(self, *, is_lost: bool, ends: bool) -> None:
+        self.is_closed = True

@@ -1,0 +1,84 @@
+"""What the parts of the server know of each other: the whole server, and one client's connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+from proton import Condition
+
+from jbm_kafka.amqp.loop_mailbox import LoopMailbox
+from jbm_kafka.amqp.server_settings import Action, ServerSettings
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.ports.provider import Provider
+
+T = TypeVar("T")
+
+
+class Host(Protocol):
+    """The server, as a connection knows it."""
+
+    settings: ServerSettings
+    provider: Provider
+    mailbox: LoopMailbox
+    loop: asyncio.AbstractEventLoop
+    threads: Any
+    container: str
+    wires: set[Any]
+    is_draining: bool
+    """It stops: no message goes out any more."""
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Have something done that no connection waits for."""
+
+
+class Client(Protocol):
+    """A connection, as what serves its links knows it."""
+
+    settings: ServerSettings
+    provider: Provider
+    mailbox: LoopMailbox
+    server: Host
+    connection_id: str
+    client_id: str
+    is_over: bool
+    """It is gone."""
+    touch: Callable[[], None]
+    """Something is to be sent to it."""
+    transactions: Any
+    """Those that it declared and has not discharged, by their ids."""
+
+    @property
+    def sender(self) -> str:
+        """What messages to topics carry for `no_local`."""
+
+    async def call(self, call: Callable[[], T]) -> T:
+        """Make a call that may wait for Kafka beside the loop: one at a time of this connection, in order."""
+
+    def spawn(self, work: Coroutine[Any, Any, None], link: Any = None) -> None:
+        """Have it done; an error costs the link, or without one the connection."""
+
+    def authorise(self, action: Action, destination: Destination) -> None:
+        """Raises JMSSecurityError when the user may not."""
+
+    def transaction(self, data: Any) -> Any:
+        """The one that a transactional state names, or None."""
+
+    def declare(self) -> Any:
+        """A new transaction."""
+
+    def takes_more(self, link: Any) -> bool:
+        """More may be sent: the client reads what is on its way."""
+
+    def refuse(self, link: Any, error: Exception) -> None:
+        """End a link with an error."""
+
+    def end(self, condition: Condition) -> None:
+        """Close the connection with an error."""
+
+    def hold(self, size: int) -> None:
+        """So many bytes more, or less, came and are not in Kafka: with too many nothing is read from the client."""
+
+    def hold_part(self, size: int) -> bool:
+        """So many bytes more, or less, are parts of messages. False: it has too many."""

@@ -1,0 +1,99 @@
+"""What a client's source or target says: a destination, a selector, a subscription."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Final
+
+from proton import Data, Described, Terminus
+
+from jbm_kafka.core.destination import DestinationKind, Topic
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.core.selectors.selector import Selector, parse_selector
+from jbm_kafka.core.subscription import Subscription, SubscriptionKind
+
+SELECTOR: Final = (0x0000468C00000004, "apache.org:selector-filter:string")
+NO_LOCAL: Final = (0x0000468C00000003, "apache.org:no-local-filter:list")
+_KINDS: Final[tuple[DestinationKind, ...]] = ("queue", "topic", "temporary-queue", "temporary-topic")
+
+
+def capabilities(terminus: Terminus) -> frozenset[str]:
+    """The symbols that it has as capabilities."""
+    held = _value(terminus.capabilities)
+    elements = getattr(held, "elements", held)
+    if elements is None:
+        return frozenset()
+    return frozenset(str(each) for each in (elements if isinstance(elements, list | tuple) else [elements]))
+
+
+def kind_of(named: frozenset[str]) -> DestinationKind | None:
+    """What the capabilities say a destination is; None: nothing."""
+    return next((kind for kind in _KINDS if kind in named), None)
+
+
+class Filters:
+    """Those of a source. Raises InvalidSelectorError when the selector is wrong."""
+
+    def __init__(self, source: Terminus) -> None:
+        self.selector: Selector | None = None
+        self.no_local = False
+        held = _value(source.filter)
+        for value in held.values() if isinstance(held, dict) else ():
+            if not isinstance(value, Described):
+                continue
+            code: Any = value.descriptor
+            code = str(code) if isinstance(code, str) else int(code)
+            if code in SELECTOR:
+                self.selector = parse_selector(str(value.value))
+            elif code in NO_LOCAL:
+                self.no_local = True
+
+
+def is_lasting(source: Terminus) -> bool:
+    """What it stands for stays when its link is detached."""
+    return bool(source.expiry_policy == Terminus.EXPIRE_NEVER or source.durability != Terminus.NONDURABLE)
+
+
+def subscription_of(
+    topic: Topic,
+    link_name: str,
+    source: Terminus,
+    named: frozenset[str],
+    filters: Filters,
+    *,
+    client_id: str,
+    connection_id: str,
+) -> Subscription:
+    """The subscription that a receiver of a topic means by its link's name and its source.
+
+    Raises:
+        IllegalStateError: a durable one of its own needs a container id that stays the same.
+        InvalidSettingError: its name cannot be one.
+        InvalidDestinationError: a durable one of a temporary topic.
+    """
+    lasting, selector = is_lasting(source), "" if filters.selector is None else filters.selector.normal
+    if lasting and topic.is_temporary:
+        raise InvalidDestinationError(f"{topic}: a temporary topic has no durable subscriptions")
+    if "shared" in named:
+        kind = SubscriptionKind.SHARED_DURABLE if lasting else SubscriptionKind.SHARED
+        owner = "" if "global" in named else client_id
+        return Subscription(topic, kind, link_name.partition("|")[0], owner, selector=selector)
+    if lasting:
+        if not client_id:
+            raise IllegalStateError(f"durable subscription {link_name!r}: the connection has no client id; set one")
+        kind = SubscriptionKind.DURABLE
+        return Subscription(topic, kind, link_name, client_id, filters.no_local, selector=selector)
+    name = f"{connection_id}-{secrets.token_hex(4)}"
+    kind = SubscriptionKind.PRIVATE
+    return Subscription(topic, kind, name, client_id, filters.no_local, connection_id, selector)
+
+
+def looked_up(link_name: str, client_id: str) -> tuple[str, str]:
+    """Client id and name of the subscription that a receiver with a null source asks for."""
+    name, _, kind = link_name.partition("|")
+    return ("" if kind == "global" or not client_id else client_id), name
+
+
+def _value(data: Data) -> Any:
+    data.rewind()
+    return data.get_object() if data.next() else None

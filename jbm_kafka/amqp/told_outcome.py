@@ -1,0 +1,72 @@
+"""What a client says became of a message that it got, on its own or for when its transaction is committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from proton import Delivery as Sent
+
+from jbm_kafka.core.redelivery import is_expired
+from jbm_kafka.core.settlement import Modified
+from jbm_kafka.ports.deliveries import Delivery
+
+TRANSACTIONAL: Final = 0x34
+_BY_SYMBOL: Final = {
+    "amqp:accepted:list": Sent.ACCEPTED,
+    "amqp:rejected:list": Sent.REJECTED,
+    "amqp:released:list": Sent.RELEASED,
+    "amqp:modified:list": Sent.MODIFIED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ToldOutcome:
+    """One of AMQP's outcomes; state 0: it is settled without any."""
+
+    state: int
+    failed: bool = False
+    undeliverable: bool = False
+    error: str = ""
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.state == Sent.ACCEPTED
+
+    def returned(self, delivery: Delivery, *, counts_released: bool, now_ms: int) -> Modified:
+        """How a message goes back that is not accepted."""
+        offset, state = delivery.offset, self.state
+        if state == Sent.REJECTED:
+            error = self.error or "rejected by its receiver"
+            return Modified(offset, counted=True, last_error=error, is_rejected=True)
+        if state == Sent.MODIFIED and self.undeliverable:
+            if is_expired(delivery.reference.expiration_ms, now_ms):  # as Qpid JMS says of what expired on its way
+                return Modified(offset, counted=False)
+            error = "its receiver says: undeliverable here"
+            return Modified(offset, counted=True, last_error=error, is_rejected=True)
+        if state == Sent.MODIFIED:
+            return Modified(offset, counted=self.failed)
+        is_released = state == Sent.RELEASED
+        return Modified(offset, counted=is_released and counts_released, was_seen=not is_released)
+
+
+def told_outcome(sent: Any) -> ToldOutcome:
+    """What it says outside of transactions."""
+    remote = sent.remote
+    return ToldOutcome(sent.remote_state, bool(remote.failed), bool(remote.undeliverable), str(remote.condition or ""))
+
+
+def told_in_transaction(data: list[Any]) -> ToldOutcome:
+    """What a transactional state says, which is `[transaction, outcome]`; without an outcome it is accepted."""
+    outcome = data[1] if len(data) > 1 else None
+    if outcome is None:
+        return ToldOutcome(Sent.ACCEPTED)
+    descriptor = outcome.descriptor
+    state = _BY_SYMBOL.get(str(descriptor)) or int(descriptor)
+    fields = [*(outcome.value or []), None, None]
+    if state == Sent.REJECTED:
+        error = getattr(fields[0], "value", None) or []
+        return ToldOutcome(state, error=": ".join(str(each) for each in error[:2] if each))
+    if state == Sent.MODIFIED:
+        return ToldOutcome(state, bool(fields[0]), bool(fields[1]))
+    return ToldOutcome(state)

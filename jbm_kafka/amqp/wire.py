@@ -1,0 +1,198 @@
+"""A client's socket: its bytes go through the protocol engine, whose events a `Peer` handles."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import cast
+
+from proton import Collector, Connection, ProtonException, Transport
+
+from jbm_kafka.amqp.peer import Peer
+from jbm_kafka.amqp.seams import Host
+from jbm_kafka.amqp.server_settings import Sasl
+
+log = logging.getLogger(__name__)
+
+BUFFERED_BYTES = 256 * 1024
+"""What may wait in the socket's buffer before nothing more is sent to a client."""
+
+
+class Wire(asyncio.Protocol):
+    """One socket."""
+
+    def __init__(self, server: Host) -> None:
+        self._server = server
+        self._limits = server.settings.limits
+        self._socket: asyncio.Transport | None = None
+        self._sasl: Sasl | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_flushing = False
+        self._is_lost = False
+        self._blocked_since: float | None = None
+        self._engine = Transport(Transport.SERVER)
+        self._collector = Collector()
+        self._connection = Connection()
+        self.peer: Peer | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._socket = cast(asyncio.Transport, transport)
+        server = self._server
+        if len(server.wires) >= self._limits.connections or server.is_draining:
+            self._socket.abort()
+            return
+        server.wires.add(self)
+        self._socket.set_write_buffer_limits(high=BUFFERED_BYTES)
+        self._engine.idle_timeout = self._limits.idle_timeout_s / 2
+        self._engine.max_frame_size = self._limits.frame_bytes
+        access = server.settings.access
+        if access is None:
+            self._engine.sasl().allowed_mechs("ANONYMOUS")
+            self._engine.require_auth(False)
+            self._begin("anonymous")
+        else:
+            subject = (self._socket.get_extra_info("peercert") or {}).get("subject", ())
+            names = [value for part in subject for key, value in part if key == "commonName"]
+            is_encrypted = self._socket.get_extra_info("ssl_object") is not None
+            self._sasl = access.sasl(is_encrypted=is_encrypted, certificate_user=names[0] if names else None)
+        self._timer = server.loop.call_later(self._limits.open_timeout_s, self._check_open)
+
+    def _begin(self, user: str) -> None:
+        self._connection.collect(self._collector)
+        self._engine.bind(self._connection)
+        self.peer = Peer(self._server, self._connection, self.touch, user, self._read)
+
+    def _read(self, is_wanted: bool) -> None:
+        if self._socket is None or self._socket.is_closing():
+            return
+        if is_wanted:
+            self._socket.resume_reading()
+        else:
+            self._socket.pause_reading()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            if self._sasl is not None:
+                data = self._authenticate(self._sasl, data)
+            if self._sasl is None and data:
+                self._push(data)
+        except Exception as error:
+            if not isinstance(error, ValueError | ProtonException):
+                log.exception("an AMQP connection ends by an error of ours")
+            self.abort()
+
+    def _authenticate(self, sasl: Sasl, data: bytes) -> bytes:
+        assert self._socket is not None
+        answer = sasl.receive(data)
+        if answer:
+            self._socket.write(answer)
+        if not sasl.is_done:
+            return b""
+        self._sasl = None
+        if sasl.user is None:
+            self._socket.close()
+            return b""
+        self._begin(sasl.user)
+        return sasl.rest
+
+    def _push(self, data: bytes) -> None:
+        at = 0
+        while at < len(data):
+            room = self._engine.capacity()
+            if room <= 0:
+                break  # the engine takes no more: it has found an error, which the flush tells
+            part = data[at : at + room]
+            self._engine.push(part)
+            at += len(part)
+            self._work()
+        self._flush()
+        if at < len(data):
+            self.abort()
+
+    def _work(self) -> None:
+        collector, peer = self._collector, self.peer
+        while peer is not None:
+            event = collector.peek()
+            if event is None:
+                return
+            peer.handle(event)
+            collector.pop()
+
+    def touch(self) -> None:
+        """Something is to be sent, maybe; once for many."""
+        if not self._is_flushing and not self._is_lost:
+            self._is_flushing = True
+            self._server.loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flushing = False
+        if self._socket is None or self._is_lost:
+            return
+        self._work()
+        peer = self.peer
+        while peer is None or peer.is_writable:
+            pending = self._engine.pending()
+            if pending < 0:
+                self._socket.close()
+                return
+            if pending == 0:
+                return
+            self._socket.write(bytes(self._engine.peek(pending) or b""))
+            self._engine.pop(pending)
+            self._work()
+
+    def pause_writing(self) -> None:
+        self._blocked_since = time.monotonic()
+        if self.peer is not None:
+            self.peer.is_writable = False
+
+    def resume_writing(self) -> None:
+        self._blocked_since = None
+        if self.peer is not None:
+            self.peer.is_writable = True
+            self._flush()
+            self.peer.pump()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._is_lost:
+            return
+        self._is_lost = True
+        self._server.wires.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.peer is not None:
+            self._server.run(self._left(self.peer))
+
+    async def _left(self, peer: Peer) -> None:
+        await peer.lost()
+        self._engine.unbind()
+        self._collector.release()
+        self.peer = None
+
+    def abort(self) -> None:
+        """End it without a word."""
+        if self._socket is not None:
+            self._flush()
+            self._socket.abort()
+
+    def _check_open(self) -> None:
+        if self.peer is None or not self.peer.is_open:
+            self.abort()
+        else:
+            self._tick()
+
+    def _tick(self) -> None:
+        """Idle timeouts, ours and the client's."""
+        now = time.monotonic()
+        if self._blocked_since is not None and now - self._blocked_since > self._limits.idle_timeout_s:
+            self.abort()
+            return
+        deadline = self._engine.tick(now)
+        self._flush()
+        wait_s = min(max(deadline - now, 0.05), 15.0) if deadline else 15.0
+        if not self._is_lost:
+            self._timer = self._server.loop.call_later(wait_s, self._tick)

@@ -1,0 +1,1 @@
+"""Rules that every kind of application needs: asyncio sessions, and clients that speak AMQP."""

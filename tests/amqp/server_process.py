@@ -1,0 +1,100 @@
+"""The AMQP server in a process that a test may kill: `python -m tests.amqp.server_process '{"bootstrap": ...}'`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from jbm_kafka.amqp.amqp_server import Server
+from jbm_kafka.amqp.server_settings import Listener, ServerSettings
+from jbm_kafka.ports.installation import Installation, SidecarConfig
+from jbm_kafka.providers import embedded
+
+READY = "ready"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTask:
+    """What a process is told."""
+
+    bootstrap: str
+    port: int
+    state_dir: str
+    namespace: str
+    checkpoint_interval_ms: int = 50
+
+    def serve(self) -> None:
+        """Until it is killed, or told to end."""
+        config = SidecarConfig(
+            namespace=self.namespace,
+            session_timeout_ms=3_000,
+            checkpoint_interval_ms=self.checkpoint_interval_ms,
+        )
+        installation = Installation(self.bootstrap, {}, self.state_dir, config)
+        with Server(ServerSettings([Listener(port=self.port)]), lambda: embedded.connect(installation)):
+            print(READY, flush=True)
+            signal.sigwait({signal.SIGTERM})
+
+
+class ServerProcess:
+    """One place of a server: whoever comes after a killed one has the same port and folder."""
+
+    def __init__(self, task: ServerTask) -> None:
+        self.task = task
+        self._log = Path(task.state_dir).with_suffix(".log")
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"amqp://127.0.0.1:{self.task.port}"
+
+    def start(self) -> None:
+        """Return when it listens."""
+        with self._log.open("a", encoding="utf-8") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.amqp.server_process", json.dumps(asdict(self.task))],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().strip()
+        assert line == READY, self._log.read_text(encoding="utf-8")
+
+    def kill(self) -> None:
+        """By SIGKILL."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+    def restart(self) -> None:
+        """Kill it and start another."""
+        self.kill()
+        self.start()
+
+
+@contextlib.contextmanager
+def running(*tasks: ServerTask) -> Iterator[list[ServerProcess]]:
+    """Servers, killed at the end."""
+    made = [ServerProcess(task) for task in tasks]
+    try:
+        for each in made:
+            each.start()
+        yield made
+    finally:
+        for each in made:
+            each.kill()
+
+
+if __name__ == "__main__":
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    ServerTask(**json.loads(sys.argv[1])).serve()

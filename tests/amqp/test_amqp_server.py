@@ -1,0 +1,233 @@
+"""The AMQP server over memory://, with qpid-proton's own blocking client."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from proton import Delivery, Message
+from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
+
+from jbm_kafka.amqp.amqp_server import Server
+from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.ports.installation import Installation, SidecarConfig
+from jbm_kafka.providers import in_memory
+from tests.amqp.blocking_transactions import BlockingTransaction, is_committed
+from tests.support.waiting import wait_until
+
+TIMEOUT_S = 20
+
+
+class ThroughProvider:
+    """The provider in memory, but that its answers are the test's: nothing fails or waits in memory by itself."""
+
+    def __init__(self) -> None:
+        self._inner: Any = in_memory.connect(Installation(f"amqp{secrets.token_hex(4)}", {}, None, SidecarConfig()))
+        self.is_unsure = False
+        """No commit is answered."""
+        self.held: deque[Callable[[], None]] | None = None
+        """Confirmations of sends, which the test gives."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def submit(self, work: Any) -> None:
+        if self.is_unsure:
+            work.done.complete(JMSError("Kafka did not answer, so its outcome is not known"))
+        else:
+            self._inner.submit(work)
+
+    def send(self, record: Any, report: Callable[[Any], None], *, is_waited_for: bool) -> None:
+        held = self.held
+        give = report if held is None else lambda error: held.append(partial(report, error))
+        self._inner.send(record, give, is_waited_for=is_waited_for)
+
+
+@pytest.fixture
+def provider() -> Any:
+    return ThroughProvider()
+
+
+@pytest.fixture
+def server(provider: Any) -> Iterator[Server]:
+    limits = Limits(message_bytes=8 * 2**20, links_per_connection=5, unconfirmed_bytes=300_000)
+    with Server(ServerSettings([Listener(port=0)], limits=limits, drain_s=0.0), lambda: provider) as made:
+        yield made
+
+
+def connect(server: Server) -> Any:
+    return BlockingConnection(f"127.0.0.1:{server.ports[0]}", timeout=TIMEOUT_S)
+
+
+def is_empty(receiver: Any) -> bool:
+    """Nothing more comes, says the server, for it was asked to tell."""
+    receiver.link.drain(1)
+    receiver.connection.wait(lambda: not receiver.link.credit)
+    return not receiver.fetcher.has_message
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Any]:
+    connection = connect(server)
+    yield connection
+    connection.close()
+
+
+def test_a_released_message_comes_again_uncounted(client: Any) -> None:
+    client.create_sender("orders").send(Message(body="one", durable=True))
+    receiver = client.create_receiver("orders", credit=1)
+    assert receiver.receive(timeout=TIMEOUT_S).body == "one"
+    receiver.release(delivered=False)
+    again = receiver.receive(timeout=TIMEOUT_S)
+    assert (again.body, again.delivery_count) == ("one", 0)
+    receiver.accept()
+
+
+def test_a_failed_message_comes_again_counted(client: Any) -> None:
+    client.create_sender("orders").send(Message(body="one", durable=True))
+    receiver = client.create_receiver("orders", credit=1)
+    assert receiver.receive(timeout=TIMEOUT_S).delivery_count == 0
+    receiver.fetcher.unsettled[0].local.failed = True  # proton's client leaves delivery-failed out otherwise
+    receiver.release(delivered=True)
+    again = receiver.receive(timeout=TIMEOUT_S)
+    assert again.delivery_count == 1
+    receiver.accept()
+
+
+def test_a_message_larger_than_the_frame_is_carried(client: Any) -> None:
+    body = secrets.token_bytes(700_000)
+    client.create_sender("orders").send(Message(body=body, durable=True))
+    receiver = client.create_receiver("orders", credit=1)
+    assert receiver.receive(timeout=TIMEOUT_S).body == body
+    receiver.accept()
+
+
+def test_a_message_over_the_limit_costs_its_link_alone(client: Any) -> None:
+    with pytest.raises(LinkDetached, match="message-size-exceeded"):
+        client.create_sender("orders").send(Message(body=b"x" * (9 * 2**20)))
+    client.create_sender("orders", name="another").send(Message(body="small"))
+
+
+def test_garbage_costs_its_connection_alone(server: Server, client: Any) -> None:
+    for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"AMQP\x00\x01\x00\x00" + b"\xff" * 64, secrets.token_bytes(4_096)):
+        with socket.create_connection(("127.0.0.1", server.ports[0]), timeout=TIMEOUT_S) as other:
+            other.sendall(garbage)
+            other.settimeout(TIMEOUT_S)
+            while True:
+                try:
+                    if not other.recv(4_096):
+                        break
+                except ConnectionResetError:
+                    break
+    client.create_sender("orders").send(Message(body="still served"))
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "fields", "place", "count"),
+    [
+        (0x25, [], "DLQ", 0),
+        (0x26, [], "orders", 0),
+        (0x27, [True], "orders", 1),
+        (0x27, [False], "orders", 0),
+    ],
+)
+def test_another_outcome_in_a_committed_transaction_holds(
+    server: Server, client: Any, descriptor: int, fields: list[Any], place: str, count: int
+) -> None:
+    """AMQP-6: what was not accepted in it was removed by the commit before."""
+    sender = client.create_sender("orders")
+    sender.send(Message(body="one", durable=True))
+    sender.send(Message(body="two", durable=True))
+    transaction = BlockingTransaction(client)
+    receiver = client.create_receiver("orders", credit=2)
+    assert {receiver.receive().body, receiver.receive().body} == {"one", "two"}
+    transaction.settle(receiver, descriptor, fields)
+    transaction.settle(receiver, 0x24, [])
+    assert is_committed(transaction.discharge())
+    receiver.close()
+    other = connect(server)
+    again = other.create_receiver(place, credit=1)
+    assert again.receive().delivery_count == count
+    again.accept()
+    assert is_empty(again)
+    other.close()
+
+
+def test_a_connection_that_breaks_in_a_transaction_loses_and_sends_nothing(server: Server, client: Any) -> None:
+    """AMQP-6, AMQP-7: what the transaction had comes again, counted; what was only on its way uncounted, but marked."""
+    sender = client.create_sender("orders")
+    for number in range(3):
+        sender.send(Message(body=number, durable=True, group_id="one"))
+    broken = connect(server)
+    transaction = BlockingTransaction(broken)
+    receiver = broken.create_receiver("orders", credit=3)
+    assert [receiver.receive().body for _ in range(3)] == [0, 1, 2]
+    transaction.settle(receiver, 0x24, [])
+    transaction.send(broken.create_sender("answers"), Message(body="answer"))
+    wire = next(wire for wire in server.wires if wire.peer is not None and wire.peer.transactions)
+    server.loop.call_soon_threadsafe(wire.abort)
+    again = client.create_receiver("orders", credit=1)
+    for number in range(3):
+        message = again.receive()
+        assert (message.body, message.delivery_count) == (number, 1)
+        receiver_state = again.fetcher.unsettled[0]
+        receiver_state.update(Delivery.ACCEPTED)
+        receiver_state.settle()
+        again.fetcher.unsettled.popleft()
+    assert is_empty(client.create_receiver("answers", credit=0))
+
+
+def test_a_commit_in_doubt_ends_the_connection_and_what_it_had_comes_again(
+    provider: ThroughProvider, server: Server, client: Any
+) -> None:
+    """AMQP-6: nobody got it any more, for the receiver that had it waited for an end of its transaction."""
+    client.create_sender("orders").send(Message(body="one", durable=True))
+    unlucky = connect(server)
+    transaction = BlockingTransaction(unlucky)
+    receiver = unlucky.create_receiver("orders", credit=1)
+    assert receiver.receive().body == "one"
+    transaction.settle(receiver, 0x24, [])
+    provider.is_unsure = True
+    with pytest.raises(ConnectionClosed, match="its outcome is not known"):
+        transaction.discharge()
+    again = client.create_receiver("orders", credit=1)
+    assert again.receive().body == "one"
+    again.accept()
+
+
+def test_links_without_end_are_refused(server: Server, client: Any) -> None:
+    greedy = connect(server)
+    for number in range(5):
+        greedy.create_sender(f"orders{number}")
+    with pytest.raises(LinkDetached, match="too many links"):
+        greedy.create_sender("one-more")
+    client.create_sender("orders").send(Message(body="still served"))
+
+
+def test_a_client_that_sends_faster_than_kafka_takes_is_read_no_more(
+    provider: ThroughProvider, server: Server, client: Any
+) -> None:
+    """All that it had credit for was in memory, however large."""
+    sender = client.create_sender("orders")
+    sender.send(Message(body="first", durable=True))
+    held = provider.held = deque()
+    sent = [sender.link.send(Message(body=bytes(100_000), durable=True)) for _ in range(40)]
+    sending = threading.Thread(target=lambda: client.wait(lambda: all(each.settled for each in sent)))
+    sending.start()
+    wait_until(lambda: len(held) >= 3, about="more than it may hold", timeout_s=TIMEOUT_S)
+    for _ in range(5):
+        connect(server).close()  # time for the server to read more, if it does
+    most = len(held)
+    while sending.is_alive():
+        wait_until(lambda: bool(held) or not sending.is_alive(), about="the rest", timeout_s=TIMEOUT_S)
+        while held:
+            held.popleft()()
+    assert most <= 12
+    assert all(each.remote_state == Delivery.ACCEPTED for each in sent)

@@ -1,0 +1,95 @@
+"""AMQP servers on one broker are killed by SIGKILL while clients work."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from proton import Delivery, Message
+from proton.utils import BlockingConnection
+
+from jbm_kafka.devbroker.ports import free_port
+from tests.amqp.java_clients import JavaClients
+from tests.amqp.server_process import ServerTask, running
+
+TIMEOUT_S = 60
+KILL_EACH_S = 4.0
+
+
+def tasks(count: int, bootstrap: str, folder: Path, *, checkpoint_interval_ms: int = 50) -> list[ServerTask]:
+    return [
+        ServerTask(
+            bootstrap=bootstrap,
+            port=free_port(),
+            state_dir=str(folder / f"place-{place}"),
+            namespace="amqpkill",
+            checkpoint_interval_ms=checkpoint_interval_ms,
+        )
+        for place in range(count)
+    ]
+
+
+def receive_unsettled(receiver: Any) -> tuple[Any, Any]:
+    message = receiver.receive(timeout=TIMEOUT_S)
+    return message.body, receiver.fetcher.unsettled.popleft()
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(200)
+def test_what_is_confirmed_as_accepted_never_comes_again(bootstrap: str, tmp_path: Path) -> None:
+    """AMQP-8: it was confirmed at once, and came again when the server was killed before its checkpoint."""
+    queue = f"kept{secrets.token_hex(4)}"
+    with running(*tasks(1, bootstrap, tmp_path, checkpoint_interval_ms=3_000)) as (server,):
+        client = BlockingConnection(server.url, timeout=TIMEOUT_S)
+        sender = client.create_sender(queue)
+        sender.send(Message(body="one", durable=True, group_id="unit"))
+        receiver = client.create_receiver(queue, credit=1)
+        body, delivery = receive_unsettled(receiver)
+        assert body == "one"
+        delivery.update(Delivery.ACCEPTED)
+        client.wait(lambda: delivery.settled)
+        assert delivery.remote_state == Delivery.ACCEPTED
+        server.restart()
+        client = BlockingConnection(server.url, timeout=TIMEOUT_S)
+        client.create_sender(queue).send(Message(body="two", durable=True, group_id="unit"))
+        body, delivery = receive_unsettled(client.create_receiver(queue, credit=1))
+        assert body == "two"
+        client.close()
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("servers", [1, 2])
+def test_killed_servers_lose_nothing_and_keep_units_in_order(
+    servers: int, java_clients: JavaClients, bootstrap: str, tmp_path: Path
+) -> None:
+    """AMQP-9, UNIT-1, UNIT-2: by a failover URI Qpid JMS goes on at a new server on the same port, or at the other."""
+    with running(*tasks(servers, bootstrap, tmp_path)) as places:
+        said = {
+            "url": f"failover:({','.join(each.url for each in places)})"
+            "?failover.randomize=true&failover.maxReconnectDelay=500",
+            "queue": f"killed{secrets.token_hex(4)}",
+            "units": "8",
+            "each": "60",
+            "consumers": "4",
+            "pause": "20",
+            "limit": "200",
+        }
+        client = java_clients.start("FailoverClient", (), said)
+        kills = 0
+        for place in itertools.cycle(places):
+            try:
+                client.wait(KILL_EACH_S)
+                break
+            except subprocess.TimeoutExpired:
+                if kills < 4:  # then they may come to an end
+                    kills += 1
+                    place.restart()
+        output, _ = client.communicate()
+    print(output)
+    assert output.rstrip().endswith("WELL")
+    assert kills > 1
