@@ -49,6 +49,8 @@ PAGES = [
     "docs/dead-letters.md",
     "docs/logging.md",
     "docs/operating.md",
+    "docs/outbox-and-inbox.md",
+    "docs/recurring-messages.md",
 ]
 """Run here. A page that shows Python stands in one of the two lists."""
 
