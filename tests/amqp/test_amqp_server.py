@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from proton import Delivery, Message
+from proton import Delivery, Message, Timeout
 from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 
 from jbm_kafka.amqp.amqp_server import Server
@@ -289,3 +289,11 @@ def test_what_a_client_has_when_it_rolls_back_comes_again_once_it_let_go_of_it(c
         message = receiver.receive()
         assert (message.body, message.delivery_count) == (number, 0)
         receiver.accept()
+
+
+def test_a_client_that_wants_signs_of_life_gets_them_from_the_start(server: Server) -> None:
+    """AMQP-10: for its first ten seconds it got none, and so it left."""
+    client = BlockingConnection(f"127.0.0.1:{server.ports[0]}", timeout=TIMEOUT_S, heartbeat=1)
+    with pytest.raises(Timeout):
+        client.create_receiver("orders").receive(timeout=3)
+    client.close()
