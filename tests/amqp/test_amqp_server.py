@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from proton import Delivery, Message, Timeout
+from proton import Delivery, Message, Timeout, symbol
+from proton.reactor import LinkOption
 from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 
 from jbm_kafka.amqp.amqp_server import Server
@@ -297,3 +298,28 @@ def test_a_client_that_wants_signs_of_life_gets_them_from_the_start(server: Serv
     with pytest.raises(Timeout):
         client.create_receiver("orders").receive(timeout=3)
     client.close()
+
+
+@pytest.mark.parametrize("kind", ["temporary-queue", "temporary-topic"])
+def test_a_receiver_with_a_dynamic_source_gets_the_answers_until_it_is_closed(
+    server: Server, client: Any, kind: str
+) -> None:
+    """AMQP-13."""
+
+    class Kind(LinkOption):
+        def apply(self, link: Any) -> None:
+            (link.source if link.is_receiver else link.target).capabilities.put_object(symbol(kind))
+
+    answers = client.create_receiver(None, credit=1, dynamic=True, options=Kind())
+    address = answers.link.remote_source.address
+    assert answers.link.remote_source.dynamic
+    other = connect(server)
+    other.create_sender(address, options=Kind()).send(Message(body="an answer"))
+    assert answers.receive(timeout=TIMEOUT_S).body == "an answer"
+    answers.accept()
+    with pytest.raises(LinkDetached, match="not this connection's"):
+        other.create_receiver(address, options=Kind())
+    answers.close()
+    with pytest.raises(LinkDetached, match="not-found"):
+        other.create_sender(address, name="later", options=Kind()).send(Message(body="too late"))
+    other.close()
