@@ -20,17 +20,25 @@ THOROUGH := -m "thorough and not slow"
 SECOND_TRY := $(BIN)/python -m tests.house.second_try
 # Where the environment forbids to keep bytecode, each of the tests' many processes would compile all modules anew.
 export PYTHONDONTWRITEBYTECODE :=
+MERMAID := build/mermaid/package/dist/mermaid.min.js
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist lock clean
+.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
-setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars $(VENV)/.amqp-jars browser postgres   ## .venv with the package and its tools, broker jars, Spark jars, a browser, PostgreSQL
+setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars $(VENV)/.amqp-jars browser postgres $(MERMAID)   ## .venv with the package and its tools, broker jars, Spark jars, a browser, PostgreSQL
 
-$(VENV)/.stamp: pyproject.toml constraints.txt
+# Pip builds Proton: the sidecar needs the compiler alone, and tests, as clients, its TLS and SASL.
+proton:
+	@{ command -v cc && pkg-config --exists openssl libsasl2; } > /dev/null 2>&1 || { mkdir -p $(VENV); \
+	  test "$$(id -u)" = 0 && apt-get update && apt-get install -y --no-install-recommends \
+	  gcc libc6-dev pkgconf libssl-dev libsasl2-dev libsasl2-modules; } > $(VENV)/proton.log 2>&1 || \
+	  echo "Proton cannot be built whole: as root, apt-get install gcc pkgconf libssl-dev libsasl2-dev ($(VENV)/proton.log)."
+
+$(VENV)/.stamp: pyproject.toml constraints.txt | proton
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[spark,spark-connect,dev]'
 	@touch $@
@@ -92,7 +100,7 @@ chaos: setup      ## the failure tests, full size: processes killed, frozen and 
 	$(BIN)/python -m pytest tests/chaos -m "slow or not slow" --timeout 600
 
 check: setup      ## ruff, mypy --strict, layers, no circles of imports
-	$(BIN)/ruff check jbm_kafka tests $(SPARK) setup.py hatch_build.py
+	$(BIN)/ruff check jbm_kafka tests $(SPARK) setup.py hatch_build.py mkdocs_hooks.py
 	$(BIN)/mypy jbm_kafka tests $(SPARK)
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.house.ratchet
@@ -122,6 +130,17 @@ bench-instructions: setup  ## instructions per message beside those of 23ac797 (
 
 dist: $(VENV)/.stamp  ## dist/ with the wheel and the sdist (HATCH_BUILD_HOOK_ENABLE_CUSTOM=1: compiled, for this platform)
 	$(BIN)/python -m build --no-isolation --outdir dist .
+
+# Pictures are drawn in the reader's browser, by a script that the site brings along.
+$(MERMAID):
+	@mkdir -p build/mermaid && cd build/mermaid && { npm pack --silent mermaid@11.17.2 | xargs tar -xzf; } || \
+	  { echo "There is no npm, so no test looks at the pictures, and the site's are drawn with a script from elsewhere."; }
+
+docs: $(VENV)/.stamp $(MERMAID)  ## the site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
+docs-serve: $(VENV)/.stamp $(MERMAID)  ## shows the site while you write
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
 lock: $(VENV)/.stamp  ## write what is installed now to constraints.txt
 	{ sed -n '/^#/p' constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > constraints.new

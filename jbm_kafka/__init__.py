@@ -24,8 +24,8 @@ help() cannot tell more than their types:
     CompletionListener  of send(…, on_completion=…): with the Message, and the JMSError or None when the send is over
     ExceptionListener   of connection.exception_listener: with a JMSError that no call can raise
 
-Other modules may change at any time. The pages are in docs/ of the source distribution: tutorial.md to begin with,
-api.md for every name, settings.md for every setting, operating.md and runbook.md for operators.
+Other modules may change at any time. The command `jbm-kafka docs` prints the pages: tutorial to begin
+with, api for every name, settings for every setting, operating and runbook for operators.
 """
 
 import sys

@@ -6,8 +6,10 @@ import asyncio
 import logging
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from proton import Condition
@@ -19,6 +21,8 @@ from jbm_kafka.amqp.loop_mailbox import LoopMailbox
 from jbm_kafka.amqp.server_settings import ServerSettings
 from jbm_kafka.amqp.wire import Wire
 from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.core.statistics import Health, Statistics
+from jbm_kafka.jms.connection_counts import ConnectionCounts
 from jbm_kafka.ports.provider import Provider
 
 log = logging.getLogger(__name__)
@@ -44,6 +48,7 @@ class Server:
         self.admin_port = 0
         self.container = f"jbm-kafka-{secrets.token_hex(4)}"
         self.wires: set[Wire] = set()
+        self.sent: Counter[str] = Counter()
         self.is_draining = False
         self.is_ready = False
         self.loop = asyncio.new_event_loop()
@@ -81,6 +86,19 @@ class Server:
         self.provider.close()
         self.threads.shutdown(wait=False)
 
+    def statistics(self) -> Statistics:
+        """As of `Connection.statistics`: of all clients together."""
+        return ConnectionCounts().merged(self.provider.statistics(), [self.sent])
+
+    def health(self, timeout_s: float | None, /) -> Health:
+        """As of `Connection.health`; when it stops it is not ready."""
+        found = self.provider.health(timeout_s)
+        if not self._thread.is_alive():
+            return Health(False, False, (*found.reasons, "the AMQP server's event loop has ended"))
+        if not self.is_ready:
+            return replace(found, is_ready=False, reasons=(*found.reasons, "the AMQP server stops"))
+        return found
+
     def run(self, work: Coroutine[Any, Any, Any]) -> None:
         """Have something done that no connection waits for."""
 
@@ -105,7 +123,12 @@ class Server:
         for each in self.settings.listeners:
             try:
                 made = await self.loop.create_server(
-                    lambda: Wire(self), each.host, each.port, ssl=each.tls, backlog=1024
+                    lambda: Wire(self),
+                    each.host,
+                    each.port,
+                    ssl=each.tls,
+                    ssl_handshake_timeout=None if each.tls is None else self.settings.limits.open_timeout_s,
+                    backlog=1024,
                 )
             except OSError as error:
                 text = f"{each.host}:{each.port} cannot be had: {error.strerror}; choose another port"

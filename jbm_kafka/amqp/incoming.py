@@ -195,6 +195,7 @@ class Producer:
         peer.hold(size)
         try:
             peer.provider.send(record, partial(self._reported, delivery, target, size), is_waited_for=True)
+            peer.server.sent[record.topic] += 1
         except KafkaClientError as error:
             self._unconfirmed -= 1
             peer.hold(-size)

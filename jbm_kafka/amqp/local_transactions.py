@@ -92,6 +92,7 @@ class LocalTransaction:
             self._check(accepted)
             if self.sends or accepted:
                 await self._submit(accepted)
+                self._peer.server.sent.update(each.topic for each in self.sends)
         except TransactionRolledBackError:
             self.roll_back()
             raise

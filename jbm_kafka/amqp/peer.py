@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 from proton import Condition, Endpoint, Event, Terminus, symbol
 from proton import Link as ProtonLink
 
-from jbm_kafka.amqp.conditions import INVALID_FIELD, LIMIT, condition_of
+from jbm_kafka.amqp.access import Action
+from jbm_kafka.amqp.conditions import INVALID_FIELD, condition_of
 from jbm_kafka.amqp.incoming import Coordinator, Producer
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Browser, Receiver
 from jbm_kafka.amqp.seams import Host
-from jbm_kafka.amqp.server_settings import Action
 from jbm_kafka.amqp.terminus import (
     Filters,
     capabilities,
@@ -110,7 +110,6 @@ class Peer:
         self._holds_client_id = False
         self._transacted: set[Any] = set()
         """Sessions that have a coordinator."""
-        self._sessions = 0
         self._handlers = {
             Event.CONNECTION_REMOTE_OPEN: self._connection_opened,
             Event.CONNECTION_REMOTE_CLOSE: self._connection_closed,
@@ -156,9 +155,7 @@ class Peer:
 
     def authorise(self, action: Action, destination: Destination) -> None:
         """Raises JMSSecurityError when the user may not."""
-        access = self.settings.access
-        if access is not None:
-            access.authorise(self.user, action, destination)
+        self.settings.access.authorise(self.user, action, destination)
 
     def transaction(self, data: Any) -> LocalTransaction | None:
         """The one that a transactional state names."""
@@ -302,12 +299,8 @@ class Peer:
         self.touch()
 
     def _session_opened(self, event: Any) -> None:
-        self._sessions += 1
         event.session.incoming_capacity = 64 * self.settings.limits.frame_bytes
         event.session.open()
-        if self._sessions > self.settings.limits.sessions_per_connection:
-            event.session.condition = Condition(LIMIT, "too many sessions of one connection")
-            event.session.close()
 
     def _session_closed(self, event: Any) -> None:
         session = event.session
@@ -318,7 +311,6 @@ class Peer:
     async def _end_session(self, session: Any, served: list[Served]) -> None:
         for each in sorted(served, key=lambda each: isinstance(each, Coordinator)):
             await each.close(is_lost=False, ends=False)
-        self._sessions -= 1
         self._transacted.discard(session)
         session.close()
         session.free()
@@ -327,12 +319,14 @@ class Peer:
         link = event.link
         if not link.state & Endpoint.LOCAL_UNINIT:
             return
-        if len(self._links) >= self.settings.limits.links_per_connection:
-            link.open()
-            link.condition = Condition(LIMIT, "too many links of one connection")
-            link.close()
-            return
         self._links.add(link)
+        most = self.settings.limits.links_per_connection
+        if len(self._links) > most:
+            too_many = ResourceAllocationError(f"more than {most} links of one connection; close some")
+            self.refuse(link, too_many)
+            if len(self._links) > 2 * most:  # also refused ones take memory until the client closes them
+                self.end(condition_of(too_many))
+            return
         link.source.copy(link.remote_source)
         link.target.copy(link.remote_target)
         link.snd_settle_mode = link.remote_snd_settle_mode
@@ -433,6 +427,7 @@ class Peer:
     async def _look_up(self, link: Any) -> None:
         client_id, name = looked_up(link.name, self.client_id)
         topic = await self.call(lambda: self.provider.subscribed_topic(client_id, name))
+        self.authorise("receive", topic)
         link.source.type = Terminus.SOURCE
         link.source.address = topic.name
         link.source.durability = Terminus.DELIVERIES

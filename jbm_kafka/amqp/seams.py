@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from proton import Condition
 
+from jbm_kafka.amqp.access import Action
 from jbm_kafka.amqp.loop_mailbox import LoopMailbox
-from jbm_kafka.amqp.server_settings import Action, ServerSettings
+from jbm_kafka.amqp.server_settings import ServerSettings
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.ports.provider import Provider
 
@@ -26,6 +28,8 @@ class Host(Protocol):
     threads: Any
     container: str
     wires: set[Any]
+    sent: Counter[str]
+    """What clients sent, by Kafka topic."""
     is_draining: bool
     """It stops: no message goes out any more."""
 

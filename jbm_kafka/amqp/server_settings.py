@@ -5,35 +5,8 @@ from __future__ import annotations
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
 
-from jbm_kafka.core.destination import Destination
-
-Action = Literal["send", "receive", "browse", "create"]
-"""What a user does with a destination; "create": have a temporary one made."""
-
-
-class Sasl(Protocol):
-    """One connection's authentication, before its first AMQP frame: bytes in, bytes out."""
-
-    is_done: bool
-    """The outcome was told."""
-    user: str | None
-    """Who it is; None: nobody that may come in."""
-    rest: bytes
-    """What came behind."""
-
-    def receive(self, data: bytes) -> bytes:
-        """The bytes to send now. Raises ValueError when these are no SASL frames."""
-
-
-class Access(Protocol):
-    """Who may come in, and do what."""
-
-    def sasl(self, *, is_encrypted: bool, certificate_user: str | None) -> Sasl: ...
-
-    def authorise(self, user: str, action: Action, destination: Destination) -> None:
-        """Raises JMSSecurityError when the user may not."""
+from jbm_kafka.amqp.access import OPEN, Access
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +40,10 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """All of it. Without `access` everybody may come in, as "anonymous"."""
+    """All of it."""
 
     listeners: Sequence[Listener] = (Listener(),)
-    access: Access | None = None
+    access: Access = OPEN
     limits: Limits = Limits()
     drain_s: float = 20.0
     """How long a stop waits for what clients have in hand."""

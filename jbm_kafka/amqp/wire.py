@@ -10,8 +10,8 @@ from typing import cast
 from proton import Collector, Connection, ProtonException, Transport
 
 from jbm_kafka.amqp.peer import Peer
+from jbm_kafka.amqp.sasl import SaslServer
 from jbm_kafka.amqp.seams import Host
-from jbm_kafka.amqp.server_settings import Sasl
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class Wire(asyncio.Protocol):
         self._server = server
         self._limits = server.settings.limits
         self._socket: asyncio.Transport | None = None
-        self._sasl: Sasl | None = None
+        self._sasl: SaslServer | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_flushing = False
         self._is_lost = False
@@ -46,16 +46,14 @@ class Wire(asyncio.Protocol):
         self._socket.set_write_buffer_limits(high=BUFFERED_BYTES)
         self._engine.idle_timeout = self._limits.idle_timeout_s / 2
         self._engine.max_frame_size = self._limits.frame_bytes
-        access = server.settings.access
-        if access is None:
-            self._engine.sasl().allowed_mechs("ANONYMOUS")
-            self._engine.require_auth(False)
-            self._begin("anonymous")
-        else:
-            subject = (self._socket.get_extra_info("peercert") or {}).get("subject", ())
-            names = [value for part in subject for key, value in part if key == "commonName"]
-            is_encrypted = self._socket.get_extra_info("ssl_object") is not None
-            self._sasl = access.sasl(is_encrypted=is_encrypted, certificate_user=names[0] if names else None)
+        self._engine.channel_max = self._limits.sessions_per_connection - 1
+        subject = (self._socket.get_extra_info("peercert") or {}).get("subject", ())
+        names = [value for part in subject for key, value in part if key == "commonName"]
+        self._sasl = SaslServer(
+            server.settings.access,
+            is_encrypted=self._socket.get_extra_info("ssl_object") is not None,
+            certificate_user=names[0] if names else None,
+        )
         self._timer = server.loop.call_later(self._limits.open_timeout_s, self._check_open)
 
     def _begin(self, user: str) -> None:
@@ -82,7 +80,7 @@ class Wire(asyncio.Protocol):
                 log.exception("an AMQP connection ends by an error of ours")
             self.abort()
 
-    def _authenticate(self, sasl: Sasl, data: bytes) -> bytes:
+    def _authenticate(self, sasl: SaslServer, data: bytes) -> bytes:
         assert self._socket is not None
         answer = sasl.receive(data)
         if answer:
@@ -128,7 +126,7 @@ class Wire(asyncio.Protocol):
 
     def _flush(self) -> None:
         self._is_flushing = False
-        if self._socket is None or self._is_lost:
+        if self._socket is None or self._is_lost or self.peer is None:
             return
         self._work()
         peer = self.peer
@@ -141,7 +139,8 @@ class Wire(asyncio.Protocol):
         while peer is None or peer.is_writable:
             pending = self._engine.pending()
             if pending < 0:
-                socket.close()
+                if not socket.is_closing():  # asyncio forgets a TLS socket that is closed twice
+                    socket.close()
                 return
             if peer is not None:  # frames have more bytes than messages: with nothing left it is exact again
                 peer.outgoing_bytes = max(peer.outgoing_bytes - pending, 0) if pending else 0

@@ -28,7 +28,7 @@ KAFKA_VARIABLES = "JBM_KAFKA_"
 """`JBM_KAFKA_SASL_PASSWORD` is `sasl.password`: no property of librdkafka that is a text has an underscore."""
 
 _SECRET = re.compile(r"password|passphrase|secret|key\.pem|sasl\.oauthbearer\.config")
-_KEYS = ("bootstrap", "namespace", "kafka")
+CLUSTER_KEYS = ("bootstrap", "namespace", "kafka")
 _ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 
 
@@ -149,18 +149,28 @@ def from_file(path: Path) -> Source:
     Raises:
         SettingsFault: it cannot be read, is not TOML, or says something that means nothing here.
     """
+    content = read_toml(path)
+    for key in content.keys() - set(CLUSTER_KEYS):
+        raise SettingsFault(f"{path}: {key!r} is not known; a config file has bootstrap, namespace and, for Kafka's "
+                            "own properties, a table [kafka]")  # fmt: skip
+    return from_content(content, path)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a file has. Raises SettingsFault when it cannot be read or is not TOML."""
     try:
         # Some editors put a mark of three bytes before the text.
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except tomllib.TOMLDecodeError as error:
         raise SettingsFault(f'{path}: it is not TOML: {error}; write NAME = "VALUE" lines') from None
     except UnicodeDecodeError:
         raise SettingsFault(f"{path}: it is not UTF-8 text; write it as TOML") from None
     except OSError as error:
         raise SettingsFault(f"{path}: {error.strerror}; name a config file that can be read") from None
-    for key in content.keys() - set(_KEYS):
-        raise SettingsFault(f"{path}: {key!r} is not known; a config file has bootstrap, namespace and, for Kafka's "
-                            "own properties, a table [kafka]")  # fmt: skip
+
+
+def from_content(content: Mapping[str, Any], path: Path) -> Source:
+    """What a file's content says of the cluster. Raises SettingsFault when that means nothing."""
     table = content.get("kafka", {})
     if not isinstance(table, dict):
         raise SettingsFault(f"{path}: kafka is not a table; write [kafka] and the properties below it")
@@ -180,8 +190,10 @@ def is_secret(name: str) -> bool:
     return _SECRET.search(name) is not None
 
 
-def settle(sources: Iterable[Source], otherwise: str) -> Cluster:
+def settle(sources: Iterable[Source], otherwise: str, *, makes_world: bool = False) -> Cluster:
     """The cluster that the sources name, the first before the later ones; `otherwise` is its address without any.
+
+    `makes_world`: a memory:// world need not be there yet.
 
     Raises:
         SettingsFault: an address, a namespace or a property that cannot be.
@@ -193,18 +205,18 @@ def settle(sources: Iterable[Source], otherwise: str) -> Cluster:
         namespace = namespace or source.namespace
         kafka = {**source.kafka, **kafka}
     return Cluster(
-        bootstrap=otherwise if bootstrap is None else _checked_bootstrap(bootstrap),
+        bootstrap=otherwise if bootstrap is None else _checked_bootstrap(bootstrap, makes_world=makes_world),
         namespace="" if namespace is None else _checked_namespace(namespace),
         kafka=_checked_kafka(kafka),
         is_named=bootstrap is not None,
     )
 
 
-def _checked_bootstrap(given: Given) -> str:
+def _checked_bootstrap(given: Given, *, makes_world: bool) -> str:
     if given.value.startswith(IN_MEMORY):
         from jbm_kafka.providers.in_memory import worlds  # what it loads no command needs for a cluster's name
 
-        if given.value.removeprefix(IN_MEMORY) not in worlds():
+        if not makes_world and given.value.removeprefix(IN_MEMORY) not in worlds():
             raise SettingsFault(
                 f"{given.origin} is {given.value!a}: there is no such world in this process, and no other can be "
                 f"reached; name a cluster, as in 'localhost:9092'"

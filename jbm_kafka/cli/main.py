@@ -81,6 +81,9 @@ COMMANDS = {
     "expire": LazyCommand("jbm_kafka.cli.message_commands:expire", "Let messages expire now.", _TROUBLE),
     "remove": LazyCommand("jbm_kafka.cli.message_commands:remove", "Remove messages for good.", _TROUBLE),
     "run": LazyCommand("jbm_kafka.cli.run_command:run", "Run the handlers of a worker.", _MESSAGES),
+    "sidecar": LazyCommand(
+        "jbm_kafka.cli.sidecar_command:sidecar", "A server for AMQP 1.0 clients such as Qpid JMS: run, user.", _MESSAGES
+    ),
     "broker": LazyCommand(
         "jbm_kafka.cli.broker_command:broker", "A local Apache Kafka for development: start, stop, status.", _TRYING
     ),

@@ -27,7 +27,7 @@ from jbm_kafka.jms.one_process import check_pickled
 from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.sender import Sender
 from jbm_kafka.ports.installation import Installation, SidecarConfig
-from jbm_kafka.ports.provider import ProviderModule
+from jbm_kafka.ports.provider import Provider, ProviderModule
 
 if TYPE_CHECKING:
     from confluent_kafka.serialization import Deserializer, Serializer
@@ -197,7 +197,10 @@ class ConnectionFactory:
         return _made_again(self._scheme, replace(self._installation, state_dir=own), self._defaults)
 
     def _connect(self, defaults: ConnectionDefaults) -> Connection:
-        return Connection(self._provider.connect(self._installation), defaults)
+        return Connection(self._open_provider(), defaults)
+
+    def _open_provider(self) -> Provider:
+        return self._provider.connect(self._installation)
 
 
 def _made_again(

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.core.statistics import BOUNDS_S, Histogram, Statistics
-from jbm_kafka.jms.connection import Connection
+from jbm_kafka.core.statistics import BOUNDS_S, Health, Histogram, Statistics
 
 BY_SOURCE = ("destination", "subscription")
 BY_DESTINATION = ("destination",)
 Labels = tuple[str, ...]
+
+
+class Watched(Protocol):
+    """A connection, or a server that has many."""
+
+    def statistics(self) -> Statistics:
+        """What was counted so far; raises IllegalStateError when it is closed."""
+
+    def health(self, timeout: float | None, /) -> Health:
+        """How it fares."""
 
 
 class MetricSpec(NamedTuple):
@@ -111,7 +120,7 @@ class JbmCollector(Collector):
     After the connection is closed there are no metrics of it.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Watched) -> None:
         self._connection = connection
 
     def describe(self) -> Iterable[Metric]:

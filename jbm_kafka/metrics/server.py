@@ -14,14 +14,13 @@ from prometheus_client.registry import Collector
 
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.statistics import Health
-from jbm_kafka.jms.connection import Connection
-from jbm_kafka.metrics.collector import JbmCollector
+from jbm_kafka.metrics.collector import JbmCollector, Watched
 
 READY_TIMEOUT_S = 5.0
 """How long Kafka has to answer a question of readiness."""
 NOT_CONNECTED = Health(True, False, ("the worker is not connected: it starts, or it ends",))
 
-ConnectionOf = Callable[[], Connection | None]
+ConnectionOf = Callable[[], Watched | None]
 Response = tuple[int, str, bytes]
 """Status, type of the content, content."""
 

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 DRAIN_S = 25.0
 """Below the 30 s after which Kubernetes kills."""
+LOOK_S = 0.5
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -154,7 +155,8 @@ class Worker:
         before = {number: signal.signal(number, self._signalled) for number in _SIGNALS} if is_main else {}
         try:
             self.start()
-            self._asked_to_end.wait()
+            while not self._asked_to_end.wait(LOOK_S):  # another thread may take the signal, and this one sleeps on
+                continue
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

@@ -49,6 +49,8 @@ PAGES = [
     "docs/dead-letters.md",
     "docs/logging.md",
     "docs/operating.md",
+    "docs/outbox-and-inbox.md",
+    "docs/recurring-messages.md",
 ]
 """Run here. A page that shows Python stands in one of the two lists."""
 
@@ -59,6 +61,7 @@ IN_SHORT = {
 """Of them those that `make test` runs."""
 
 ELSEWHERE = {
+    "docs/amqp.md": "tests/amqp/test_amqp_page.py",
     "docs/schema-registry.md": "tests/jms/test_schema_registry.py",
     "docs/security.md": "tests/security/test_page.py",
 }

@@ -33,12 +33,23 @@ def page() -> str:
     for (state, move), target in states.TRANSITIONS.items():
         end = target.name if isinstance(target, states.MessageState) else f"*{target.name}*"
         rows.append(f"| {state.name} | {move.name} | {end} |")
-    parts = [_HEAD, "\n".join(rows)]
+    parts = [_HEAD, _picture(), "\n".join(rows)]
     for kind, title in ((states.MessageState, "States"), (states.Move, "Moves"), (states.Outcome, "Outcomes")):
         members = [f"| {member.name} | {told[kind.__name__, member.name]} |" for member in kind]
         parts.append("\n".join([f"## {title}", "| name | means |", "| --- | --- |", *members]))
     parts += [_ORIGIN, _END]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _picture() -> str:
+    """The table for Mermaid, one arrow between two states; moves that change none are left out."""
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for (state, move), target in states.TRANSITIONS.items():
+        if state is not target:
+            end = target.name if isinstance(target, states.MessageState) else "[*]"
+            arrows.setdefault((state.name, end), []).append(move.name)
+    lines = [f"    {start} --> {end}: {'<br>'.join(moves)}" for (start, end), moves in arrows.items()]
+    return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> NOT_COMMITTED", "    [*] --> NEW", *lines, "```"])
 
 
 def _docstrings() -> dict[tuple[str, str], str]:

@@ -1,8 +1,5 @@
 """The bookstore's pipeline plays its day, and a browser shows the page that it ends on."""
 
-import os
-import shutil
-import subprocess
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,10 +12,10 @@ from bookstore.sales_page import page
 from bookstore.store_queues import Store, take_down
 from bookstore.whole_day import admin_of, play
 from jbm_kafka.cli.cluster_settings import Cluster
+from tests.support.browser import browse, find_browser
 
 pytestmark = pytest.mark.thorough
 
-BROWSER_S = 120.0
 FIRST_TITLES = ("1f77b4", "ff7f0e", "2ca02c", "d62728")
 """The colours of the first four titles' bars."""
 
@@ -68,24 +65,3 @@ class Seen(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.texts.add(data.strip())
-
-
-def find_browser() -> str:
-    """Debian's; `make setup` installs it where it may."""
-    found = shutil.which("chromium")
-    if found is None and not os.environ.get("CI"):
-        pytest.skip("there is no chromium: `make setup` as root installs it")
-    assert found is not None, "there is no chromium: `make setup` as root installs it"
-    return found
-
-
-def browse(browser: str, html: Path, folder: Path, *what: str) -> bytes:
-    """What the browser prints of a page. It has a profile of its own and asks nobody for anything."""
-    command = [
-        browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        "--force-color-profile=srgb", f"--user-data-dir={folder / 'profile'}", *what, html.as_uri(),
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, timeout=BROWSER_S, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -370,3 +372,25 @@ def test_an_interrupt_ends_a_run(jms: Context) -> None:
     again = jms.create_consumer(ORDERS).receive(SOON_S)
     assert again is not None
     assert again.delivery_count == 2
+
+
+SIGNALLED = """
+import signal, sys, threading
+from jbm_kafka import ConnectionFactory, Queue, Worker
+
+factory = ConnectionFactory("memory://signalled")
+worker = Worker(factory)
+
+@worker.handler("orders")
+def ship(message):
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+with factory.create_connection() as connection, connection.create_session() as session:
+    session.create_producer(Queue("orders")).send("one")
+    sys.exit(worker.run())
+"""
+
+
+def test_a_worker_ends_also_when_another_thread_takes_the_signal() -> None:
+    """The handler of the signal runs in the main thread, which slept on."""
+    assert subprocess.run([sys.executable, "-c", SIGNALLED], check=False, timeout=60).returncode == 0

@@ -1,0 +1,70 @@
+"""Who may come in, and what he may do."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from jbm_kafka.amqp.scram import MECHANISM, Verifier
+from jbm_kafka.core.address_pattern import matches
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.jms_errors import JMSSecurityError
+
+Action = Literal["send", "receive", "browse"]
+ACTIONS: Final[tuple[Action, ...]] = ("send", "receive", "browse")
+ANONYMOUS: Final = "anonymous"
+"""The user that is nobody in particular."""
+_SECRET: Final = secrets.token_bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody. Without a verifier he comes in by his certificate, or is "anonymous"."""
+
+    verifier: Verifier | None = None
+    rights: Mapping[Action, Sequence[str]] = field(default_factory=dict)
+    """Patterns of names of destinations."""
+
+
+class Access:
+    """The users. Temporary destinations are for whoever is in, and whoever knows their names: those are answers."""
+
+    def __init__(self, users: Mapping[str, User], *, plain_without_tls: bool = False) -> None:
+        self.users = users
+        self.verifiers = {name: user.verifier for name, user in users.items() if user.verifier is not None}
+        self._plain_without_tls = plain_without_tls
+        self._proved: dict[str, bytes] = {}
+
+    def mechanisms(self, *, is_encrypted: bool, certificate_user: str | None) -> list[str]:
+        """How a client may say who it is, the safest first."""
+        found = ["EXTERNAL"] if certificate_user in self.users else []
+        if self.verifiers:
+            found.append(MECHANISM)
+            if is_encrypted or self._plain_without_tls:
+                found.append("PLAIN")
+        return [*found, "ANONYMOUS"] if ANONYMOUS in self.users else found
+
+    def knows(self, user: str, password: str) -> bool:
+        """Whether it is the user's password. The second time it is known at once."""
+        proof = hmac.digest(_SECRET, f"{user}\0{password}".encode(), "sha256")
+        if hmac.compare_digest(self._proved.get(user, b""), proof):
+            return True
+        is_right = (self.verifiers.get(user) or Verifier.of_nobody(user)).fits(password)
+        if is_right:
+            self._proved[user] = proof
+        return is_right
+
+    def authorise(self, user: str, action: Action, destination: Destination) -> None:
+        """Raises JMSSecurityError when the user may not."""
+        name = destination.name
+        if destination.is_temporary or any(matches(each, name) for each in self.users[user].rights.get(action, ())):
+            return
+        remedy = f"add a pattern of this name to {action} of [users.{user}] in the sidecar's file"
+        raise JMSSecurityError(f"{destination}: user {user!r} may not {action} there; {remedy}", user=user)
+
+
+OPEN: Final = Access({ANONYMOUS: User(rights={each: ["#"] for each in ACTIONS})})
+"""Everybody may come in, as nobody in particular, and do everything."""

@@ -1,0 +1,128 @@
+"""`jbm-kafka sidecar`: the sidecar as a server of AMQP 1.0, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import resource
+import signal
+import sys
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from jbm_kafka.cli.lazy import CommandGroup
+
+if TYPE_CHECKING:
+    from jbm_kafka.amqp.amqp_server import Server
+    from jbm_kafka.cli.sidecar_file import SidecarFile
+
+log = logging.getLogger(__name__)
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+LOOK_S = 0.5
+FILES_MAX = 65_536
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@click.group(cls=CommandGroup)
+def sidecar() -> None:
+    """A server of AMQP 1.0: its clients, such as Qpid JMS, use the queues and topics. docs/amqp.md."""
+
+
+@sidecar.command()
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+def run(file: Path) -> None:
+    """Serve AMQP clients as FILE says, until SIGTERM or Ctrl-C.
+
+    It then takes no new clients, waits up to drain_s for what they have in hand, and ends with 0. A second signal ends
+    it at once.
+    """
+    from jbm_kafka.cli.cluster_settings import SettingsFault
+    from jbm_kafka.cli.connect import contact
+    from jbm_kafka.cli.sidecar_file import read_sidecar_file
+
+    try:
+        said = read_sidecar_file(file)
+    except SettingsFault as fault:
+        raise click.ClickException(str(fault)) from None
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if said.secrets_for_all:
+        log.warning("every user of this machine can read %s in %s", ", ".join(said.secrets_for_all), file)
+    _allow_many_files()
+    made = _server(said)
+    contact(said.cluster)
+    asked_to_end = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        asked_to_end.set()
+
+    before = {number: signal.signal(number, end) for number in _SIGNALS}
+    try:
+        with made, _metrics(said, made):
+            where = [f"{each.host}:{port}" for each, port in zip(said.server.listeners, made.ports, strict=True)]
+            click.echo(f"serves AMQP at {', '.join(where)}", err=True)
+            while not asked_to_end.wait(LOOK_S):  # another thread may take the signal, and this one sleeps on
+                continue
+            for number in _SIGNALS:
+                signal.signal(number, signal.SIG_DFL)
+            log.info("asked to end: clients have %g s for what they have in hand", said.server.drain_s)
+            made.stop()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@sidecar.command()
+@click.argument("name", metavar="NAME")
+def user(name: str) -> None:
+    """Print the lines of a user for the sidecar's file. They have what proves his password, and not the password.
+
+    It is asked for, or is the first line of standard input.
+    """
+    from jbm_kafka.amqp.scram import Verifier
+
+    if sys.stdin.isatty():
+        password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    else:
+        password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise click.UsageError("there is no password on standard input; write one line")
+    quoted = name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+    click.echo(f'[users.{quoted}]\npassword = "{Verifier.of_password(password)}"')
+    click.echo('send = ["#"]        # patterns of names: "orders", "orders.*", "#" for all\nreceive = ["#"]')
+
+
+def _server(said: SidecarFile) -> Server:
+    try:
+        from jbm_kafka.amqp.amqp_server import Server
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("proton", "cproton", "cffi"):
+            raise
+        text = "AMQP needs qpid-proton, which is built from source: pip install 'jbm-kafka[amqp]' (docs/amqp.md)"
+        raise click.ClickException(text) from None
+    return Server(said.server, said.factory._open_provider)
+
+
+def _metrics(said: SidecarFile, made: Server) -> AbstractContextManager[object]:
+    if said.metrics_port is None:
+        return nullcontext()
+    try:
+        from jbm_kafka.metrics.server import MetricsServer
+    except ImportError:
+        text = "metrics_port needs prometheus-client: pip install 'jbm-kafka[metrics]', or leave it out"
+        raise click.ClickException(text) from None
+    return MetricsServer(said.metrics_port, lambda: made)
+
+
+def _allow_many_files() -> None:
+    """Each connection takes one, and the usual limit is for programs that have few."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_MAX if most == resource.RLIM_INFINITY else min(most, FILES_MAX)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

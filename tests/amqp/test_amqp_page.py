@@ -1,0 +1,56 @@
+"""docs/amqp.md: its files are read, and its Python program does what it says."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+from jbm_kafka.amqp.amqp_server import Server
+from jbm_kafka.amqp.server_settings import Limits
+from jbm_kafka.cli.sidecar_file import FACTORY_KEYS, SERVER_KEYS, read_sidecar_file
+from jbm_kafka.devbroker.ports import free_port
+from tests.house.sources import ROOT
+from tests.support.secured import make_certificates
+
+PAGE = (ROOT / "docs" / "amqp.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def test_the_first_file_serves_the_program(tmp_path: Path) -> None:
+    port = str(free_port())
+    file = tmp_path / "sidecar.toml"
+    text = blocks("toml")[0].replace("localhost:9092", f"memory://{secrets.token_hex(4)}")
+    file.write_text(text.replace("5672", port), encoding="utf-8")
+    said = read_sidecar_file(file)
+    program = blocks("python")[0].replace("5672", port)
+    with Server(said.server, said.factory._open_provider):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == blocks("text")[0]
+
+
+def test_all_of_its_files_together_are_one(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    for name, source in (
+        ("server.key", "localhost.key"),
+        ("server.pem", "localhost.crt"),
+        ("clients.pem", "authority.crt"),
+    ):
+        (tmp_path / name).write_bytes((made.authority.parent / source).read_bytes())
+    file = tmp_path / "sidecar.toml"
+    file.write_text("\n".join(blocks("toml")), encoding="utf-8")
+    said = read_sidecar_file(file)
+    assert sorted(said.server.access.users) == ["anonymous", "billing", "shop"]
+    assert [each.tls is not None for each in said.server.listeners] == [False, True]
+
+
+def test_it_names_every_setting_and_every_limit_with_its_default() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", PAGE, re.MULTILINE))
+    defaults = {name: getattr(Limits(), name) for name in Limits.__dataclass_fields__}
+    assert {name: float(value.replace(",", "")) for name, value in rows.items()} == defaults
+    assert [name for name in (*FACTORY_KEYS, *SERVER_KEYS) if f"`{name}`" not in PAGE] == []
