@@ -11,9 +11,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-from proton import Delivery, Message
+from proton import Connection, Delivery, Message
 from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 
+from jbm_kafka.amqp import engine_objects
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
 from jbm_kafka.core.jms_errors import JMSError
@@ -289,3 +290,26 @@ def test_what_a_client_has_when_it_rolls_back_comes_again_once_it_let_go_of_it(c
         message = receiver.receive()
         assert (message.body, message.delivery_count) == (number, 0)
         receiver.accept()
+
+
+def test_an_object_of_the_engine_that_another_thread_drops_is_freed_by_its_own() -> None:
+    """AMQP-10: garbage that a group worker's thread collected aborted the process."""
+    dropped: list[Any] = []
+    freed: list[int] = []
+
+    def serve() -> None:
+        engine_objects.own()
+        dropped.append(Connection())
+        made.set()
+        is_dropped.wait(TIMEOUT_S)
+        freed.append(engine_objects.let_go())
+        engine_objects.disown()
+
+    made, is_dropped = threading.Event(), threading.Event()
+    owner = threading.Thread(target=serve)
+    owner.start()
+    made.wait(TIMEOUT_S)
+    dropped.clear()
+    is_dropped.set()
+    owner.join(TIMEOUT_S)
+    assert freed == [1]
