@@ -83,7 +83,7 @@ class PreparedAdmin:
         core = self._core
         log = RegistryLog(core.kafka, core.admin, branches_topic(core.namespace), clock=core.cluster.clock)
         try:
-            log.refresh()
+            log.refresh_marked()
             return [each for each in branches_in(log.values()) if each.record.state is BranchState.PREPARED]
         finally:
             log.close()

@@ -14,6 +14,7 @@ from typing import Any
 
 from proton import Condition
 
+from jbm_kafka.amqp import engine_objects
 from jbm_kafka.amqp.admin_endpoint import REQUEST_BYTES, AdminEndpoint
 from jbm_kafka.amqp.conditions import FORCED
 from jbm_kafka.amqp.loop_mailbox import LoopMailbox
@@ -113,7 +114,9 @@ class Server:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
+        engine_objects.own()
         self.loop.run_forever()
+        engine_objects.disown()
         self.loop.close()
 
     async def _listen(self) -> None:
@@ -144,6 +147,7 @@ class Server:
 
     def _look(self) -> None:
         """Receivers whose group worker has left, as it does when nobody receives for a while, are served anew."""
+        engine_objects.let_go()
         for wire in self.wires:
             if wire.peer is not None:
                 wire.peer.pump()

@@ -113,8 +113,9 @@ class Wire(asyncio.Protocol):
             self.abort()
 
     def _work(self) -> None:
-        collector, peer = self._collector, self.peer
+        peer = self.peer
         while peer is not None:
+            collector = self._collector
             event = collector.peek()
             if event is None:
                 return
@@ -182,6 +183,7 @@ class Wire(asyncio.Protocol):
         await peer.lost()
         self._engine.unbind()
         self._collector.release()
+        del self._collector  # here, on the loop, and not by whichever thread collects garbage
         self.peer = None
 
     def abort(self) -> None:

@@ -104,7 +104,7 @@ def _server(said: SidecarFile) -> Server:
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] not in ("proton", "cproton", "cffi"):
             raise
-        text = "AMQP needs qpid-proton, which is built from source: pip install 'jbm-kafka[amqp]' (docs/amqp.md)"
+        text = "AMQP needs qpid-proton, which is built from source: pip install 'jbm-kafka[amqp]' (jbm-kafka docs amqp)"
         raise click.ClickException(text) from None
     return Server(said.server, said.factory._open_provider)
 

@@ -11,10 +11,11 @@ from functools import partial
 from typing import Any
 
 import pytest
-from proton import Delivery, Message, Timeout, symbol
+from proton import Connection, Delivery, Message, Timeout, symbol
 from proton.reactor import LinkOption
 from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 
+from jbm_kafka.amqp import engine_objects
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
 from jbm_kafka.core.jms_errors import JMSError
@@ -323,3 +324,26 @@ def test_a_receiver_with_a_dynamic_source_gets_the_answers_until_it_is_closed(
     with pytest.raises(LinkDetached, match="not-found"):
         other.create_sender(address, name="later", options=Kind()).send(Message(body="too late"))
     other.close()
+
+
+def test_an_object_of_the_engine_that_another_thread_drops_is_freed_by_its_own() -> None:
+    """AMQP-10: garbage that a group worker's thread collected aborted the process."""
+    dropped: list[Any] = []
+    freed: list[int] = []
+
+    def serve() -> None:
+        engine_objects.own()
+        dropped.append(Connection())
+        made.set()
+        is_dropped.wait(TIMEOUT_S)
+        freed.append(engine_objects.let_go())
+        engine_objects.disown()
+
+    made, is_dropped = threading.Event(), threading.Event()
+    owner = threading.Thread(target=serve)
+    owner.start()
+    made.wait(TIMEOUT_S)
+    dropped.clear()
+    is_dropped.set()
+    owner.join(TIMEOUT_S)
+    assert freed == [1]

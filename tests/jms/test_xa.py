@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
 from jbm_kafka import AcknowledgeMode, Queue, XAConnectionFactory, XASession, Xid
+from jbm_kafka.codec.branch_records import state_key
 from jbm_kafka.errors import (
     IllegalStateError,
     InvalidSettingError,
     TransactionInProgressError,
     TransactionRolledBackError,
 )
+from jbm_kafka.memory.memory_kafka import MemoryKafka
+from jbm_kafka.ports import Outgoing
+from jbm_kafka.providers.in_memory import use_world
 from tests.support.waiting import wait_until
 
 IN, OUT = Queue("in"), Queue("out")
@@ -68,6 +73,32 @@ def test_a_prepared_branch_is_committed(factory: XAConnectionFactory, session: X
     assert session.tpc_recover() == []
     assert bodies(factory, OUT) == [("of a", 1)]
     assert bodies(factory, IN, 0) == []
+
+
+def test_recovery_finds_what_was_prepared_behind_an_open_transaction(
+    factory: XAConnectionFactory, session: XASession
+) -> None:
+    """ACK-10: a rollback that is being written hid it, and a manager that looked then did not know of it."""
+    fill(factory, "a")
+    other = work(session, "other")
+    session.tpc_prepare()
+    session.tpc_rollback()  # the topic is there
+    world = use_world(factory._installation.bootstrap)
+    writer = MemoryKafka(world.cluster).transactional_producer("another", transaction_timeout_ms=60_000)
+    writer.initialise(WAIT_S)
+    writer.begin()
+    writer.produce(Outgoing("jbm.branches", 0, state_key("gone"), None))
+    xid = work(session, "b")
+    session.tpc_prepare()
+    with ThreadPoolExecutor() as threads:
+        found = threads.submit(session.tpc_recover)
+        wait([found], timeout=0.5)
+        writer.commit(WAIT_S)
+        assert found.result(WAIT_S) == [xid]
+    writer.close()
+    session.tpc_rollback()
+    assert other not in session.tpc_recover()
+    world.let_go()
 
 
 def test_a_prepared_branch_is_rolled_back(factory: XAConnectionFactory, session: XASession) -> None:

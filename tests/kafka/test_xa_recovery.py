@@ -87,3 +87,17 @@ def test_a_process_that_cannot_read_what_is_prepared_closed_the_partition(bootst
         session.tpc_prepare()
         assert xid in session.tpc_recover()
         session.tpc_rollback()
+
+
+def test_a_branch_that_was_prepared_a_moment_ago_was_not_listed(bootstrap: str, topic: str) -> None:
+    """ACK-10: brokers confirm a transaction before its markers are written; a manager that lists then must see it."""
+    factory = XAConnectionFactory(bootstrap)
+    with factory.create_xa_connection() as connection, connection.create_xa_session() as session:
+        for number in range(5):
+            xid = session.xid(1, f"{topic}-{number}", "b")
+            session.tpc_begin(xid)
+            session.create_producer(Queue(topic)).send("a")
+            session.tpc_prepare()
+            assert xid in session.tpc_recover()
+            session.tpc_rollback()
+            assert xid not in session.tpc_recover()

@@ -190,7 +190,8 @@ class Branches:
             JMSError: the cluster does not answer.
         """
         with raised_as_jms_errors("prepared branches"):
-            self.records.refresh()
+            # Also what was prepared behind a transaction that another process, or a rollback of this one, has open.
+            self.records.refresh_marked()
             self._remove(OTHERS_REMOVE_MS)
         return self._waiting()
 
