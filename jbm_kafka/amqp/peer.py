@@ -62,12 +62,24 @@ class Temporary:
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:
         await self._producer.close(is_lost=is_lost, ends=ends)
-        self._peer.temporaries.pop(self._made.name, None)
-        await self._peer.call(lambda: self._peer.provider.delete_temporary(self._made))
+        await self._peer.end_temporary(self._made)
+
+
+class TemporaryReceiver:
+    """A receiver with a dynamic source: its temporary destination lives as long."""
+
+    def __init__(self, peer: Peer, made: TemporaryQueue | TemporaryTopic, receiver: Receiver) -> None:
+        self._peer, self._made, self._receiver = peer, made, receiver
+        self.begin, self.ready = receiver.begin, receiver.ready
+        self.pump, self.outcome, self.unsettled = receiver.pump, receiver.outcome, receiver.unsettled
+
+    async def close(self, *, is_lost: bool, ends: bool) -> None:
+        await self._receiver.close(is_lost=is_lost, ends=ends)
+        await self._peer.end_temporary(self._made)
 
 
 Served = Any
-"""Receiver, Browser, Producer, Coordinator, Temporary or Unsubscribing."""
+"""Receiver, Browser, Producer, Coordinator, Temporary, TemporaryReceiver or Unsubscribing."""
 
 
 class Peer:
@@ -231,7 +243,7 @@ class Peer:
         self.is_over = True
         is_lost = not self._connection.state & Endpoint.REMOTE_CLOSED
         served, self._served = list(self._served.values()), {}
-        for each in sorted(served, key=lambda each: isinstance(each, Temporary)):
+        for each in sorted(served, key=lambda each: isinstance(each, Temporary | TemporaryReceiver)):
             try:
                 await each.close(is_lost=is_lost, ends=False)
             except JMSError as error:
@@ -344,8 +356,7 @@ class Peer:
             self._transacted.add(link.session)
             self._serve(link, Coordinator(self, link))
         elif target.dynamic:
-            is_topic = "temporary-topic" in capabilities(target)
-            self.spawn(self._make_temporary(link, TemporaryTopic if is_topic else TemporaryQueue), link)
+            self.spawn(self._produce_temporary(link), link)
         elif target.address is None:
             self._serve(link, Producer(self, link, None, next(self._numbers)))
         else:
@@ -357,13 +368,34 @@ class Peer:
         await self.call(lambda: self.provider.ensure(destination))
         self._serve(link, Producer(self, link, destination, next(self._numbers)))
 
-    async def _make_temporary(self, link: Any, kind: type[Any]) -> None:
+    async def _make_temporary(self, named: frozenset[str]) -> TemporaryQueue | TemporaryTopic:
+        kind: type[Any] = TemporaryTopic if "temporary-topic" in named else TemporaryQueue
         number = next(self._numbers)
-        made = await self.call(lambda: self.provider.create_temporary(kind, self.connection_id, number))
+        made: TemporaryQueue | TemporaryTopic = await self.call(
+            lambda: self.provider.create_temporary(kind, self.connection_id, number)
+        )
         self.temporaries[made.name] = made
-        link.target.address = made.name
-        link.target.dynamic = True
-        self._serve(link, Temporary(self, made, Producer(self, link, made, number)))
+        return made
+
+    async def end_temporary(self, made: TemporaryQueue | TemporaryTopic) -> None:
+        """The link that it was made for has ended."""
+        if self.temporaries.pop(made.name, None) is not None:
+            await self.call(lambda: self.provider.delete_temporary(made))
+
+    async def _produce_temporary(self, link: Any) -> None:
+        made = await self._make_temporary(capabilities(link.remote_target))
+        link.target.address, link.target.dynamic = made.name, True
+        self._serve(link, Temporary(self, made, Producer(self, link, made, next(self._numbers))))
+
+    async def _receive_temporary(self, link: Any) -> None:
+        filters = Filters(link.remote_source)
+        made = await self._make_temporary(capabilities(link.remote_source))
+        link.source.address, link.source.dynamic = made.name, True
+        try:
+            await self._begin(link, TemporaryReceiver(self, made, self._receiver(link, made, filters)))
+        except BaseException:
+            self.server.run(self.end_temporary(made))
+            raise
 
     def _serve(self, link: Any, served: Served) -> None:
         if self.is_over or link.state & Endpoint.LOCAL_CLOSED or link.session.state & Endpoint.REMOTE_CLOSED:
@@ -383,9 +415,9 @@ class Peer:
             self.spawn(self._look_up(link), link)
             return
         if source.dynamic:
-            raise InvalidDestinationError("a temporary destination is made by a sender with a dynamic target")
-        named = capabilities(source)
-        destination = parse_address(source.address, kind_of(named))
+            self.spawn(self._receive_temporary(link), link)
+            return
+        destination = parse_address(source.address, kind_of(capabilities(source)))
         filters = Filters(source)
         is_browser = source.distribution_mode == Terminus.DIST_MODE_COPY and not isinstance(destination, Topic)
         self.authorise("browse" if is_browser else "receive", destination)
@@ -396,13 +428,16 @@ class Peer:
             return
         if destination.is_temporary and destination.name not in self.temporaries:
             raise InvalidDestinationError(f"{destination}: it is not this connection's, or was deleted")
+        self.spawn(self._begin(link, self._receiver(link, destination, filters)), link)
+
+    def _receiver(self, link: Any, destination: Destination, filters: Filters) -> Receiver:
         used: Source
         if isinstance(destination, Topic):
             used = subscription_of(
                 destination,
                 link.name,
-                source,
-                named,
+                link.remote_source,
+                capabilities(link.remote_source),
                 filters,
                 client_id=self.client_id,
                 connection_id=self.connection_id,
@@ -411,9 +446,7 @@ class Peer:
             assert isinstance(destination, Queue), destination
             used = destination
         is_transacted = link.session in self._transacted
-        number = next(self._numbers)
-        receiver = Receiver(self, link, used, filters.selector, number, is_transacted=is_transacted)
-        self.spawn(self._begin(link, receiver), link)
+        return Receiver(self, link, used, filters.selector, next(self._numbers), is_transacted=is_transacted)
 
     async def _begin(self, link: Any, served: Any) -> None:
         await self.call(served.begin)

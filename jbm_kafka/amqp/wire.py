@@ -18,6 +18,9 @@ log = logging.getLogger(__name__)
 BUFFERED_BYTES = 256 * 1024
 """What may wait in the socket's buffer before nothing more is sent to a client."""
 
+LOOK_S = 0.1
+"""How often it is looked whether a connection is open by now: then its client may want signs of life."""
+
 
 class Wire(asyncio.Protocol):
     """One socket."""
@@ -54,7 +57,8 @@ class Wire(asyncio.Protocol):
             is_encrypted=self._socket.get_extra_info("ssl_object") is not None,
             certificate_user=names[0] if names else None,
         )
-        self._timer = server.loop.call_later(self._limits.open_timeout_s, self._check_open)
+        self._open_by = time.monotonic() + self._limits.open_timeout_s
+        self._check_open()
 
     def _begin(self, user: str) -> None:
         self._connection.collect(self._collector)
@@ -189,10 +193,12 @@ class Wire(asyncio.Protocol):
             self._socket.abort()
 
     def _check_open(self) -> None:
-        if self.peer is None or not self.peer.is_open:
-            self.abort()
-        else:
+        if self.peer is not None and self.peer.is_open:
             self._tick()
+        elif time.monotonic() > self._open_by:
+            self.abort()
+        elif not self._is_lost:
+            self._timer = self._server.loop.call_later(LOOK_S, self._check_open)
 
     def _tick(self) -> None:
         """Idle timeouts, ours and the client's."""

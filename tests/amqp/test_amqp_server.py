@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from proton import Connection, Delivery, Message
+from proton import Connection, Delivery, Message, Timeout, symbol
+from proton.reactor import LinkOption
 from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 
 from jbm_kafka.amqp import engine_objects
@@ -290,6 +291,39 @@ def test_what_a_client_has_when_it_rolls_back_comes_again_once_it_let_go_of_it(c
         message = receiver.receive()
         assert (message.body, message.delivery_count) == (number, 0)
         receiver.accept()
+
+
+def test_a_client_that_wants_signs_of_life_gets_them_from_the_start(server: Server) -> None:
+    """AMQP-10: for its first ten seconds it got none, and so it left."""
+    client = BlockingConnection(f"127.0.0.1:{server.ports[0]}", timeout=TIMEOUT_S, heartbeat=1)
+    with pytest.raises(Timeout):
+        client.create_receiver("orders").receive(timeout=3)
+    client.close()
+
+
+@pytest.mark.parametrize("kind", ["temporary-queue", "temporary-topic"])
+def test_a_receiver_with_a_dynamic_source_gets_the_answers_until_it_is_closed(
+    server: Server, client: Any, kind: str
+) -> None:
+    """AMQP-13."""
+
+    class Kind(LinkOption):
+        def apply(self, link: Any) -> None:
+            (link.source if link.is_receiver else link.target).capabilities.put_object(symbol(kind))
+
+    answers = client.create_receiver(None, credit=1, dynamic=True, options=Kind())
+    address = answers.link.remote_source.address
+    assert answers.link.remote_source.dynamic
+    other = connect(server)
+    other.create_sender(address, options=Kind()).send(Message(body="an answer"))
+    assert answers.receive(timeout=TIMEOUT_S).body == "an answer"
+    answers.accept()
+    with pytest.raises(LinkDetached, match="not this connection's"):
+        other.create_receiver(address, options=Kind())
+    answers.close()
+    with pytest.raises(LinkDetached, match="not-found"):
+        other.create_sender(address, name="later", options=Kind()).send(Message(body="too late"))
+    other.close()
 
 
 def test_an_object_of_the_engine_that_another_thread_drops_is_freed_by_its_own() -> None:
