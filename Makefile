@@ -24,7 +24,7 @@ MERMAID := build/mermaid/package/dist/mermaid.min.js
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist docs docs-serve lock clean
+.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -128,7 +128,7 @@ bench: setup      ## throughput and latency beside Kafka's own clients
 bench-instructions: setup  ## instructions per message beside those of 23ac797 (needs valgrind)
 	$(BIN)/jbm-kafka bench-instructions --check
 
-dist: $(VENV)/.stamp  ## dist/ with the wheel and the sdist (HATCH_BUILD_HOOK_ENABLE_CUSTOM=1: compiled, for this platform)
+dist: $(VENV)/.stamp  ## dist/ with the wheel and the sdist and no compiled modules
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
 # Pictures are drawn in the reader's browser, by a script that the site brings along.
@@ -141,6 +141,10 @@ docs: $(VENV)/.stamp $(MERMAID)  ## the site, in build/site
 
 docs-serve: $(VENV)/.stamp $(MERMAID)  ## shows the site while you write
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
+
+dist-compiled: $(VENV)/.stamp  ## dist/compiled/ with a wheel of compiled modules for this Python and platform
+	HATCH_BUILD_HOOK_ENABLE_CUSTOM=1 $(BIN)/python -m build --no-isolation --wheel --outdir dist/compiled .
+	$(BIN)/auditwheel show dist/compiled/*.whl
 
 lock: $(VENV)/.stamp  ## write what is installed now to constraints.txt
 	{ sed -n '/^#/p' constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > constraints.new

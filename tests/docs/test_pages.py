@@ -15,6 +15,7 @@ from tests.support.topics import empty_cluster
 PAGES = [
     "README.md",
     "docs/asyncio.md",
+    "docs/coming-from-celery.md",
     "docs/coming-from-jms-or-rabbitmq.md",
     "docs/core-interfaces.md",
     "docs/graceful-shutdown.md",
@@ -62,6 +63,7 @@ IN_SHORT = {
 
 ELSEWHERE = {
     "docs/amqp.md": "tests/amqp/test_amqp_page.py",
+    "docs/kubernetes.md": "tests/docs/test_kubernetes_page.py",
     "docs/schema-registry.md": "tests/jms/test_schema_registry.py",
     "docs/security.md": "tests/security/test_page.py",
 }
