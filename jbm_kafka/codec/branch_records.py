@@ -13,6 +13,8 @@ from jbm_kafka.ports.record_to_send import Outgoing
 PIECE_BYTES = 512 * 1024
 """A record of sends has at most so many: its topic takes the broker's default."""
 _STATE = "|state"
+NOTHING = b"|nothing"
+"""The key of a record without a value, which says nothing: its transaction ends what another left open."""
 
 
 def state_key(branch: str) -> bytes:

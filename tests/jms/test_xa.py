@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
 
 import pytest
 
@@ -98,6 +99,29 @@ def test_recovery_finds_what_was_prepared_behind_an_open_transaction(
     writer.close()
     session.tpc_rollback()
     assert other not in session.tpc_recover()
+    world.let_go()
+
+
+@pytest.mark.thorough  # the offsets that it left open are asked for twice, ten seconds each
+def test_a_branch_that_a_restarted_broker_left_open_is_ended(factory: XAConnectionFactory, session: XASession) -> None:
+    """ACK-10: nobody could read `jbm.branches` any more, and every decision of the namespace waited for good."""
+    fill(factory, "a", "b")
+    work(session, "first")
+    session.tpc_prepare()
+    session.tpc_rollback()  # the topic is there
+    xid = work(session, "b")
+    world = use_world(factory._installation.bootstrap)
+    world.cluster.faults.forgotten_marks = 100
+    session.tpc_prepare()
+    world.cluster.faults.forgotten_marks = 0
+    admin = MemoryKafka(world.cluster).admin()
+    ends = [admin.end_positions("jbm.branches", [0], stable=stable)[0] for stable in (True, False)]
+    assert ends[0] < ends[1]
+    provider: Any = session._core.connection.provider
+    provider.sidecar.checkpointer.schedule.note_back(provider.clock.monotonic_ms())
+    wait_until(lambda: xid in session.tpc_recover(), about="the branch", timeout_s=60)
+    session.tpc_commit()
+    assert len(bodies(factory, OUT)) == 1
     world.let_go()
 
 

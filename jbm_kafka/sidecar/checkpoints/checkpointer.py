@@ -288,7 +288,7 @@ class Checkpointer:
             self._finish(frozen, durable=False)
             raise
         self.checkpoints += 1
-        self._hanging.committed(recorded, checkpoint_id)
+        self._hanging.committed(recorded, checkpoint_id, self._writer.beside(recorded))
         self.schedule.grow()
         self._backoff.took_part(part.participant for part in frozen)
         yield GO_ON

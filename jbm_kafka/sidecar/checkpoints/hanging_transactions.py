@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.core.entries import Entry
@@ -64,9 +65,14 @@ class HangingTransactions:
         self._clock = clock
         self._latest: dict[PooledProducer, tuple[int, Sequence[CommittedPlace]]] = {}
         """What each producer committed last, and when, monotonic ms."""
+        self._beside: dict[PooledProducer, tuple[int, Sequence[Outgoing]]] = {}
+        """By producer what ends what it left open elsewhere, and when it wrote there last."""
 
-    def committed(self, frozen: Sequence[FrozenGroup], checkpoint_id: str) -> None:
-        """The producer whose turn it is has committed this."""
+    def committed(self, frozen: Sequence[FrozenGroup], checkpoint_id: str, beside: Sequence[Outgoing] = ()) -> None:
+        """The producer whose turn it is has committed this; `beside`: records that say nothing, for where it wrote
+        besides."""
+        if beside:
+            self._beside[self._pool.current] = (self._clock.monotonic_ms(), beside)
         places = [place for part in frozen for place in _places(part, checkpoint_id)]
         given_up = _given_up(frozen)
         if given_up:
@@ -87,6 +93,10 @@ class HangingTransactions:
             for group in dict.fromkeys(place.group_id for place in again):
                 # Each by itself: where the one hangs, the other may be marked, and another process may go on with it.
                 yield from self._end_group(producer, [place for place in again if place.group_id == group])
+        for producer, (at_ms, beside) in list(self._beside.items()):
+            if at_ms >= silent_since_ms - RECENT_MS:
+                yield from self._commit(producer, partial(_write_beside, beside=beside))
+        self._beside.clear()
 
     def _end_group(self, producer: PooledProducer, places: Sequence[CommittedPlace]) -> Steps:
         if (yield from self._hangs(places)):
@@ -95,7 +105,7 @@ class HangingTransactions:
                 "more",
                 places[0].offset.metadata,
             )
-            yield from self._commit_again(producer, places)
+            yield from self._commit(producer, partial(_write, places=places))
 
     def _hangs(self, places: Sequence[CommittedPlace]) -> Generator[Wait, None, bool]:
         """Whether offsets of theirs are held back, though the cluster answers."""
@@ -118,12 +128,12 @@ class HangingTransactions:
         finally:
             admin.close()
 
-    def _commit_again(self, member: PooledProducer, places: Sequence[CommittedPlace]) -> Steps:
+    def _commit(self, member: PooledProducer, write: Callable[[TransactionalProducer], None]) -> Steps:
         for _ in range(TRIES):
             try:
                 yield from self._pool.make_ready()
                 if member.producer is not None:
-                    _write(member.producer, places)
+                    write(member.producer)
                 return
             except KafkaClientError as error:
                 log.info("what was left open could not be ended: %s; a new producer tries it", error)
@@ -138,6 +148,13 @@ def _write(producer: TransactionalProducer, places: Sequence[CommittedPlace]) ->
         producer.send_offsets(None, group_id, topic, offsets)
     for place in places:
         producer.produce(place.record(), place)
+    producer.commit(COMMIT_TIMEOUT_S)
+
+
+def _write_beside(producer: TransactionalProducer, beside: Sequence[Outgoing]) -> None:
+    producer.begin()
+    for record in beside:
+        producer.produce(record)
     producer.commit(COMMIT_TIMEOUT_S)
 
 

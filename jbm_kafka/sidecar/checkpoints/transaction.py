@@ -6,7 +6,7 @@ import logging
 from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple
 
-from jbm_kafka.codec.branch_records import applied_key, encode_applied
+from jbm_kafka.codec.branch_records import NOTHING, applied_key, encode_applied
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.codec.events import encode_events, in_portions
 from jbm_kafka.core.checkpoint_id import CheckpointId, first_checkpoint_id
@@ -162,6 +162,14 @@ class TransactionWriter:
                 yield GO_ON
                 self._produce_channel(producer, part, row)
         self._tokens = frozenset()
+
+    def beside(self, frozen: Sequence[FrozenGroup]) -> Sequence[Outgoing]:
+        """A record that says nothing for `jbm.branches`, if the latest transaction wrote there."""
+        topic = self._topics.branches_topic
+        sends = any(record.topic == topic for transfer in self._transfers for record in transfer.sends)
+        if sends or any(row.applied for part in frozen for row in part.channels):
+            return [Outgoing(topic, 0, NOTHING, None)]
+        return []
 
     def _mark(self, producer: TransactionalProducer, checkpoint_id: str) -> None:
         """Leave the checkpoint's id where nobody else writes, and where nobody else's open transaction hides it.
