@@ -68,6 +68,7 @@ def set_up(admin: Admin, store: Store) -> None:
         redelivery_delay_ms=300,
         dead_letter_address=store.dead_letters.name,
         record_deliveries=True,  # so that an audit knows who was given what
+        truncate="never",  # and has the messages
     )
     admin.create_queue(store.dead_letters.name, partitions=1)
     for queue in (store.orders, store.big_orders):
