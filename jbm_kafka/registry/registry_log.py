@@ -80,6 +80,11 @@ class RegistryLog:
         """How long ago the last reading to the end began."""
         return self._clock.monotonic_ms() - self.read_at_ms
 
+    @property
+    def is_there(self) -> bool:
+        """Whether its topic was there when it was read last."""
+        return bool(self._topic_id)
+
     def get(self, key: bytes) -> bytes | None:
         """What a key says, as read last."""
         return self._values.get(key)

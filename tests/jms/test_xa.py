@@ -62,6 +62,21 @@ def work(session: XASession, *parts: str | int) -> Xid:
     return xid
 
 
+def test_the_first_branch_of_a_cluster_is_prepared_after_a_recovery(
+    factory: XAConnectionFactory, session: XASession
+) -> None:
+    """ACK-10: a recovery that found nothing had made no topic for it."""
+    fill(factory, "a")
+    consumer = session.create_consumer(IN)
+    assert session.tpc_recover() == []
+    xid = session.xid(1, "first", "b")
+    session.tpc_begin(xid)
+    assert consumer.receive(timeout=WAIT_S) is not None
+    session.tpc_prepare()
+    assert session.tpc_recover() == [xid]
+    session.tpc_commit()
+
+
 def test_a_prepared_branch_is_committed(factory: XAConnectionFactory, session: XASession) -> None:
     """ACK-10: what is received is settled and what is sent is visible at tpc_commit, and nothing before."""
     fill(factory, "a")

@@ -114,7 +114,7 @@ class Branches:
             IllegalStateError: a branch of this name is open or prepared.
             JMSError: the cluster does not answer.
         """
-        if self.records.age_ms > NAMES_MS or xid in self._names:
+        if not self.records.is_there or self.records.age_ms > NAMES_MS or xid in self._names:
             with raised_as_jms_errors(f"branch {xid}"):
                 self.records.make()
                 self.records.refresh()
