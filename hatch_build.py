@@ -14,6 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _LINK_TO_A_FILE = re.compile(r"\[([^\]]+)\]\((?!\w+:)([^)#]+)(?:#[^)]*)?\)")
+_PICTURE = re.compile(r"!\[[^\]]*\]\((?!\w+:)[^)]*\)\n*")
 
 
 class Description(MetadataHookInterface):
@@ -21,6 +22,7 @@ class Description(MetadataHookInterface):
 
     def update(self, metadata: dict[str, Any]) -> None:
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        text = _PICTURE.sub("", text)
         text = _LINK_TO_A_FILE.sub(lambda link: f"{link[1]} (`{link[2]}`)", text)
         told = "The pages that are named here come with the package: `jbm-kafka docs tutorial` prints one.\n"
         metadata["readme"] = {"content-type": "text/markdown", "text": f"{text}\n{told}"}

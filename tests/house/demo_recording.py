@@ -18,6 +18,7 @@ PICTURE = ROOT / "docs" / "demo.svg"
 COLUMNS = 100
 _ERASED = re.compile(r"[^\n]*\r(?!\n)|\x1b\[[0-9]*[AKJ]")
 """Lines that a progress display has written over."""
+_FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
 def main() -> None:
@@ -27,7 +28,8 @@ def main() -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     console = Console(record=True, width=COLUMNS, file=io.StringIO())
     console.print(Text.from_ansi(f"$ jbm-kafka demo\n{_ERASED.sub('', done.stdout)}"))
-    PICTURE.write_text(console.export_svg(title="jbm-kafka demo"), encoding="utf-8")
+    picture = _FONTS.sub("", console.export_svg(title="jbm-kafka demo"))  # readers have one, and ask nobody for it
+    PICTURE.write_text(picture, encoding="utf-8")
 
 
 if __name__ == "__main__":
