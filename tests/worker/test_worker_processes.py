@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka import AddressSettings, ConnectionFactory, Queue
+from jbm_kafka.devbroker import LocalBroker
 from tests.support.chaos_topics import read_committed
 from tests.support.topics import delete_topics_beginning_with
 from tests.support.waiting import wait_until
@@ -42,9 +43,9 @@ def run(bootstrap: str, queue_name: str, shop_log: Path) -> Iterator[Run]:
     """Starts the command; it is gone at the end whatever happens."""
     with ExitStack() as started, shop_log.with_suffix(".err").open("w") as errors:
 
-        def start(*arguments: str) -> subprocess.Popen[str]:
+        def start(*arguments: str, at: str = bootstrap) -> subprocess.Popen[str]:
             process = subprocess.Popen(
-                [sys.executable, "-m", "jbm_kafka", "run", *arguments, "--bootstrap", bootstrap],
+                [sys.executable, "-m", "jbm_kafka", "run", *arguments, "--bootstrap", at],
                 env={**os.environ, "SHOP_QUEUE": queue_name, "SHOP_LOG": str(shop_log)},
                 stderr=errors,
                 text=True,
@@ -126,6 +127,28 @@ def test_killed_processes_start_again_and_lose_nothing(
     )
     group.send_signal(signal.SIGTERM)
     assert group.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.thorough
+def test_a_broker_that_is_killed_and_comes_back_loses_nothing(
+    dedicated_broker: Callable[[], LocalBroker], queue_name: str, run: Run, shop_log: Path
+) -> None:
+    """UNIT-1, UNIT-18, CONN-3: in the midst of the work; each unit's first hand-overs are in order."""
+    broker = dedicated_broker()
+    send(broker.bootstrap, queue_name)
+    worker = run("tests.support.shop_workers:worker", at=broker.bootstrap)
+    wait_until(
+        lambda: sum(map(len, handled(shop_log).values())) > UNITS * EACH // 5, about="some", timeout_s=PATIENCE_S
+    )
+    broker.kill()
+    broker.start()
+    wait_until(
+        lambda: {unit: firsts(numbers) for unit, numbers in handled(shop_log).items()} == WANTED,
+        about="all",
+        timeout_s=PATIENCE_S,
+    )
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(PATIENCE_S) == 0
 
 
 @pytest.mark.thorough
