@@ -133,7 +133,7 @@ def test_killed_processes_start_again_and_lose_nothing(
 def test_a_broker_that_is_killed_and_comes_back_loses_nothing(
     dedicated_broker: Callable[[], LocalBroker], queue_name: str, run: Run, shop_log: Path
 ) -> None:
-    """UNIT-1, UNIT-18, CONN-3: in the midst of the work; each unit's first hand-overs are in order."""
+    """UNIT-1, UNIT-18, of CONN-3: in the midst of the work; each unit's first hand-overs are in order."""
     broker = dedicated_broker()
     send(broker.bootstrap, queue_name)
     worker = run("tests.support.shop_workers:worker", at=broker.bootstrap)
