@@ -17,7 +17,7 @@ AMQP_HEADER: Final = b"AMQP\x00\x01\x00\x00"
 FRAME_BYTES: Final = 4_096
 """The specification allows 512; tokens of some clients are longer."""
 STEPS: Final = 8
-_MECHANISMS, _INIT, _CHALLENGE, _RESPONSE, _OUTCOME = 0x40, 0x41, 0x42, 0x43, 0x44
+MECHANISMS, INIT, CHALLENGE, RESPONSE, OUTCOME = 0x40, 0x41, 0x42, 0x43, 0x44
 _OK, _REFUSED = b"\x50\x00", b"\x50\x01"
 
 
@@ -50,8 +50,11 @@ class SaslServer:
             if len(self._waiting) < len(HEADER):
                 return b""
             answer = self._begin()
-        while not self.is_done and (frame := self._frame()) is not None:
-            answer += self._answer(*frame)
+        while not self.is_done:
+            found, self._waiting = next_frame(self._waiting)
+            if found is None:
+                break
+            answer += self._answer(*found)
         if self.is_done:
             self.rest, self._waiting = self._waiting, b""
         return answer
@@ -70,40 +73,23 @@ class SaslServer:
         names = [each.encode() for each in self._offered]
         items = b"".join(bytes([len(each)]) + each for each in names)
         array = struct.pack(">BIIB", 0xF0, len(items) + 5, len(names), 0xA3) + items
-        return HEADER + _framed(_MECHANISMS, array)
-
-    def _frame(self) -> tuple[int, list[Amqp]] | None:
-        if len(self._waiting) < 8:
-            return None
-        size, offset, kind = struct.unpack_from(">IBB", self._waiting)
-        if not 8 <= size <= FRAME_BYTES or not 8 <= offset * 4 <= size or kind != 1:
-            raise ValueError(f"a frame of {size} bytes and of kind {kind} is no SASL frame")
-        if len(self._waiting) < size:
-            return None
-        body, self._waiting = self._waiting[offset * 4 : size], self._waiting[size:]
-        held, _ = read(body, 0)
-        if held.type != "described":
-            raise ValueError("a SASL frame says nothing that is known")
-        code, fields = held.value
-        if code.type != "ulong" or fields.type != "list":
-            raise ValueError("a SASL frame says nothing that is known")
-        return code.value, fields.value
+        return HEADER + framed(MECHANISMS, array)
 
     def _answer(self, code: int, fields: list[Amqp]) -> bytes:
         self._steps += 1
-        if self._steps > STEPS or code != (_RESPONSE if self._mechanism else _INIT):
+        if self._steps > STEPS or code != (RESPONSE if self._mechanism else INIT):
             raise ValueError(f"SASL frame {code:#x} does not belong here")
-        if code == _INIT:
-            self._mechanism = _field(fields, 0, "symbol") or "none"
-            said: bytes | None = _field(fields, 1, "binary")
+        if code == INIT:
+            self._mechanism = field_of(fields, 0, "symbol") or "none"
+            said: bytes | None = field_of(fields, 1, "binary")
         else:
-            said = _field(fields, 0, "binary") or b""
+            said = field_of(fields, 0, "binary") or b""
         try:
             return self._step(said)
         except ScramFault as fault:
             log.warning("an AMQP client was not let in by %s: %s", self._mechanism, fault)
             self.is_done = True
-            return _framed(_OUTCOME, _REFUSED)
+            return framed(OUTCOME, _REFUSED)
 
     def _step(self, said: bytes | None) -> bytes:
         mechanism = self._mechanism
@@ -112,7 +98,7 @@ class SaslServer:
         if mechanism == "ANONYMOUS":
             return self._let_in(ANONYMOUS)
         if said is None:
-            return _framed(_CHALLENGE, binary(b""))
+            return framed(CHALLENGE, binary(b""))
         if mechanism == "EXTERNAL":
             user = self._certificate_user
             if user is None or said not in (b"", user.encode()):
@@ -123,7 +109,7 @@ class SaslServer:
         assert mechanism == MECHANISM, mechanism
         if self._scram is None:
             self._scram = ScramServer(self._access.verifiers)
-            return _framed(_CHALLENGE, binary(self._scram.challenge(said)))
+            return framed(CHALLENGE, binary(self._scram.challenge(said)))
         user, proof = self._scram.outcome(said)
         return self._let_in(user, binary(proof))
 
@@ -138,15 +124,39 @@ class SaslServer:
 
     def _let_in(self, user: str, *more: bytes) -> bytes:
         self.is_done, self.user = True, user
-        return _framed(_OUTCOME, _OK, *more)
+        return framed(OUTCOME, _OK, *more)
 
 
-def _framed(code: int, *fields: bytes) -> bytes:
+def next_frame(data: bytes) -> tuple[tuple[int, list[Amqp]] | None, bytes]:
+    """The first SASL frame, by its kind and fields, and what is behind it; None: it is not whole.
+
+    Raises:
+        ValueError: it is no SASL frame.
+    """
+    if len(data) < 8:
+        return None, data
+    size, offset, kind = struct.unpack_from(">IBB", data)
+    if not 8 <= size <= FRAME_BYTES or not 8 <= offset * 4 <= size or kind != 1:
+        raise ValueError(f"a frame of {size} bytes and of kind {kind} is no SASL frame")
+    if len(data) < size:
+        return None, data
+    held, _ = read(data[offset * 4 : size], 0)
+    if held.type != "described":
+        raise ValueError("a SASL frame says nothing that is known")
+    code, fields = held.value
+    if code.type != "ulong" or fields.type != "list":
+        raise ValueError("a SASL frame says nothing that is known")
+    return (code.value, fields.value), data[size:]
+
+
+def framed(code: int, *fields: bytes) -> bytes:
+    """A SASL frame of this kind."""
     body = b"\x00\x53" + bytes([code]) + list_of(fields)
     return struct.pack(">IBBH", len(body) + 8, 2, 1, 0) + body
 
 
-def _field(fields: list[Amqp], at: int, kind: str) -> Any:
+def field_of(fields: list[Amqp], at: int, kind: str) -> Any:
+    """The value of one field of it; None: it says nothing. Raises ValueError when it is of another type."""
     held = fields[at] if at < len(fields) else None
     if held is None or held.type == "null":
         return None
