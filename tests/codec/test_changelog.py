@@ -166,6 +166,16 @@ def test_bytes_of_every_release_read_as_the_same_entry(case: dict[str, Any]) -> 
     assert entry == from_json(case["means"])
 
 
+def test_a_parked_record_of_the_first_release_reads_as_the_same_record() -> None:
+    """LOG-8."""
+    value = bytes.fromhex(
+        "c301c71c3b5ff02b63f202066a6f650208626f647904164a4d535072696f72697479020234086e6f6e6500000280a0abfef962"
+    )
+    row = Parked(65, b"joe", b"body", (("JMSPriority", b"4"), ("none", None)), 1, 1_700_000_000_000)
+    assert decode_entry(f"{GROUP}|parked|65".encode(), value) == (GROUP, row)
+    assert row.size == len("joebodyJMSPriority4none")
+
+
 def test_events_of_every_release_read_as_the_same_events() -> None:
     acknowledged = (OffsetRange(0, 9), OffsetRange(12, 12))
     letter = MessageEvent(MessageFate.DEAD_LETTERED, 10, b"joe", 3, "queue:DLQ", "max-delivery-attempts")

@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from jbm_kafka.browsing.browse import browse
+from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryKafka
@@ -158,6 +159,21 @@ def test_it_is_seen_by_whoever_looks_from_outside(start: Start) -> None:
     ]
 
 
+def test_an_operator_moves_it(start: Start) -> None:
+    """LOG-8."""
+    one = parked_and_deleted(start)
+    one.cluster.create_topic("elsewhere", 1, {})
+    answers: list[Answer] = []
+    command = Command("id", QUEUE.group_id(), 0, "move", {"offsets": [3], "to": "elsewhere"})
+    one.group_worker.command(command, answers.append)
+    one.run(lambda: bool(answers))
+    assert (answers[0].error, answers[0].result["done"]) == ("", [3])
+    wait_for_the_delay(one)
+    assert one.receive(one.attach("t"), 1) == [17]
+    with one.cluster.changed:
+        assert one.cluster.log("elsewhere", 0).end > 0
+
+
 def test_what_is_read_of_the_changelog_alone_is_read_in_portions(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """LOG-8, LOG-9."""
     monkeypatch.setattr("jbm_kafka.sidecar.lane.fetching.FED_COUNT", 1)
@@ -202,7 +218,7 @@ def test_nothing_is_parked_while_a_member_cannot_read_it(start: Start, monkeypat
 
 def test_a_record_that_is_too_large_stays_in_the_log(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """LOG-8."""
-    monkeypatch.setattr("jbm_kafka.sidecar.stages.parking.RECORD_BYTES_MAX", 1)
+    monkeypatch.setattr("jbm_kafka.sidecar.stages.parked.RECORD_BYTES_MAX", 1)
     one = start("one", settings=SETTINGS)
     link = one.attach("s")
     one.send("ab")

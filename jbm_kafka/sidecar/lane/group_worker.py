@@ -51,7 +51,7 @@ from jbm_kafka.sidecar.operators.owner_questions import OwnerQuestions
 from jbm_kafka.sidecar.stages.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.stages.departures import Departures
 from jbm_kafka.sidecar.stages.flow import Flow
-from jbm_kafka.sidecar.stages.parking import MembersWithout, Parking
+from jbm_kafka.sidecar.stages.parked import MembersWithout, Parking
 from jbm_kafka.sidecar.stages.prepared import PreparedMessages, StateOf
 from jbm_kafka.sidecar.stages.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.stages.settle import Settle

@@ -26,7 +26,7 @@ from jbm_kafka.sidecar.stages.departures import Departures
 from jbm_kafka.sidecar.stages.dispatch import Dispatch
 from jbm_kafka.sidecar.stages.flow import Flow
 from jbm_kafka.sidecar.stages.misrouted_units import UnitRoutes
-from jbm_kafka.sidecar.stages.parking import Parking
+from jbm_kafka.sidecar.stages.parked import Parking
 from jbm_kafka.sidecar.stages.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.stages.settle import Settle
 from jbm_kafka.sidecar.topics.address_topics import TargetTopics
