@@ -197,14 +197,21 @@ def test_a_killed_owner_that_had_not_read_all_of_it_loses_nothing(
     assert sorted(three.receive(link, 2)) == list(HELD)
 
 
-def test_a_channel_that_is_opened_anew_reads_what_is_parked_again(start: Start) -> None:
-    """LOG-8."""
+def test_a_channel_that_is_opened_anew_reads_what_is_parked_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOG-8: while the client still reads the log on."""
+    monkeypatch.setattr("jbm_kafka.sidecar.lane.fetching.FED_COUNT", 1)
     one = parked_and_deleted(start)
     one.group_worker.post(lambda: one.group_worker.assignment.read_anew("for a test"))
     link = one.attach("t")
+    one.run(lambda: bool(one.group_worker.data.feeding))
     one.send("behind")
     wait_for_the_delay(one)
-    assert sorted(one.receive(link, 3)) == [*HELD, COUNT]
+    assert sorted((each.offset, each.count.attempts) for each in one.deliveries(link, 3)) == [
+        *((offset, 1) for offset in HELD),
+        (COUNT, 0),
+    ]
 
 
 def test_nothing_is_parked_while_a_member_cannot_read_it(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,8 @@ class ParkedRecords:
         """Where the log is read from, after these."""
         self.chosen: Sequence[Parked] = ()
         """The next checkpoint parks them."""
+        self.chosen_ms = 0
+        """When something of it was chosen last, monotonic: the others come first then."""
         self.is_being_read = False
         """They are fetched from the log, beside."""
         self.known_below = 0

@@ -26,6 +26,8 @@ COUNT_MAX = 1_000
 """Parked at once, of a channel."""
 BYTES_MAX = 1 << 20
 """So much a checkpoint writes of them, of a channel, or one record."""
+CHANNELS_MAX = 4
+"""So many channels at once: they share a checkpoint, which others wait for."""
 RECORD_BYTES_MAX = 1 << 19
 """A larger record stays in the log: brokers take some 1 MB, and the changelog's keys and headers are beside it."""
 AGAIN_MS = 1_000
@@ -63,7 +65,8 @@ class Parking:
         if now_ms < self._next_ms or self._data.group.is_temporary:
             return
         was_cut, self._goes_on = self._goes_on, False
-        for channel in self._data.channels.values():
+        room = CHANNELS_MAX
+        for channel in sorted(self._data.channels.values(), key=lambda each: each.parked.chosen_ms):
             parked, durable = channel.parked, channel.state.durable
             if channel.is_closing or channel.is_lost or not parked.may_look:
                 continue
@@ -73,7 +76,10 @@ class Parking:
                 parked.known_below = durable.end_position
             if offsets:
                 self._goes_on = True
-                parked.is_being_read = True
+                room -= 1
+                if room < 0:
+                    continue
+                parked.is_being_read, parked.chosen_ms = True, now_ms
                 self._workers.start(f"jbm-parking-{channel.name}", self._read(channel, offsets))
         self._next_ms = now_ms + (AGAIN_MS if self._goes_on else self._data.config.park_look_ms)
 
