@@ -127,7 +127,7 @@ def test_a_corrupt_changelog_record_is_told_and_no_message_is_lost(
 
 
 @pytest.mark.kafka_only
-@pytest.mark.parametrize("key", ["parked|0", "parked|xid-1%7C2|x", "held|0"])
+@pytest.mark.parametrize("key", ["afterwards|0", "afterwards|xid-1%7C2|x", "held|0"])
 def test_what_a_newer_version_recorded_keeps_its_partition_closed_and_is_not_deleted(
     bootstrap: str, orders: Queue, caplog: pytest.LogCaptureFixture, key: str
 ) -> None:
