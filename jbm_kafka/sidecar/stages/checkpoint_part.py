@@ -107,7 +107,10 @@ class CheckpointPart:
     def _freeze_channel(
         self, channel: OwnedChannel, checkpoint_id: str, settlings: Sequence[Settling]
     ) -> FrozenChannel:
-        preparing = {settling.branch: settling.offsets for settling in settlings if settling.branch}
+        preparing: defaultdict[str, list[int]] = defaultdict(list)
+        for settling in settlings:  # one for each consumer of the session
+            if settling.branch:
+                preparing[settling.branch] += settling.offsets
         settled = [settling for settling in settlings if not settling.branch]
         tentative = frozenset(offset for settling in settled for offset in settling.offsets)
         taken = channel.take_freeze(checkpoint_id, tentative, preparing)
