@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import decode_entry, group_of
-from jbm_kafka.core.entries import BLOCK_BITS, Attempted, Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.entries import BLOCK_BITS, Attempted, Entry, Held, HeldGone, Position, Prepared, Settled
 from jbm_kafka.memory.memory_log import MemoryRecord, PartitionLog, TransactionOutcome
 
 
@@ -48,6 +48,8 @@ class PaperChangelog:
     settled: dict[int, BitMap] = field(default_factory=dict)
     held: dict[int, Held] = field(default_factory=dict)
     attempted: dict[int, BitMap] = field(default_factory=dict)
+    prepared: dict[str, frozenset[int]] = field(default_factory=dict)
+    """What each branch has."""
     begin: int = 0
     """Of a subscription: where it begins. What stands before it is never there."""
     incarnation: str = ""
@@ -73,6 +75,10 @@ class PaperChangelog:
                 self.held[entry.offset] = entry
             case HeldGone(offset):
                 self.held.pop(offset, None)
+            case Prepared(branch, offsets) if offsets is not None:
+                self.prepared[branch] = frozenset(offsets)
+            case Prepared(branch):
+                self.prepared.pop(branch, None)
         return entry
 
     def is_mine(self, record: MemoryRecord) -> bool:
