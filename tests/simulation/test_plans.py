@@ -54,6 +54,7 @@ RARE = {
 """A seed that finds a fault for which much must come together; when it does not any more, look for another."""
 FOUND = {
     "a send is refused before three seconds have gone by since the pause": (Plan.PAUSES, 28, 400),
+    "what a session had in its buffer overtakes what its branch gives back": (Plan.BRANCHES, 36, 600),
 }
 """(plan, seed, steps) that once broke a promise, by symptom."""
 FAULTS = {

@@ -55,6 +55,9 @@ class CheckpointPart:
     def notify_end(self, frozen: FrozenGroup, *, durable: bool) -> None:
         self._data.mailbox.post(lambda: self.finish(frozen, durable=durable))
 
+    def then(self, call: Callable[[], None]) -> None:
+        self._data.mailbox.post(call)
+
     def give_up(self, error: Exception) -> None:
         self._data.mailbox.post(lambda: self._give_up(error))
 
