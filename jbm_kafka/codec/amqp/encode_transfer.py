@@ -248,8 +248,8 @@ def _application(headers: Sequence[Header], properties: dict[str, Property], onl
             _add_unnamed(properties, kind, rest, value)
     entries: list[bytes] = []
     if only_amqp is not None and (held := _readable(only_amqp)) is not None:
-        for (key, value), came in zip(held.value, as_they_came(only_amqp, 0, held), strict=True):
-            shown, _ = jms_property(value)
+        for (key, given), came in zip(held.value, as_they_came(only_amqp, 0, held), strict=True):
+            shown, _ = jms_property(given)
             if shown is None or properties.get(key.value) == shown:
                 properties.pop(key.value, None)
                 entries.append(came)
