@@ -9,9 +9,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from jbm_kafka.devbroker import LocalBroker
+from jbm_kafka.devbroker.ports import free_port
 from tests.amqp.java_clients import JavaClients
 from tests.amqp.server_process import ServerTask, running
-from jbm_kafka.devbroker.ports import free_port
 
 
 def rates(clients: JavaClients, url: str, *, queue: str, count: int, warm: int) -> dict[str, float]:
