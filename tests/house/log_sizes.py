@@ -56,6 +56,8 @@ class Measure:
     largest: dict[str, int] = field(default_factory=dict)
     """Bytes at the most, by topic."""
     last: dict[str, int] = field(default_factory=dict)
+    changelog_bytes: int = 0
+    """Of the first queue, in the end: what a recovery reads."""
     recovery_s: float = 0.0
     keepers: list[str] = field(default_factory=list)
     kept_records: int = 0
@@ -111,6 +113,7 @@ class Run:
                 self._news(connection, reader)
                 self._note_sizes()
             self._wait_until_small()
+        found.changelog_bytes = self._size_of(SETTLED.changelog_topic(""))
         self._recover()
         return found
 
@@ -228,7 +231,8 @@ def main(messages: int) -> None:
     for name, most in found.largest.items():
         click.echo(f"{name}: {found.last[name] / MB:.1f} MB in the end, {most / MB:.1f} at the most")
     click.echo(f"limit of a topic in the end: {found.limit() / MB:.1f} MB; what is kept: {'; '.join(found.keepers)}")
-    click.echo(f"recovery without local state: {found.recovery_s:.2f} s; speed beside never: {found.ratio:.3f}")
+    read = f"{found.changelog_bytes / MB:.1f} MB of changelog"
+    click.echo(f"recovery without local state: {found.recovery_s:.2f} s, {read}; speed beside never: {found.ratio:.3f}")
     broken = list(found.broken())
     for each in broken:
         click.echo(f"does not hold: {each}")
