@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from jbm_kafka import (
 from jbm_kafka.admin import Admin
 from jbm_kafka.devbroker.broker import LocalBroker
 from jbm_kafka.kafka import ConfluentKafka
+from tests.support.waiting import wait_until
 
 MB = 2**20
 SLICES, PARTITIONS, BODY_BYTES = 20, 4, 100
@@ -185,21 +186,21 @@ class Run:
 
     def _wait_until_small(self) -> None:
         """Processes look every 20 s, and brokers free what was deleted a moment later."""
-        deadline = time.monotonic() + SHRINK_S
-        while time.monotonic() < deadline:
-            self._note_sizes()
-            with Admin(self._bootstrap) as admin:
-                log = admin.truncate(SETTLED, dry_run=True)
-            is_cut = log.kept + log.deletable <= self.found.messages // 10
-            if is_cut and max(self.found.last[SETTLED.name], self.found.last[NEWS.name]) <= self.found.limit():
-                break
-            time.sleep(1.0)
+        with suppress(AssertionError):  # then what is found says so
+            wait_until(self._is_small, about="the logs", timeout_s=SHRINK_S)
         with Admin(self._bootstrap) as admin:
             for destination in (SETTLED, NEWS):
                 log = admin.truncate(destination, dry_run=True)
                 if destination is SETTLED:
                     self.found.kept_records = log.kept + log.deletable
                 self.found.keepers += [f"{destination}: {each.records} for {each.name}" for each in log.keepers]
+
+    def _is_small(self) -> bool:
+        self._note_sizes()
+        with Admin(self._bootstrap) as admin:
+            log = admin.truncate(SETTLED, dry_run=True)
+        is_cut = log.kept + log.deletable <= self.found.messages // 10
+        return is_cut and max(self.found.last[SETTLED.name], self.found.last[NEWS.name]) <= self.found.limit()
 
     def _recover(self) -> None:
         with self._factory("sender").create_context() as sender:
