@@ -95,6 +95,7 @@ class Sidecar:
             self.destinations,
             given.clock,
             given.config.memory_budget_bytes,
+            logs=lambda: self._truncator.logs,
         )
         self._opener = self._new_opener()
         self._lifetime = Lifetime(self._begin)
