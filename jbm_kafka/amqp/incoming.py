@@ -8,9 +8,9 @@ from typing import Any
 
 from proton import Condition, Delivery, Described, Message, ulong
 
-from jbm_kafka.amqp.conditions import UNKNOWN_TRANSACTION, condition_of
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
+from jbm_kafka.amqp_wire.conditions import UNKNOWN_TRANSACTION, condition_of
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
 from jbm_kafka.core.destination import Destination, Topic

@@ -10,10 +10,10 @@ from typing import Protocol
 
 from proton import Condition
 
-from jbm_kafka.amqp.conditions import FORCED
-from jbm_kafka.amqp.loop_mailbox import answer
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import ToldOutcome
+from jbm_kafka.amqp_wire.conditions import FORCED
+from jbm_kafka.amqp_wire.loop_mailbox import answer
 from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError, TransactionRolledBackError
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease

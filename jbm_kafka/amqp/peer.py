@@ -13,7 +13,6 @@ from proton import Condition, Endpoint, Event, Terminus, symbol
 from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.access import Action
-from jbm_kafka.amqp.conditions import INVALID_FIELD, condition_of
 from jbm_kafka.amqp.incoming import Coordinator, Producer
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Browser, Receiver
@@ -25,6 +24,9 @@ from jbm_kafka.amqp.terminus import (
     looked_up,
     subscription_of,
 )
+from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
+from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition_of
+from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, UNITS
 from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -34,7 +36,7 @@ from jbm_kafka.core.subscription import Source, checked_client_id
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", "SHARED-SUBS", "DELAYED_DELIVERY")
+OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", "SHARED-SUBS", "DELAYED_DELIVERY", UNITS)
 GENERATED = "ID:"
 """How Qpid JMS begins the container id of a connection that has no client id."""
 
@@ -423,7 +425,7 @@ class Peer:
         self.authorise("browse" if is_browser else "receive", destination)
         if is_browser:
             assert isinstance(destination, Queue), destination
-            browser = Browser(self, link, destination, filters.selector)
+            browser = Browser(self, link, destination, filters.selector, capabilities(source) & {ALL, DELIVERABLE})
             self.spawn(self._begin(link, browser), link)
             return
         if destination.is_temporary and destination.name not in self.temporaries:
@@ -446,7 +448,8 @@ class Peer:
             assert isinstance(destination, Queue), destination
             used = destination
         is_transacted = link.session in self._transacted
-        return Receiver(self, link, used, filters.selector, next(self._numbers), is_transacted=is_transacted)
+        units = UnitsTogether() if UNITS in capabilities(link.remote_source) else UnitsAtClient(is_transacted)
+        return Receiver(self, link, used, filters.selector, next(self._numbers), units)
 
     async def _begin(self, link: Any, served: Any) -> None:
         await self.call(served.begin)

@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 from proton import Condition
 
 from jbm_kafka.amqp.access import Action
-from jbm_kafka.amqp.loop_mailbox import LoopMailbox
 from jbm_kafka.amqp.server_settings import ServerSettings
+from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.ports.provider import Provider
 
