@@ -303,7 +303,7 @@ class Coordinator:
             delivery.local.condition = condition
         delivery.update(Delivery.ACCEPTED if condition is None else Delivery.REJECTED)
         delivery.settle()
-        self._peer.touch()
+        self._peer.flush()
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:
         """What was not discharged is rolled back."""

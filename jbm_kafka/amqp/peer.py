@@ -94,6 +94,7 @@ class Peer:
         touch: Callable[[], None],
         user: str,
         read: Callable[[bool], None],
+        flush: Callable[[], None],
     ) -> None:
         """`read`: told whether anything is to be read from the client."""
         self.server = server
@@ -106,6 +107,7 @@ class Peer:
         self.transactions: dict[bytes, LocalTransaction] = {}
         self.temporaries: dict[str, TemporaryQueue | TemporaryTopic] = {}
         self.touch = touch
+        self.flush = flush
         self._read = read
         self.outgoing_bytes = 0
         """Of messages that were given to the engine and not written to the socket; the engine tells but a part."""

@@ -282,8 +282,8 @@ class Receiver:
             if not sent.settled:
                 sent.update(sent.remote_state)
             sent.settle()
+        self._peer.flush()
         self.pump()
-        self._peer.touch()
 
     def _confirm_when_durable(self, sent: Any, delivery: Delivery) -> None:
         """The client waits to hear that its message will not come again."""

@@ -50,6 +50,8 @@ class Client(Protocol):
     """It is gone."""
     touch: Callable[[], None]
     """Something is to be sent to it."""
+    flush: Callable[[], None]
+    """Send it now: else messages go before what was said earlier of others. Not in the handling of an event."""
     transactions: Any
     """Those that it declared and has not discharged, by their ids."""
 
