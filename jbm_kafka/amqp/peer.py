@@ -26,7 +26,7 @@ from jbm_kafka.amqp.terminus import (
 )
 from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
 from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition_of
-from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, UNITS
+from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -126,6 +126,7 @@ class Peer:
         self._holds_client_id = False
         self._transacted: set[Any] = set()
         """Sessions that have a coordinator."""
+        self._together: dict[tuple[str, Source], UnitsTogether] = {}
         self._handlers = {
             Event.CONNECTION_REMOTE_OPEN: self._connection_opened,
             Event.CONNECTION_REMOTE_CLOSE: self._connection_closed,
@@ -450,8 +451,21 @@ class Peer:
             assert isinstance(destination, Queue), destination
             used = destination
         is_transacted = link.session in self._transacted
-        units = UnitsTogether() if UNITS in capabilities(link.remote_source) else UnitsAtClient(is_transacted)
+        units: UnitsAtClient | UnitsTogether = UnitsAtClient(is_transacted)
+        if UNITS in capabilities(link.remote_source):
+            units = self._units_of(link, used)
         return Receiver(self, link, used, filters.selector, next(self._numbers), units)
+
+    def _units_of(self, link: Any, source: Source) -> UnitsTogether:
+        """What the receiver has in common with others of its client's session."""
+        named = {str(name): value for name, value in (link.remote_properties or {}).items()}
+        place = str(named.get(SESSION) or f"link {link.name}"), source
+        for each in [place for place, units in self._together.items() if not units.members]:
+            del self._together[each]
+        found = self._together.get(place)
+        if found is None:
+            found = self._together[place] = UnitsTogether(f"{self.connection_id}/units {next(self._numbers)}")
+        return found
 
     async def _begin(self, link: Any, served: Any) -> None:
         await self.call(served.begin)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import threading
 from asyncio import get_running_loop, sleep, wait_for
 from collections.abc import Callable, Sequence, Set
 from functools import partial
@@ -57,12 +56,12 @@ class Receiver:
         self._selector = "" if selector is None else selector.normal
         self._destination = destination_of(source)
         self._provider = peer.provider
-        lock = threading.RLock()
+        lock = units.lock
         filled = Sleepers(lock)
         name = f"{peer.connection_id}/{number}"
         terms = LinkTerms(
             link_id=name,
-            session_id=name,
+            session_id=units.session_id or name,
             prefetch=1000,
             client_id=peer.client_id,
             mode="AMQP",
@@ -71,12 +70,12 @@ class Receiver:
             records_attempts=peer.provider.traits.records_attempts,
         )
         self.link = Link(terms, filled=filled, lock=lock)
+        self.link.settlement.barrier = units.barrier
         filled.lie_down_unless(lambda: False, LinkBed(peer.mailbox, self.pump))
         self._tags = itertools.count(1)
         self.unsettled: dict[str, Delivery] = {}
-        self._units = units
-        self._returning: list[tuple[Any, Delivery, Modified]] = []
-        """Given back by outcomes that came together."""
+        self.units = self._units = units
+        units.members.append(self)
         self.in_transactions = 0
         """Messages that open transactions have acknowledged."""
         self.is_closed = False
@@ -269,16 +268,20 @@ class Receiver:
         """Of a unit whose later messages go back with this one: what the client says of those comes right behind."""
         counts_released, now_ms = self._peer.settings.counts_released, self._provider.clock.now_ms()
         row = outcome.returned(delivery, counts_released=counts_released, now_ms=now_ms)
-        self._returning.append((sent, delivery, row))
-        if len(self._returning) == 1:
+        returning = self._units.returning
+        returning.append((self, sent, delivery, row))
+        if len(returning) == 1:
             self._peer.mailbox.post(self._returned_together)
 
     def _returned_together(self) -> None:
-        told, self._returning = self._returning, []
-        self._give_back([(delivery, row) for _, delivery, row in told])
-        if self.is_closed or self._peer.is_over:
+        told = self._units.returning[:]
+        self._units.returning.clear()
+        self._give_back([(delivery, row) for _, _, delivery, row in told])
+        if self._peer.is_over:
             return
-        for sent, _, _ in told:
+        for receiver, sent, _, _ in told:
+            if receiver.is_closed:
+                continue
             if not sent.settled:
                 sent.update(sent.remote_state)
             sent.settle()
@@ -313,20 +316,21 @@ class Receiver:
 
     def _give_back(self, rows: Rows) -> None:
         if not self._units.keeps_later:
-            later = later_of_units(rows, self.unsettled)
-            for tag in later:
-                del self.unsettled[tag]
-            rows = [*rows, *((each, Modified(each.offset, counted=False)) for each in later.values())]
+            first = rows
+            for receiver in self._units.members:
+                later = later_of_units(first, receiver.unsettled)
+                for tag in later:
+                    del receiver.unsettled[tag]
+                rows = [*rows, *((each, Modified(each.offset, counted=False)) for each in later.values())]
         present = sorted((each for each in rows if not each[0].lease.is_revoked), key=lambda each: each[0].offset)
         if present:
             self.link.give_back(present)
             self.link.group_worker.wake()
 
     def rolled_back(self, deliveries: Sequence[Delivery]) -> None:
-        """A transaction that had these was rolled back: they come again, counted."""
+        """A transaction that had these, of it or others with its units, was rolled back: they come again, counted."""
         rows = [(each, Modified(each.offset, counted=True)) for each in deliveries]
         self._give_back([back for row in rows for back in self._units.rolled_back(*row)])
-        self._ended(len(deliveries))
 
     def committed(self, delivery: Delivery, outcome: ToldOutcome) -> None:
         """Its transaction is committed: with that it is gone, or what else was said of it holds."""
@@ -334,13 +338,14 @@ class Receiver:
             now_ms = self._provider.clock.now_ms()
             row = outcome.returned(delivery, counts_released=self._peer.settings.counts_released, now_ms=now_ms)
             self._give_back(self._units.rolled_back(delivery, row))
-        self._ended()
+        self.ended()
 
     def in_doubt(self) -> None:
         """Nobody knows what became of a transaction that had a message of it."""
-        self._ended()
+        self.ended()
 
-    def _ended(self, count: int = 1) -> None:
+    def ended(self, count: int = 1) -> None:
+        """So many messages are in a transaction no more."""
         self.in_transactions -= count
         if self.is_closed and not self.in_transactions:
             self._on_empty()
@@ -394,8 +399,9 @@ class Receiver:
         if self.is_closed:
             return
         self.is_closed = True
-        if self._returning:
+        if self._units.returning:
             self._returned_together()
+        self._units.members.remove(self)
         rows = self._units.take_all()
         rows += [(each, Modified(each.offset, counted=False, was_seen=is_lost)) for each in self.unsettled.values()]
         self._give_back(rows)

@@ -8,11 +8,14 @@ then it has a message that must not go to anybody after the one before it. So wh
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Mapping
+from typing import Any
 
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.deliveries import Delivery
+from jbm_kafka.ports.unit_barrier import UnitBarrier
 
 Rows = list[tuple[Delivery, Modified]]
 
@@ -26,6 +29,13 @@ class UnitsAtClient:
     def __init__(self, is_transacted: bool) -> None:
         """`is_transacted`: several of a unit may be there, in transactions."""
         self.one_per_unit = not is_transacted
+        self.session_id = ""
+        """As the channels know the receiver; "": as no other."""
+        self.lock = threading.RLock()
+        self.barrier = UnitBarrier()
+        self.members: list[Any] = []
+        """Its one receiver."""
+        self.returning: list[Any] = []
         self._unsettled: set[tuple[int, bytes]] = set()
         self._behind: dict[tuple[int, bytes], deque[Delivery]] = {}
         """What comes after the one that the client has."""
@@ -109,11 +119,21 @@ class UnitsAtClient:
 
 
 class UnitsTogether:
-    """As UnitsAtClient, of a client that has any number of a unit, and knows which go back with an earlier one."""
+    """As UnitsAtClient, of a session that has any number of a unit, and knows which go back with an earlier one."""
 
     one_per_unit = False
     keeps_later = False
     waiting = 0
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        self.lock = threading.RLock()
+        """Of all its receivers' links, as is the barrier."""
+        self.barrier = UnitBarrier()
+        self.members: list[Any] = []
+        """The receivers of one of the client's sessions that have units in common."""
+        self.returning: list[Any] = []
+        """Given back by outcomes that came together."""
 
     def take(self) -> Delivery | None:
         return None

@@ -8,6 +8,8 @@ UNITS: Final = "JBM-UNITS"
 When one goes back, by an outcome or a rollback, the later ones of its unit that the receiver was sent go back too: what
 was sent before the outcome is settled, or before the transaction is discharged, counts as never sent.
 """
+SESSION: Final = "jbm-session"
+"""A property of such a receiver's link: its client's session, whose receivers of a queue have units in common."""
 DELIVERABLE: Final = "JBM-DELIVERABLE"
 """Of a browser's source: only what could be received now."""
 DELAY: Final = "x-opt-jbm-delay"
