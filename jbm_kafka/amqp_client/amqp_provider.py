@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Never
 
+from proton import symbol
+
 from jbm_kafka.amqp_client.client_settings import ClientSettings
 from jbm_kafka.amqp_client.io_thread import IoThread
 from jbm_kafka.amqp_client.local_transaction import Coordinator
@@ -21,8 +23,9 @@ from jbm_kafka.amqp_client.remote_link import RemoteLink
 from jbm_kafka.amqp_client.remote_receiver import RemoteReceiver
 from jbm_kafka.amqp_client.remote_sender import AmqpSendFault, RemoteSender, Told
 from jbm_kafka.amqp_client.sends_under_way import SendsUnderWay
+from jbm_kafka.amqp_client.session_receivers import SessionReceivers
 from jbm_kafka.amqp_client.termini import browser_of, lookup_of, receiver_of, sender_of, temporary_of
-from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, UNITS
+from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
@@ -97,6 +100,8 @@ class AmqpProvider:
         self._leaving: dict[Subscription, list[RemoteReceiver]] = {}
         """Attached; waited for when they have left."""
         self._links: set[Link] = set()
+        self._owners: dict[tuple[str, Source], SessionReceivers] = {}
+        """By session."""
         self._connection: RemoteConnection | None = None
         self._coordinator: Coordinator | None = None
         self._has_connected = False
@@ -239,7 +244,8 @@ class AmqpProvider:
 
     async def _begin(self, subscription: Subscription) -> None:
         connection = await self._connected()
-        receiver = await self._open_receiver(connection, subscription, subscription.selector, together=True)
+        session_id = f"subscription {next(self._numbers)}"
+        receiver = await self._open_receiver(connection, subscription, subscription.selector, session_id)
         self._subscribed.setdefault(subscription, []).append(receiver)
 
     def end_use(self, subscription: Subscription) -> None:
@@ -320,11 +326,11 @@ class AmqpProvider:
 
     # -- receiving -----------------------------------------------------------------------------------------------------
 
-    def attach(self, source: Source, link: Link) -> RemoteReceiver:
+    def attach(self, source: Source, link: Link) -> SessionReceivers:
         """Begin to serve a receiver."""
         return self._io.call(self._attach(source, link))
 
-    async def _attach(self, source: Source, link: Link) -> RemoteReceiver:
+    async def _attach(self, source: Source, link: Link) -> SessionReceivers:
         connection = await self._connected()
         terms = link.terms
         begun = self._subscribed.get(source, []) if isinstance(source, Subscription) else []
@@ -338,24 +344,30 @@ class AmqpProvider:
             if old is not None and lasts:
                 await old.close(ends=False, timeout_s=LEAVE_TIMEOUT_S)
             selector = "" if terms.selector is None else terms.selector.text
-            receiver = await self._open_receiver(connection, source, selector, together=not terms.one_per_unit)
+            together = not terms.one_per_unit
+            receiver = await self._open_receiver(connection, source, selector, terms.session_id, together=together)
             if old is not None and not lasts:
                 old.begin_close()
         receiver.serve(link)
         self._links = {each for each in self._links if not each.is_closed} | {link}
         if isinstance(source, Subscription):
             self._leaving.setdefault(source, []).append(receiver)
-        return receiver
+        return receiver.owner
 
     async def _open_receiver(
-        self, connection: RemoteConnection, source: Source, selector: str, *, together: bool
+        self, connection: RemoteConnection, source: Source, selector: str, session_id: str, *, together: bool = True
     ) -> RemoteReceiver:
-        """`together`: it knows which messages of a unit go back with an earlier one, so it may have several."""
+        """`together`: the session's receivers of the source may have several of a unit, and know which of them go back
+        with an earlier one."""
+        owner = self._owner(source, session_id)
         wanted = [UNITS] if together and connection.gives_units else []
+        link = receiver_of(connection.session, source, selector, *wanted)
+        if wanted:
+            link.properties = {symbol(SESSION): session_id}
         made = RemoteReceiver(
             connection,
-            receiver_of(connection.session, source, selector, *wanted),
-            destination_of(source),
+            link,
+            owner,
             mailbox=self._io.mailbox,
             clock=self.clock,
             numbers=lambda: next(self._numbers),
@@ -365,6 +377,15 @@ class AmqpProvider:
         connection.add(made)
         await made.open()
         return made
+
+    def _owner(self, source: Source, session_id: str) -> SessionReceivers:
+        for place in [place for place, each in self._owners.items() if not each.receivers or not each.is_running]:
+            del self._owners[place]
+        found = self._owners.get((session_id, source))
+        if found is None:
+            found = SessionReceivers(destination_of(source), self._io.mailbox, session_id)
+            self._owners[session_id, source] = found
+        return found
 
     def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
         """Not known here: the server is asked to send all that it has."""

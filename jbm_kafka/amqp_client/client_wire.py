@@ -118,21 +118,26 @@ class ClientWire(asyncio.Protocol):
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
+        self.flush()
+
+    def flush(self) -> bool:
+        """Send what is to be sent; False: the socket takes no more."""
         self._is_flushing = False
         if self._socket is None or self._is_lost or self._sasl is not None:
-            return
+            return True
         self._work()
         while self._is_writable:
             pending = self._engine.pending()
             if pending < 0:
                 if not self._socket.is_closing():
                     self._socket.close()
-                return
+                return True
             if pending == 0:
-                return
+                return True
             self._socket.write(bytes(self._engine.peek(pending) or b""))
             self._engine.pop(pending)
             self._work()
+        return False
 
     def pause_writing(self) -> None:
         self._is_writable = False

@@ -9,14 +9,15 @@ from typing import Any
 from proton import Described, Message, ulong
 
 from jbm_kafka.amqp_client.remote_connection import RemoteConnection
-from jbm_kafka.amqp_client.remote_receiver import RemoteReceiver
 from jbm_kafka.amqp_client.remote_sender import RemoteSender
+from jbm_kafka.amqp_client.session_receivers import SessionReceivers
 from jbm_kafka.amqp_client.termini import coordinator_of
 from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.ports.deliveries import Delivery as Granted
 from jbm_kafka.ports.kafka import Outgoing
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 
+FLUSH_AGAIN_S = 0.01
 DECLARE, DISCHARGE = 0x31, 0x32
 ACCEPTED = Described(ulong(0x24), [])
 
@@ -43,8 +44,10 @@ class Coordinator:
             transaction = (await self._ask(DECLARE, [None]))[0]
         except JMSError as error:
             raise TransactionRolledBackError(f"rolled back: {error}") from None
-        taken: list[tuple[RemoteReceiver, list[Granted]]] = []
+        taken: list[tuple[SessionReceivers, list[Granted]]] = []
         failure = await self._fill(work, bytes(transaction), taken)
+        while not self._connection.flush():  # the engine sends what is said of messages behind those that are sent
+            await asyncio.sleep(FLUSH_AGAIN_S)
         try:
             await self._ask(DISCHARGE, [bytes(transaction), failure is not None])
         except TransactionRolledBackError:
@@ -58,14 +61,14 @@ class Coordinator:
             raise TransactionRolledBackError(f"rolled back: {failure}")
 
     async def _fill(
-        self, work: UnitOfWork, transaction: bytes, taken: list[tuple[RemoteReceiver, list[Granted]]]
+        self, work: UnitOfWork, transaction: bytes, taken: list[tuple[SessionReceivers, list[Granted]]]
     ) -> JMSError | None:
         sent = [self._send(record, [transaction]) for record in work.sends]
         failure: JMSError | None = None
         try:
             for each in work.received:
                 receiver = each.link.group_worker
-                if each.lease.is_revoked or not isinstance(receiver, RemoteReceiver):
+                if each.lease.is_revoked or not isinstance(receiver, SessionReceivers):
                     raise JMSError("the connection broke since a message was received; it comes again")
                 taken.append((receiver, receiver.take_part(each.offsets, [transaction, ACCEPTED])))
         except JMSError as error:
@@ -73,7 +76,7 @@ class Coordinator:
         outcomes = await asyncio.gather(*sent, return_exceptions=True)
         return failure or next((each for each in outcomes if isinstance(each, JMSError)), None)
 
-    def _rolled_back(self, taken: list[tuple[RemoteReceiver, list[Granted]]]) -> None:
+    def _rolled_back(self, taken: list[tuple[SessionReceivers, list[Granted]]]) -> None:
         for receiver, granted in taken:
             receiver.rolled_back(granted)
 

@@ -130,6 +130,10 @@ class RemoteConnection:
         """Something is to be sent, maybe."""
         self._wire.touch()
 
+    def flush(self) -> bool:
+        """True when all that was said is on its way, or the connection is over."""
+        return self._wire.flush()
+
     def add(self, link: RemoteLink) -> None:
         """One more, which its caller opens."""
         self._links[link.link] = link
