@@ -57,7 +57,8 @@ class ToldOutcome:
 def told_outcome(sent: Any) -> ToldOutcome:
     """What it says outside of transactions."""
     remote = sent.remote
-    error = str(remote.condition or "") if sent.remote_state != Sent.MODIFIED else ""
+    condition = remote.condition if sent.remote_state == Sent.REJECTED else None
+    error = "" if condition is None else str(condition.description or condition.name)
     told = ToldOutcome(sent.remote_state, bool(remote.failed), bool(remote.undeliverable), error)
     annotations = remote.annotations if sent.remote_state == Sent.MODIFIED else None
     if not isinstance(annotations, dict):

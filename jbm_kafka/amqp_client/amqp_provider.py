@@ -8,6 +8,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Never
 
@@ -189,7 +190,13 @@ class AmqpProvider:
         return _SETTINGS
 
     def ensure(self, destination: Destination) -> TopicInfo:
-        """What is needed to send there; whether it can be used the server says when a link is opened."""
+        """As of the port. Only a link that sends makes a destination; a user who may not send may receive all the same."""
+        if destination not in self._temporaries:
+            with suppress(JMSSecurityError):
+                self._io.call(self._open_sender(destination))
+        return self._info(destination)
+
+    def _info(self, destination: Destination) -> TopicInfo:
         found = self._infos.get(destination.name)
         if found is not None and found[0] == destination:
             return found[1]
@@ -205,7 +212,7 @@ class AmqpProvider:
     def ensure_to_send(self, destination: Destination) -> TopicInfo:
         """As `ensure`, and the server lets messages be sent there."""
         self._io.call(self._open_sender(destination))
-        return self.ensure(destination)
+        return self._info(destination)
 
     async def _open_sender(self, destination: Destination) -> None:
         connection = await self._connected()

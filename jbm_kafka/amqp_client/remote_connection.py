@@ -42,6 +42,7 @@ class RemoteConnection:
         self._wire: ClientWire
         self._links: dict[Any, RemoteLink] = {}
         self._touched: set[RemoteReceiver] = set()
+        self.session: Any = None
         self._opened: asyncio.Future[None] = self.loop.create_future()
         self._closed: asyncio.Future[None] = self.loop.create_future()
         self._why = ""
@@ -105,9 +106,6 @@ class RemoteConnection:
         if client_id:
             engine.desired_capabilities = [symbol("sole-connection-for-container")]
         engine.open()
-        self.session = engine.session()
-        self.session.incoming_capacity = 64 * FRAME_BYTES
-        self.session.open()
         self.touch()
 
     async def close(self) -> None:
@@ -195,6 +193,9 @@ class RemoteConnection:
         offered = {str(each) for each in engine.remote_offered_capabilities or ()}
         self.gives_units = UNITS in offered
         if not properties.get("amqp:connection-establishment-failed") and not self._opened.done():
+            self.session = engine.session()  # not before: some servers lose what comes behind an open that they look at
+            self.session.incoming_capacity = 64 * FRAME_BYTES
+            self.session.open()
             self._opened.set_result(None)
 
     def _remote_closed(self) -> None:

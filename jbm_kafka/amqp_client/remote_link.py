@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Protocol
 
-from proton import Endpoint, Terminus
+from proton import Terminus
 
 from jbm_kafka.amqp_wire.conditions import error_of
 from jbm_kafka.core.jms_errors import JMSError
@@ -98,7 +98,7 @@ class RemoteLink:
     def remote_ended(self, condition: Any) -> None:
         """The server ended it, or answered that we did."""
         self._end(error_of(condition, self.about) if condition is not None or not self.is_closing else None)
-        if not self.link.state & Endpoint.LOCAL_CLOSED:
+        if not self.is_closing:
             self.link.close()
         self.link.free()
         self.connection.forget(self.link)

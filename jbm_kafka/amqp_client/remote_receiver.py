@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from proton import Condition, Delivery
@@ -56,6 +56,8 @@ class RemoteReceiver(RemoteLink):
         self._recording: dict[Any, Granted] = {}
         """Acknowledged, and to be handed over when that is confirmed."""
         self._watching: list[Completion] = []
+        self._asked: list[Completion] = []
+        """Those of them that the drain under way answers."""
         self._is_draining = False
         self._after_drain: list[Callable[[], None]] = []
         self._left = Completion()
@@ -186,8 +188,17 @@ class RemoteReceiver(RemoteLink):
         self._watching = [done for done in self._watching if not done.is_done]
         if self._watching and not self._is_draining and link.is_answered():
             with link.lock:
-                missing = link.demand.credit - self.link.credit
-            self._drain(missing if missing > 0 else 0 if self.link.credit else 1)
+                wanted = link.demand.credit
+            if not wanted:  # nothing more may come, or somebody has asked since and was answered
+                self._end_watching(self._watching)
+                return
+            self._asked = list(self._watching)
+            self._drain(max(wanted - self.link.credit, 0))
+
+    def _end_watching(self, ended: Sequence[Completion]) -> None:
+        self._watching = [done for done in self._watching if done not in ended]
+        for done in ended:
+            done.complete()
 
     def _drain(self, more: int) -> None:
         self._is_draining, self.has_refused = True, False
@@ -203,10 +214,9 @@ class RemoteReceiver(RemoteLink):
         after, self._after_drain = self._after_drain, []
         for each in after:
             each()
+        asked, self._asked = self._asked, []
         if not self.has_refused:
-            watching, self._watching = self._watching, []
-            for done in watching:
-                done.complete()
+            self._end_watching(asked)
         self.owner.wake()
 
     def take_back(self, then: Callable[[], None]) -> None:
