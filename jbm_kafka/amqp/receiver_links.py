@@ -99,6 +99,14 @@ class Receiver:
         except BaseException:
             link.leave()
             raise
+        self._introduce()
+
+    def _introduce(self) -> None:
+        """Only one of a session's receivers of the source has unread messages at a time (see Link.siblings)."""
+        links = [each.link for each in self._units.members if each.link.is_attached and not each.link.is_closed]
+        with self._units.lock:
+            for link in links:
+                link.become_siblings([other for other in links if other is not link])
 
     def _attach(self) -> None:
         self.link.group_worker = self._provider.attach(self._source, self.link)
@@ -125,6 +133,7 @@ class Receiver:
     def leave(self) -> None:
         """Leave for good."""
         self.link.leave()
+        self._introduce()
 
     # -- on the loop ---------------------------------------------------------------------------------------------------
 
@@ -174,7 +183,8 @@ class Receiver:
         with link.lock:
             link.demand.is_waiting = wanted > 0
             missing = wanted - len(link.buffer) - self._units.waiting
-            if missing > 0 and not link.buffer.awaits_record and link.demand.credit * 2 <= missing:
+            is_asked = link.buffer.awaits_record or link.demand.is_asking_alone
+            if missing > 0 and not is_asked and link.demand.credit * 2 <= missing:
                 link.request(missing)
             elif wanted == 0:
                 link.demand.credit = 0

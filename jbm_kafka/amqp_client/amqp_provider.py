@@ -276,7 +276,9 @@ class AmqpProvider:
 
     async def _look_up(self, client_id: str, name: str, *, ends: bool) -> Topic:
         connection = await self._connected()
-        link = RemoteLink(connection, lookup_of(connection.session, client_id, name), f"subscription {name!r}")
+        made = lookup_of(connection.session, client_id, name)
+        connection.check_unused(made, _in_use(f"subscription {name!r}"))
+        link = RemoteLink(connection, made, f"subscription {name!r}")
         connection.add(link)
         await link.open()
         topic = Topic(str(link.link.remote_source.address or name))
@@ -369,6 +371,8 @@ class AmqpProvider:
         owner = self._owner(source, session_id)
         wanted = [UNITS] if together and connection.gives_units else []
         link = receiver_of(connection.session, source, selector, *wanted)
+        if isinstance(source, Subscription):
+            connection.check_unused(link, _in_use(str(source)))
         if wanted:
             link.properties = {symbol(SESSION): session_id}
         made = RemoteReceiver(
@@ -587,6 +591,10 @@ class AmqpProvider:
 
 
 _SETTINGS = ResolvedSettings(dead_letter_address="DLQ", expiry_address="ExpiryQueue")
+
+
+def _in_use(about: str) -> IllegalStateError:
+    return IllegalStateError(f"{about} has a consumer already, of this connection; close that first")
 
 
 def _refuse_xa() -> Never:

@@ -140,6 +140,12 @@ class RemoteConnection:
         elif self._ticks is None:
             self._ticks = self.loop.call_later(TICK_S, self._tick)
 
+    def check_unused(self, link: Any, error: JMSError) -> None:
+        """Raises the error where a receiver of this connection has the link's name."""
+        if any(each.link.name == link.name and not each.has_gone for each in self._links.values()):
+            link.free()
+            raise error
+
     def forget(self, link: Any) -> None:
         """It has ended on both sides."""
         self._links.pop(link, None)

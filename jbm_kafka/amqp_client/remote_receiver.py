@@ -165,8 +165,10 @@ class RemoteReceiver(RemoteLink):
     def handled(self) -> None:
         """Nothing more came for now: hand over what did."""
         arrived, self._arrived = self._arrived, []
-        if not arrived:
-            return
+        self._hand_over(arrived)
+        self.flow()  # with its last message the credit of a drain is used up, and nothing else tells
+
+    def _hand_over(self, arrived: Sequence[Granted]) -> None:
         link = self.served
         self.owner.arriving.difference_update(each.offset for each in arrived)
         here = [each for each in arrived if self.owner.has(each.offset)]
@@ -206,9 +208,8 @@ class RemoteReceiver(RemoteLink):
         self.touch()
 
     def flow(self) -> None:
-        if not self._is_draining or self.link.credit or self.has_gone:
+        if not self._is_draining or self.link.credit or self.has_gone or self._arrived:
             return
-        self.handled()
         self._is_draining = False
         self.link.drain_mode = False
         after, self._after_drain = self._after_drain, []

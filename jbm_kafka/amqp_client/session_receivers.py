@@ -5,7 +5,7 @@ The owner of their links, as a group worker is where the sidecar runs in the pro
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
@@ -94,6 +94,8 @@ class SessionReceivers:
         """Units that go back: what comes of them now was sent before the server knew."""
         self.arriving: set[int] = set()
         """What came, and is in no buffer yet."""
+        self._alone: deque[tuple[str, int]] = deque()
+        """Who asked to be served alone, and for how many."""
         self._is_looking = False
 
     def _notify(self, error: Exception) -> None:
@@ -328,20 +330,28 @@ class SessionReceivers:
             otherwise()
 
     def _serve_alone(self, link_id: str, count: int) -> None:
+        """One after the other: so only one of them has credit at a time."""
+        self._alone.append((link_id, count))
+        if len(self._alone) == 1:
+            self._serve_next_alone()
+
+    def _serve_next_alone(self) -> None:
+        link_id, count = self._alone[0]
         mine = self.receivers.get(link_id)
-        if mine is None or mine.served is None:
-            return
-        link = mine.served
-        siblings = {each.terms.link_id for each in link.siblings}
-        others = [each for name, each in self.receivers.items() if name in siblings]
+        others = [each for name, each in self.receivers.items() if name != link_id and each.served is not None]
         left = len(others)
 
         def is_alone() -> None:
             nonlocal left
             left -= 1
-            if left <= 0:
-                link.want_now(count)
+            if left > 0:
+                return
+            self._alone.popleft()
+            if mine is not None and mine.served is not None:
+                mine.served.want_now(count)
                 self.wake()
+            if self._alone:
+                self._mailbox.post(self._serve_next_alone)
 
         if not others:
             is_alone()
