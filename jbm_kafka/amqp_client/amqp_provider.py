@@ -190,7 +190,7 @@ class AmqpProvider:
         return _SETTINGS
 
     def ensure(self, destination: Destination) -> TopicInfo:
-        """As of the port. Only a link that sends makes a destination; a user who may not send may receive all the same."""
+        """As of the port, by a link that sends; a user who may not send may receive all the same."""
         if destination not in self._temporaries:
             with suppress(JMSSecurityError):
                 self._io.call(self._open_sender(destination))

@@ -96,7 +96,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="package")
 def backend(request: pytest.FixtureRequest) -> str:
-    """`kafka`, `memory`, `aio`, which is in memory too, or `amqp`: a server in this process, before a world in memory."""
+    """`kafka`, `memory`, `aio`, which is in memory too, or `amqp`: a server in this process, over a world in memory."""
     return str(getattr(request, "param", "kafka"))
 
 

@@ -35,7 +35,7 @@ SETTINGS = {
 
 DEAD_LETTERS = Queue("DLQ")
 EXPIRED = Queue("ExpiryQueue")
-SOON_S = 8.0
+SOON_S = 40.0
 """Longer than anything takes that is going to happen."""
 NOTHING_S = 0.3
 """How long a receive looks for what must not be there; it catches up with the log before it gives up."""
