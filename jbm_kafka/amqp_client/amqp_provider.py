@@ -59,6 +59,8 @@ RECONNECT_S = 15.0
 PAUSE_S = 0.2
 FLUSH_TIMEOUT_S = 60.0
 LEAVE_TIMEOUT_S = 10.0
+SENDERS_MAX = 200
+"""Links that send, kept for the next message to the same destination."""
 TRANSACTION_BYTES_MAX = 64 * 2**20
 MESSAGE_BYTES_MAX = 2**31 - 1
 """What the server takes it says when it is sent more."""
@@ -221,11 +223,20 @@ class AmqpProvider:
     def _on_loop_sender(self, connection: RemoteConnection, destination: Destination) -> RemoteSender:
         found = self._temporaries.get(destination) or self._senders.get(destination)
         if found is None or found.has_gone:
+            self._close_idle_senders()
             found = RemoteSender(connection, sender_of(connection.session, destination), str(destination))
             connection.add(found)
             self._senders[destination] = found
             found.begin_open()
         return found
+
+    def _close_idle_senders(self) -> None:
+        """A link for each destination: the server allows a connection a thousand or so."""
+        for destination in list(self._senders):
+            if len(self._senders) < SENDERS_MAX:
+                return
+            if self._senders[destination].is_idle:
+                self._senders.pop(destination).begin_close()
 
     def message_ids(self, topic: str, partition: int, offsets: Collection[int]) -> Mapping[int, str]:
         """Not known here."""
@@ -277,7 +288,7 @@ class AmqpProvider:
     async def _look_up(self, client_id: str, name: str, *, ends: bool) -> Topic:
         connection = await self._connected()
         made = lookup_of(connection.session, client_id, name)
-        connection.check_unused(made, _in_use(f"subscription {name!r}"))
+        connection.check_unused(made)
         link = RemoteLink(connection, made, f"subscription {name!r}")
         connection.add(link)
         await link.open()
@@ -372,13 +383,14 @@ class AmqpProvider:
         wanted = [UNITS] if together and connection.gives_units else []
         link = receiver_of(connection.session, source, selector, *wanted)
         if isinstance(source, Subscription):
-            connection.check_unused(link, _in_use(str(source)))
+            connection.check_unused(link)
         if wanted:
             link.properties = {symbol(SESSION): session_id}
         made = RemoteReceiver(
             connection,
             link,
             owner,
+            str(source),
             mailbox=self._io.mailbox,
             clock=self.clock,
             numbers=lambda: next(self._numbers),
@@ -591,10 +603,6 @@ class AmqpProvider:
 
 
 _SETTINGS = ResolvedSettings(dead_letter_address="DLQ", expiry_address="ExpiryQueue")
-
-
-def _in_use(about: str) -> IllegalStateError:
-    return IllegalStateError(f"{about} has a consumer already, of this connection; close that first")
 
 
 def _refuse_xa() -> Never:

@@ -18,7 +18,7 @@ from jbm_kafka.amqp_client.remote_receiver import RemoteReceiver
 from jbm_kafka.amqp_client.sasl_client import SaslClient
 from jbm_kafka.amqp_wire.conditions import error_of
 from jbm_kafka.amqp_wire.names import UNITS
-from jbm_kafka.core.jms_errors import ConnectionFailedError, JMSError
+from jbm_kafka.core.jms_errors import ConnectionFailedError, IllegalStateError, JMSError
 
 log = logging.getLogger(__name__)
 
@@ -140,11 +140,15 @@ class RemoteConnection:
         elif self._ticks is None:
             self._ticks = self.loop.call_later(TICK_S, self._tick)
 
-    def check_unused(self, link: Any, error: JMSError) -> None:
-        """Raises the error where a receiver of this connection has the link's name."""
-        if any(each.link.name == link.name and not each.has_gone for each in self._links.values()):
-            link.free()
-            raise error
+    def check_unused(self, link: Any) -> None:
+        """Raises IllegalStateError where a receiver of this connection has the link's name: a subscription's."""
+        for each in self._links.values():
+            if each.link.name == link.name and not each.has_gone:
+                link.free()
+                raise IllegalStateError(
+                    f"{each.about} has a consumer already, or unacknowledged messages of one that was closed; close "
+                    f"it, and acknowledge or give back what it received"
+                )
 
     def forget(self, link: Any) -> None:
         """It has ended on both sides."""

@@ -33,6 +33,7 @@ class RemoteReceiver(RemoteLink):
         connection: OnLoop,
         link: Any,
         owner: SessionReceivers,
+        about: str,
         *,
         mailbox: LoopMailbox,
         clock: Clock,
@@ -41,7 +42,7 @@ class RemoteReceiver(RemoteLink):
         ends_with_link: bool,
     ) -> None:
         """`numbers` gives each message of the connection one; `ends_with_link`: nothing stays of its subscription."""
-        super().__init__(connection, link, str(owner.destination))
+        super().__init__(connection, link, about)
         self.owner = owner
         self.link_id = ""
         self.served: Link | None = None

@@ -48,6 +48,11 @@ class RemoteSender(RemoteLink):
         self._unconfirmed: dict[Any, _Waiting] = {}
         self._tags = itertools.count(1)
 
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is on its way."""
+        return self._opened.done() and not self._waiting and not self._unconfirmed
+
     def put(self, data: bytes, told: Told, state: list[Any] | None = None) -> None:
         """Send it as soon as the server takes it."""
         if self._ended.done():
