@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, cast
 
-from proton import Collector, Connection, Transport
+from proton import Collector, Connection, Endpoint, Transport
 
 from jbm_kafka.amqp_client.sasl_client import SaslClient
 from jbm_kafka.core.jms_errors import ConnectionFailedError, JMSError
@@ -129,7 +129,10 @@ class ClientWire(asyncio.Protocol):
         while self._is_writable:
             pending = self._engine.pending()
             if pending < 0:
-                if not self._socket.is_closing():
+                # What the server had sent meanwhile would fail, and count as lost: it is to answer our close first.
+                state = self.connection.state
+                is_answered = state & Endpoint.REMOTE_CLOSED or not state & Endpoint.LOCAL_CLOSED
+                if (is_answered or self._engine.condition is not None) and not self._socket.is_closing():
                     self._socket.close()
                 return True
             if pending == 0:
