@@ -14,11 +14,10 @@ from typing import Any, NamedTuple, Never
 
 from proton import symbol
 
+from jbm_kafka.amqp_client.amqp_records import record_of, transfer_of
 from jbm_kafka.amqp_client.client_settings import ClientSettings
 from jbm_kafka.amqp_client.io_thread import IoThread
-from jbm_kafka.amqp_client.local_transaction import Coordinator
 from jbm_kafka.amqp_client.record_link import CREDIT, RecordLink
-from jbm_kafka.amqp_client.records import record_of, transfer_of
 from jbm_kafka.amqp_client.remote_connection import RemoteConnection
 from jbm_kafka.amqp_client.remote_link import RemoteLink
 from jbm_kafka.amqp_client.remote_receiver import RemoteReceiver
@@ -26,6 +25,7 @@ from jbm_kafka.amqp_client.remote_sender import AmqpSendFault, RemoteSender, Tol
 from jbm_kafka.amqp_client.sends_under_way import SendsUnderWay
 from jbm_kafka.amqp_client.session_receivers import SessionReceivers
 from jbm_kafka.amqp_client.termini import browser_of, lookup_of, receiver_of, sender_of, temporary_of
+from jbm_kafka.amqp_client.transaction_controller import TransactionController
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage
 from jbm_kafka.core.address_settings import ResolvedSettings
@@ -106,7 +106,7 @@ class AmqpProvider:
         self._owners: dict[tuple[str, Source], SessionReceivers] = {}
         """By session."""
         self._connection: RemoteConnection | None = None
-        self._coordinator: Coordinator | None = None
+        self._controller: TransactionController | None = None
         self._has_connected = False
         self._is_closed = False
         self._lock = threading.Lock()
@@ -151,7 +151,7 @@ class AmqpProvider:
             self._senders.clear()
             self._subscribed.clear()
             self._connection, self._has_connected = made, True
-            self._coordinator = Coordinator(made, self._send_in_transaction)
+            self._controller = TransactionController(made, self._send_in_transaction)
             return made
         raise ConnectionFailedError(f"{self._settings.url}: {'; '.join(errors)}", bootstrap=self._settings.url)
 
@@ -525,8 +525,8 @@ class AmqpProvider:
                 await self._connected()
             except JMSError as error:
                 raise TransactionRolledBackError(f"rolled back: {error}") from None
-            assert self._coordinator is not None
-            await self._coordinator.commit(work)
+            assert self._controller is not None
+            await self._controller.commit(work)
         except Exception as error:
             failure = error if isinstance(error, JMSError) else JMSError(f"an error of ours: {error!r}")
             if failure is not error:

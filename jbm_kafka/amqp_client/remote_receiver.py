@@ -8,7 +8,7 @@ from typing import Any
 
 from proton import Condition, Delivery
 
-from jbm_kafka.amqp_client.records import reference_of
+from jbm_kafka.amqp_client.amqp_records import reference_of
 from jbm_kafka.amqp_client.remote_link import OnLoop, RemoteLink
 from jbm_kafka.amqp_client.session_receivers import SessionReceivers
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox

@@ -38,7 +38,7 @@ class RemoteChannel:
         self.topic = topic
 
 
-class Receiving(Protocol):
+class SessionReceiver(Protocol):
     """One receiver, as its session's others know it."""
 
     link_id: str
@@ -82,11 +82,11 @@ class SessionReceivers:
     def __init__(self, destination: Destination, mailbox: LoopMailbox, session_id: str) -> None:
         self.destination = destination
         self.session_id = session_id
-        self.receivers: dict[str, Receiving] = {}
+        self.receivers: dict[str, SessionReceiver] = {}
         self.lease = PartitionLease(RemoteChannel(destination.name), session_id=session_id, notify=self._notify)
         self.is_running = True
         self._mailbox = mailbox
-        self._with_us: dict[int, tuple[Receiving, Any, Granted]] = {}
+        self._with_us: dict[int, tuple[SessionReceiver, Any, Granted]] = {}
         """By number, what nothing was said of."""
         self._returning: dict[Any, Returning] = {}
         """By delivery, of which the server has to confirm what was said."""
@@ -146,7 +146,7 @@ class SessionReceivers:
         """What comes of the unit now has been taken back by the server already."""
         return unit is not None and unit in self._fenced
 
-    def add(self, receiver: Receiving, delivery: Any, granted: Granted) -> None:
+    def add(self, receiver: SessionReceiver, delivery: Any, granted: Granted) -> None:
         """It came."""
         self._with_us[granted.offset] = receiver, delivery, granted
 
@@ -171,7 +171,7 @@ class SessionReceivers:
         for number in self.lease.take_acked():
             self._settle(number, Delivery.ACCEPTED)
 
-    def release_of(self, receiver: Receiving) -> None:
+    def release_of(self, receiver: SessionReceiver) -> None:
         """It ends: what it has goes back."""
         for number, (its, _, _) in list(self._with_us.items()):
             if its is receiver:
@@ -322,7 +322,9 @@ class SessionReceivers:
 
     # -- siblings, and the end -----------------------------------------------------------------------------------------
 
-    def _with(self, link_id: str, do: Callable[[Receiving], None], otherwise: Callable[[], None] | None = None) -> None:
+    def _with(
+        self, link_id: str, do: Callable[[SessionReceiver], None], otherwise: Callable[[], None] | None = None
+    ) -> None:
         found = self.receivers.get(link_id)
         if found is not None and self.is_running:
             do(found)

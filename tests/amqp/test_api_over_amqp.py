@@ -173,7 +173,13 @@ def test_a_client_id_is_one_connections(server: Server) -> None:
 def test_a_message_is_the_same_over_amqp_and_beside_it(connection: Connection, world: str) -> None:
     """AMQP-14: both ways, with a unit beside another group, and a duplicate id."""
     queue = Queue("orders")
-    options: dict[str, Any] = {"unit_of_order": "joe", "correlation_id": "c", "type": "t", "reply_to": Topic("answers"), "priority": 8}
+    options: dict[str, Any] = {
+        "unit_of_order": "joe",
+        "correlation_id": "c",
+        "type": "t",
+        "reply_to": Topic("answers"),
+        "priority": 8,
+    }
     with ConnectionFactory(f"memory://{world}").create_connection() as beside:
         for sender, receiver in ((connection, beside), (beside, connection)):
             producer = sender.create_session().create_producer(queue)

@@ -64,6 +64,7 @@ NOT_OVER_AMQP = {
     "test_delays_are_spread": _INSIDE,
     "test_delays_grow_by_the_multiplier_up_to_the_cap": _INSIDE,
     "test_deleting_waits_for_no_consumer_and_ends_it_for_all": "the sidecar makes the name, which tells no connection",
+    "test_many_are_cheap": "each takes a link, and the sidecar has a limit of links",
     "test_of_a_body_that_nobody_could_read_the_letter_says_so": "the sidecar hears why as text",
     "test_one_whose_worker_ended_by_itself_goes_on_where_it_was": _INSIDE,
     "test_priorities_decided_in_each_partition_alone": _INSIDE,

@@ -22,7 +22,7 @@ DECLARE, DISCHARGE = 0x31, 0x32
 ACCEPTED = Described(ulong(0x24), [])
 
 
-class Coordinator:
+class TransactionController:
     """Of one connection; on its event loop."""
 
     def __init__(
