@@ -108,6 +108,14 @@ class RemoteConnection:
         engine.open()
         self.touch()
 
+    def new_session(self) -> Any:
+        """One of AMQP's, which the connection's sessions share."""
+        made = self.engine.session()
+        made.incoming_capacity = 64 * FRAME_BYTES
+        made.open()
+        self.touch()
+        return made
+
     async def close(self) -> None:
         """End it in order."""
         if self.is_over:
@@ -203,9 +211,7 @@ class RemoteConnection:
         offered = {str(each) for each in engine.remote_offered_capabilities or ()}
         self.gives_units = UNITS in offered
         if not properties.get("amqp:connection-establishment-failed") and not self._opened.done():
-            self.session = engine.session()  # not before: some servers lose what comes behind an open that they look at
-            self.session.incoming_capacity = 64 * FRAME_BYTES
-            self.session.open()
+            self.session = self.new_session()  # not before: some servers lose what comes behind an open
             self._opened.set_result(None)
 
     def _remote_closed(self) -> None:

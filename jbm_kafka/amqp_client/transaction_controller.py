@@ -32,6 +32,7 @@ class TransactionController:
         self._connection = connection
         self._send = send
         self._link: RemoteSender | None = None
+        self._session: Any = None
 
     async def commit(self, work: UnitOfWork) -> None:
         """Commit it.
@@ -97,8 +98,10 @@ class TransactionController:
         return await answer
 
     async def _coordinator(self) -> RemoteSender:
+        if self._session is None:  # of its own: else the receivers of the other one would count as transacted
+            self._session = self._connection.new_session()
         if self._link is None or self._link.has_gone:
-            made = coordinator_of(self._connection.session)
+            made = coordinator_of(self._session)
             self._link = RemoteSender(self._connection, made, "the transaction")
             self._connection.add(self._link)
             await self._link.open()
