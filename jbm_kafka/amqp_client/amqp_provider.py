@@ -268,8 +268,13 @@ class AmqpProvider:
 
     def end_use(self, subscription: Subscription) -> None:
         """A consumer is closed: return when the server knows."""
-        for each in self._leaving.pop(subscription, []):
-            each.wait_left(LEAVE_TIMEOUT_S)
+        attached = self._leaving.pop(subscription, [])
+        open_ones = [each for each in attached if each.served is not None and not each.served.is_closed]
+        if open_ones:  # of a shared one
+            self._leaving[subscription] = open_ones
+        for each in attached:
+            if each not in open_ones:
+                each.wait_left(LEAVE_TIMEOUT_S)
         self._io.call(self._end(subscription))
 
     async def _end(self, subscription: Subscription) -> None:
