@@ -64,6 +64,8 @@ class Installation:
     client_settings: Mapping[str, object]
     state_dir: str | None
     config: SidecarConfig
+    is_encrypted: bool = False
+    """By TLS, where the scheme of the address says so."""
     given: frozenset[str] = frozenset()
     """The settings of `config` that were asked for by name; the others are taken as a running sidecar has them."""
 

@@ -56,7 +56,7 @@ def test_a_wrong_setting_is_named_with_its_remedy(options: dict[str, object], sa
 
 @pytest.mark.parametrize(
     "url",
-    ["localhost", "amqp://localhost:5672", 9092, None, "memory:shop", "memory://"],
+    ["localhost", "amqp://", 9092, None, "memory:shop", "memory://"],
 )
 def test_a_wrong_url_is_refused_with_an_example(url: object) -> None:
     with pytest.raises(errors.InvalidSettingError, match=r"host:port|localhost:9092|memory://"):
