@@ -24,7 +24,7 @@ MERMAID := build/mermaid/package/dist/mermaid.min.js
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes bench bench-instructions dist dist-compiled docs docs-serve lock clean
+.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes log-sizes bench bench-instructions dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -118,6 +118,9 @@ idle: setup        ## percent of a core that an idle memory:// process, 1,000 li
 
 way: setup         ## files and functions that one CLIENT message passes through, on a local Kafka
 	JBM_PURE=1 $(BIN)/python -m tests.house.message_way
+
+log-sizes: setup   ## what 2,000,000 messages leave on a broker's disk, how long a recovery is then, and what deletion costs
+	$(BIN)/python -m tests.house.log_sizes
 
 sizes: $(VENV)/.stamp  ## lines of the product and of the tests, words of the pages, the largest files and classes
 	$(BIN)/python -m tests.house.sizes

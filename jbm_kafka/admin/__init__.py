@@ -24,6 +24,7 @@ from jbm_kafka.admin.explain.explanation import (
     Reason,
     Taken,
 )
+from jbm_kafka.admin.log_keepers import LogKeeper
 from jbm_kafka.admin.messages.operations import KeptMessage, MessagesReport
 from jbm_kafka.admin.messages.selection import ChosenMessage
 from jbm_kafka.admin.messages.units_on_hold import HeldMessage, ReleaseReport
@@ -53,6 +54,7 @@ __all__ = [
     "KeptMessage",
     "KeptPartition",
     "LetterFilter",
+    "LogKeeper",
     "MessagesReport",
     "PartitionCounts",
     "PathsEnded",

@@ -6,11 +6,13 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from jbm_kafka.admin.cluster.admin_core import AdminCore
+from jbm_kafka.admin.log_keepers import WORDS, LogKeeper, keepers_of
+from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.truncation import Cut, PinKind
+from jbm_kafka.core.subscription import Subscription
+from jbm_kafka.core.truncation import Cut
+from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.retention import RetentionLook
-
-_WORDS = {PinKind.CHANNEL: "group", PinKind.GROUP: "group", PinKind.READER: "reader"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Truncation:
     """In their order."""
     because: str
     """Why nothing may be deleted at all; empty: what lies below `needed_from` may."""
+    keepers: tuple[LogKeeper, ...] = ()
+    """For whom the rest is kept, and what lets it go: who keeps most first."""
 
     @property
     def deletable(self) -> int:
@@ -69,12 +73,24 @@ class TruncationAdmin:
             look = RetentionLook(core.admin, core.registry, core.cluster.clock, core.namespace)
             kept = look.look(found, range(described.partitions), setting="settled", reader=reader)
             before = {partition: cut.before for partition, cut in kept.cuts.items() if cut.frees}
+            keepers = keepers_of(topic, found.name, kept.cuts, self._subscriptions(found), reader)
             if before and not kept.because and not is_dry_run:
                 core.admin.delete_records(topic, before)
         rows = tuple(_row(partition, cut) for partition, cut in sorted(kept.cuts.items()))
-        return Truncation(found.name, rows, kept.because)
+        return Truncation(found.name, rows, kept.because, keepers)
+
+    def _subscriptions(self, destination: Queue | Topic) -> dict[str, Subscription]:
+        """Those of a topic, by consumer group; the registry was read a moment ago."""
+        records = [record for _, record in subscriptions_in(self._core.registry.log.values())]
+        return {
+            ChannelGroup.of_subscription(
+                each.subscription, each, namespace=self._core.namespace
+            ).group_id: each.subscription
+            for each in records
+            if each.subscription.topic == destination
+        }
 
 
 def _row(partition: int, cut: Cut) -> KeptPartition:
-    needed_by = tuple(sorted({f"{_WORDS[pin.kind]} {pin.name}" for pin in cut.pins}))
+    needed_by = tuple(sorted({f"{WORDS[pin.kind]} {pin.name}" for pin in cut.pins}))
     return KeptPartition(partition, cut.begin, cut.before, cut.end, needed_by)

@@ -14,13 +14,13 @@ from typing import Any
 
 from proton import Condition
 
-from jbm_kafka.amqp import engine_objects
 from jbm_kafka.amqp.admin_endpoint import REQUEST_BYTES, AdminEndpoint
-from jbm_kafka.amqp.conditions import FORCED
-from jbm_kafka.amqp.loop_mailbox import LoopMailbox
 from jbm_kafka.amqp.neighbours import Neighbours
 from jbm_kafka.amqp.server_settings import ServerSettings
 from jbm_kafka.amqp.wire import Wire
+from jbm_kafka.amqp_wire import engine_objects
+from jbm_kafka.amqp_wire.conditions import FORCED
+from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.jms.connection_counts import ConnectionCounts

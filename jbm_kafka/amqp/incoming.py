@@ -8,9 +8,9 @@ from typing import Any
 
 from proton import Condition, Delivery, Described, Message, ulong
 
-from jbm_kafka.amqp.conditions import UNKNOWN_TRANSACTION, condition_of
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
+from jbm_kafka.amqp_wire.conditions import UNKNOWN_TRANSACTION, condition_of
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
 from jbm_kafka.core.destination import Destination, Topic
@@ -303,7 +303,7 @@ class Coordinator:
             delivery.local.condition = condition
         delivery.update(Delivery.ACCEPTED if condition is None else Delivery.REJECTED)
         delivery.settle()
-        self._peer.touch()
+        self._peer.flush()
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:
         """What was not discharged is rolled back."""

@@ -6,14 +6,14 @@ import asyncio
 import secrets
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from proton import Condition
 
-from jbm_kafka.amqp.conditions import FORCED
-from jbm_kafka.amqp.loop_mailbox import answer
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import ToldOutcome
+from jbm_kafka.amqp_wire.conditions import FORCED
+from jbm_kafka.amqp_wire.loop_mailbox import answer
 from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError, TransactionRolledBackError
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
@@ -26,12 +26,17 @@ class ReceivedFrom(Protocol):
     """The receiver that got a message."""
 
     link: Link
+    units: Any
+    """The same for receivers that have units in common."""
 
     def committed(self, delivery: Delivery, outcome: ToldOutcome) -> None:
         """Its transaction is committed: with that it is gone, or what else was said of it holds."""
 
     def rolled_back(self, deliveries: Sequence[Delivery]) -> None:
-        """A transaction that had these was rolled back: they come again, counted."""
+        """A transaction that had these, of it or others with its units, was rolled back: they come again, counted."""
+
+    def ended(self, count: int = 1) -> None:
+        """So many messages are in a transaction no more."""
 
     def in_doubt(self) -> None:
         """Nobody knows what became of a transaction that had a message of it."""
@@ -135,9 +140,11 @@ class LocalTransaction:
 
     def roll_back(self) -> None:
         """What was received comes again, counted; what was sent is dropped."""
-        by_receiver: dict[ReceivedFrom, list[Delivery]] = defaultdict(list)
+        together: dict[Any, list[tuple[ReceivedFrom, Delivery]]] = defaultdict(list)
         for receiver, delivery, _ in self.received:
-            by_receiver[receiver].append(delivery)
-        for receiver, deliveries in by_receiver.items():
-            receiver.rolled_back(deliveries)
+            together[receiver.units].append((receiver, delivery))
+        for rows in together.values():
+            rows[0][0].rolled_back([delivery for _, delivery in rows])
+            for receiver, _ in rows:
+                receiver.ended()
         self.received = []

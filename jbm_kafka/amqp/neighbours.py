@@ -10,9 +10,10 @@ from typing import Any, cast
 from proton import Collector, Connection, Event, ProtonException, Transport
 
 from jbm_kafka.amqp.feeds import Feed, Feeds
-from jbm_kafka.amqp.sasl_client import SaslClient
+from jbm_kafka.amqp.scram import MECHANISM
 from jbm_kafka.amqp.seams import Host
 from jbm_kafka.amqp.server_settings import ForwardingSettings
+from jbm_kafka.amqp_client.sasl_client import SaslClient
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.forwarding import ForwardingSidecar
 
@@ -35,7 +36,13 @@ class Neighbour(asyncio.Protocol):
         self._host = host
         self._limits = host.settings.limits
         self._socket: asyncio.Transport | None = None
-        self._sasl: SaslClient | None = SaslClient(said.user, said.password)
+        self._sasl: SaslClient | None = SaslClient(
+            user=said.user,
+            password=said.password,
+            mechanism=MECHANISM,  # by which the other one proves itself, too
+            is_encrypted=said.tls is not None,
+            has_certificate=False,
+        )
         self._engine = Transport(Transport.CLIENT)
         self._collector = Collector()
         self._connection = Connection()
@@ -62,7 +69,7 @@ class Neighbour(asyncio.Protocol):
                 self._work()
             self._flush()
         except Exception as error:
-            if not isinstance(error, ValueError | ProtonException):
+            if not isinstance(error, JMSError | ValueError | ProtonException):
                 log.exception("a connection to another sidecar ends by an error of ours")
             self.trouble = str(error)
             self.abort()

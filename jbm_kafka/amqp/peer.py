@@ -13,7 +13,6 @@ from proton import Condition, Endpoint, Event, Terminus, symbol
 from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.access import Action
-from jbm_kafka.amqp.conditions import INVALID_FIELD, condition_of
 from jbm_kafka.amqp.feeds import FORWARDED
 from jbm_kafka.amqp.forwarder import Forwarder
 from jbm_kafka.amqp.incoming import Coordinator, Producer
@@ -27,6 +26,9 @@ from jbm_kafka.amqp.terminus import (
     looked_up,
     subscription_of,
 )
+from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
+from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition_of
+from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -36,7 +38,7 @@ from jbm_kafka.core.subscription import Source, checked_client_id
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", "SHARED-SUBS", "DELAYED_DELIVERY")
+OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", "SHARED-SUBS", "DELAYED_DELIVERY", UNITS)
 GENERATED = "ID:"
 """How Qpid JMS begins the container id of a connection that has no client id."""
 
@@ -94,6 +96,7 @@ class Peer:
         touch: Callable[[], None],
         user: str,
         read: Callable[[bool], None],
+        flush: Callable[[], None],
     ) -> None:
         """`read`: told whether anything is to be read from the client."""
         self.server = server
@@ -106,6 +109,7 @@ class Peer:
         self.transactions: dict[bytes, LocalTransaction] = {}
         self.temporaries: dict[str, TemporaryQueue | TemporaryTopic] = {}
         self.touch = touch
+        self.flush = flush
         self._read = read
         self.outgoing_bytes = 0
         """Of messages that were given to the engine and not written to the socket; the engine tells but a part."""
@@ -124,6 +128,7 @@ class Peer:
         self._holds_client_id = False
         self._transacted: set[Any] = set()
         """Sessions that have a coordinator."""
+        self._together: dict[tuple[str, Source], UnitsTogether] = {}
         self._handlers = {
             Event.CONNECTION_REMOTE_OPEN: self._connection_opened,
             Event.CONNECTION_REMOTE_CLOSE: self._connection_closed,
@@ -431,7 +436,7 @@ class Peer:
         self.authorise("browse" if is_browser else "receive", destination)
         if is_browser:
             assert isinstance(destination, Queue), destination
-            browser = Browser(self, link, destination, filters.selector)
+            browser = Browser(self, link, destination, filters.selector, capabilities(source) & {ALL, DELIVERABLE})
             self.spawn(self._begin(link, browser), link)
             return
         if destination.is_temporary and destination.name not in self.temporaries:
@@ -443,13 +448,16 @@ class Peer:
             raise InvalidDestinationError(f"{destination}: what is temporary is not forwarded")
         self.authorise("forward", destination)
         source = self._source_of(link, destination, filters, client_id)
-        forwarder = Forwarder(self, link, source, filters.selector, next(self._numbers), is_transacted=False)
+        forwarder = Forwarder(self, link, source, filters.selector, next(self._numbers), UnitsAtClient(False))
         self.spawn(self._begin(link, forwarder), link)
 
     def _receiver(self, link: Any, destination: Destination, filters: Filters) -> Receiver:
         used = self._source_of(link, destination, filters, self.client_id)
         is_transacted = link.session in self._transacted
-        return Receiver(self, link, used, filters.selector, next(self._numbers), is_transacted=is_transacted)
+        units: UnitsAtClient | UnitsTogether = UnitsAtClient(is_transacted)
+        if UNITS in capabilities(link.remote_source):
+            units = self._units_of(link, used)
+        return Receiver(self, link, used, filters.selector, next(self._numbers), units)
 
     def _source_of(self, link: Any, destination: Destination, filters: Filters, client_id: str) -> Source:
         if isinstance(destination, Topic):
@@ -464,6 +472,17 @@ class Peer:
             )
         assert isinstance(destination, Queue), destination
         return destination
+
+    def _units_of(self, link: Any, source: Source) -> UnitsTogether:
+        """What the receiver has in common with others of its client's session."""
+        named = {str(name): value for name, value in (link.remote_properties or {}).items()}
+        place = str(named.get(SESSION) or f"link {link.name}"), source
+        for each in [place for place, units in self._together.items() if not units.members]:
+            del self._together[each]
+        found = self._together.get(place)
+        if found is None:
+            found = self._together[place] = UnitsTogether(f"{self.connection_id}/units {next(self._numbers)}")
+        return found
 
     async def _begin(self, link: Any, served: Any) -> None:
         await self.call(served.begin)

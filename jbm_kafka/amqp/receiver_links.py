@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import logging
-import threading
 from asyncio import get_running_loop, sleep, wait_for
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -14,10 +13,11 @@ from proton import Delivery as Sent
 from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.feeds import Feeds, Forwarded
-from jbm_kafka.amqp.loop_mailbox import LinkBed, answer
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_transaction, told_outcome
-from jbm_kafka.amqp.units_at_client import Rows, UnitsAtClient
+from jbm_kafka.amqp.units_at_client import Rows, UnitsAtClient, UnitsTogether, later_of_units
+from jbm_kafka.amqp_wire.loop_mailbox import LinkBed, answer
+from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.bodies import body_kind
 from jbm_kafka.core.destination import Queue
@@ -46,36 +46,45 @@ class Receiver:
     """It is another sidecar's."""
 
     def __init__(
-        self, peer: Client, sender: Any, source: Source, selector: Selector | None, number: int, *, is_transacted: bool
+        self,
+        peer: Client,
+        sender: Any,
+        source: Source,
+        selector: Selector | None,
+        number: int,
+        units: UnitsAtClient | UnitsTogether,
     ) -> None:
-        """`is_transacted`: it may have several messages of a unit, which its transaction settles together."""
         self._peer = peer
         self._sender = sender
         self._source = source
         self._selector = "" if selector is None else selector.normal
         self._destination = destination_of(source)
         self._provider = peer.provider
-        lock = threading.RLock()
+        lock = units.lock
         filled = Sleepers(lock)
         name = f"{peer.connection_id}/{number}"
         terms = LinkTerms(
             link_id=name,
-            session_id=name,
+            session_id=units.session_id or name,
             prefetch=1000,
             client_id=peer.client_id,
             mode="AMQP",
             selector=None if isinstance(source, Subscription) else selector,
-            one_per_unit=not is_transacted,
+            one_per_unit=units.one_per_unit,
             is_forwarded=self.is_forwarded,
             records_attempts=peer.provider.traits.records_attempts,
         )
         self.link = Link(terms, filled=filled, lock=lock)
+        self.link.settlement.barrier = units.barrier
         filled.lie_down_unless(lambda: False, LinkBed(peer.mailbox, self.pump))
         self._tags = itertools.count(1)
         self.unsettled: dict[str, Delivery | Forwarded] = {}
+        self.units = self._units = units
+        units.members.append(self)
+        # One that has several of a unit, as in transactions, says of them together what only their owner can carry out.
         is_of_one = self._destination.is_temporary or (isinstance(source, Subscription) and not source.is_shared)
-        self._feeds = Feeds(peer, self, sender, is_used=not (is_transacted or self.is_forwarded or is_of_one))
-        self._units = UnitsAtClient()
+        is_fed = units.one_per_unit and not (self.is_forwarded or is_of_one)
+        self._feeds = Feeds(peer, self, sender, is_used=is_fed)
         self.in_transactions = 0
         """Messages that open transactions have acknowledged."""
         self.is_closed = False
@@ -101,6 +110,14 @@ class Receiver:
         except BaseException:
             link.leave()
             raise
+        self._introduce()
+
+    def _introduce(self) -> None:
+        """Only one of a session's receivers of the source has unread messages at a time (see Link.siblings)."""
+        links = [each.link for each in self._units.members if each.link.is_attached and not each.link.is_closed]
+        with self._units.lock:
+            for link in links:
+                link.become_siblings([other for other in links if other is not link])
 
     def _attach(self) -> None:
         self.link.group_worker = self._provider.attach(self._source, self.link)
@@ -131,6 +148,7 @@ class Receiver:
     def leave(self) -> None:
         """Leave for good."""
         self.link.leave()
+        self._introduce()
 
     # -- on the loop ---------------------------------------------------------------------------------------------------
 
@@ -185,7 +203,8 @@ class Receiver:
         with link.lock:
             link.demand.is_waiting = wanted > 0
             missing = wanted - len(link.buffer) - self._units.waiting
-            if missing > 0 and not link.buffer.awaits_record and link.demand.credit * 2 <= missing:
+            is_asked = link.buffer.awaits_record or link.demand.is_asking_alone
+            if missing > 0 and not is_asked and link.demand.credit * 2 <= missing:
                 link.request(missing)
             elif wanted == 0:
                 link.demand.credit = 0
@@ -252,6 +271,9 @@ class Receiver:
             if outcome.is_accepted and not sent.settled:
                 self._confirm_when_durable(sent, delivery)
                 return
+            if not outcome.is_accepted and not self._units.keeps_later:
+                self._return_together(sent, delivery, outcome)
+                return
             self._settle(delivery, outcome)
             if not sent.settled:
                 sent.update(state)
@@ -290,6 +312,30 @@ class Receiver:
         row = outcome.returned(delivery, counts_released=counts_released, now_ms=now_ms)
         self._give_back(self._units.returned(delivery, row))
 
+    def _return_together(self, sent: Any, delivery: Delivery, outcome: ToldOutcome) -> None:
+        """Of a unit whose later messages go back with this one: what the client says of those comes right behind."""
+        counts_released, now_ms = self._peer.settings.counts_released, self._provider.clock.now_ms()
+        row = outcome.returned(delivery, counts_released=counts_released, now_ms=now_ms)
+        returning = self._units.returning
+        returning.append((self, sent, delivery, row))
+        if len(returning) == 1:
+            self._peer.mailbox.post(self._returned_together)
+
+    def _returned_together(self) -> None:
+        told = self._units.returning[:]
+        self._units.returning.clear()
+        self._give_back([(delivery, row) for _, _, delivery, row in told])
+        if self._peer.is_over:
+            return
+        for receiver, sent, _, _ in told:
+            if receiver.is_closed:
+                continue
+            if not sent.settled:
+                sent.update(sent.remote_state)
+            sent.settle()
+        self._peer.flush()
+        self.pump()
+
     def _confirm_when_durable(self, sent: Any, delivery: Delivery) -> None:
         """The client waits to hear that its message will not come again."""
 
@@ -317,16 +363,22 @@ class Receiver:
         self._peer.touch()
 
     def _give_back(self, rows: Rows) -> None:
+        if not self._units.keeps_later:
+            first = rows
+            for receiver in self._units.members:
+                later = later_of_units(first, receiver.unsettled)
+                for tag in later:
+                    del receiver.unsettled[tag]
+                rows = [*rows, *((each, Modified(each.offset, counted=False)) for each in later.values())]
         present = sorted((each for each in rows if not each[0].lease.is_revoked), key=lambda each: each[0].offset)
         if present:
             self.link.give_back(present)
             self.link.group_worker.wake()
 
     def rolled_back(self, deliveries: Sequence[Delivery]) -> None:
-        """A transaction that had these was rolled back: they come again, counted."""
+        """A transaction that had these, of it or others with its units, was rolled back: they come again, counted."""
         rows = [(each, Modified(each.offset, counted=True)) for each in deliveries]
         self._give_back([back for row in rows for back in self._units.rolled_back(*row)])
-        self._ended(len(deliveries))
 
     def committed(self, delivery: Delivery, outcome: ToldOutcome) -> None:
         """Its transaction is committed: with that it is gone, or what else was said of it holds."""
@@ -334,13 +386,14 @@ class Receiver:
             now_ms = self._provider.clock.now_ms()
             row = outcome.returned(delivery, counts_released=self._peer.settings.counts_released, now_ms=now_ms)
             self._give_back(self._units.rolled_back(delivery, row))
-        self._ended()
+        self.ended()
 
     def in_doubt(self) -> None:
         """Nobody knows what became of a transaction that had a message of it."""
-        self._ended()
+        self.ended()
 
-    def _ended(self, count: int = 1) -> None:
+    def ended(self, count: int = 1) -> None:
+        """So many messages are in a transaction no more."""
         self.in_transactions -= count
         if self.is_closed and not self.in_transactions:
             self._on_empty()
@@ -396,6 +449,9 @@ class Receiver:
         if self.is_closed:
             return
         self.is_closed = True
+        if self._units.returning:
+            self._returned_together()
+        self._units.members.remove(self)
         rows = self._units.take_all()
         for each in self.unsettled.values():
             if isinstance(each, Forwarded):
@@ -422,11 +478,13 @@ class Receiver:
 class Browser:
     """Shows a client what a queue holds, as of when it asked."""
 
-    def __init__(self, peer: Client, sender: Any, queue: Queue, selector: Selector | None) -> None:
+    def __init__(self, peer: Client, sender: Any, queue: Queue, selector: Selector | None, wanted: Set[str]) -> None:
+        """`wanted`: what of names.py its source says."""
         self._peer = peer
         self._sender = sender
         self._queue = queue
         self._selector = selector
+        self._wanted = wanted
         self._found: list[bytes] | None = None
         self._tags = itertools.count(1)
         self.is_closed = False
@@ -436,11 +494,13 @@ class Browser:
         provider = self._peer.provider
         now_ms = provider.clock.now_ms()
         found: list[bytes] = []
-        for seen in provider.browse(self._queue, include="all", selector=self._selector):
-            if seen.due_at_ms > now_ms:
+        include = "deliverable" if DELIVERABLE in self._wanted else "all"
+        for seen in provider.browse(self._queue, include=include, selector=self._selector):
+            if seen.due_at_ms > now_ms and ALL not in self._wanted:
                 continue
             kind = body_kind(seen.record.headers())
-            data = encode_transfer(seen.record, kind, self._queue, delivery_count=seen.attempts, now_ms=now_ms)
+            count, state = seen.attempts, seen.state.value if self._wanted else None
+            data = encode_transfer(seen.record, kind, self._queue, delivery_count=count, now_ms=now_ms, state=state)
             found.append(data)
         self._found = found[::-1]
 

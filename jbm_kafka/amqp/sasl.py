@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import logging
 import struct
-from typing import Any, Final
+from typing import Final
 
 from jbm_kafka.amqp.access import ANONYMOUS, Access
 from jbm_kafka.amqp.scram import MECHANISM, ScramFault, ScramServer
-from jbm_kafka.codec.amqp.values import Amqp, binary, list_of, read
+from jbm_kafka.amqp_wire.sasl_frames import (
+    AMQP_HEADER,
+    CHALLENGE,
+    HEADER,
+    INIT,
+    MECHANISMS,
+    OUTCOME,
+    RESPONSE,
+    SaslFrames,
+    field,
+    framed,
+)
+from jbm_kafka.codec.amqp.values import Amqp, binary
 
 log = logging.getLogger(__name__)
 
-HEADER: Final = b"AMQP\x03\x01\x00\x00"
-AMQP_HEADER: Final = b"AMQP\x00\x01\x00\x00"
-FRAME_BYTES: Final = 4_096
-"""The specification allows 512; tokens of some clients are longer."""
 STEPS: Final = 8
-MECHANISMS, INIT, CHALLENGE, RESPONSE, OUTCOME = 0x40, 0x41, 0x42, 0x43, 0x44
 _OK, _REFUSED = b"\x50\x00", b"\x50\x01"
 
 
@@ -34,7 +41,7 @@ class SaslServer:
         self._access = access
         self._offered = access.mechanisms(is_encrypted=is_encrypted, certificate_user=certificate_user)
         self._certificate_user = certificate_user
-        self._waiting = b""
+        self._frames = SaslFrames()
         self._has_header = False
         self._mechanism = ""
         self._scram: ScramServer | None = None
@@ -42,34 +49,30 @@ class SaslServer:
 
     def receive(self, data: bytes) -> bytes:
         """The bytes to send now. Raises ValueError when these are no SASL frames."""
-        self._waiting += data
+        frames = self._frames
+        frames.waiting += data
         answer = b""
         if not self._has_header:
-            if not HEADER.startswith(self._waiting[:4]):
-                raise ValueError("it begins with no AMQP header")
-            if len(self._waiting) < len(HEADER):
+            header = frames.take_header()
+            if not header:
                 return b""
-            answer = self._begin()
-        while not self.is_done:
-            found, self._waiting = next_frame(self._waiting)
-            if found is None:
-                break
-            answer += self._answer(*found)
+            answer = self._begin(header)
+        while not self.is_done and (frame := frames.take()) is not None:
+            answer += self._answer(*frame)
         if self.is_done:
-            self.rest, self._waiting = self._waiting, b""
+            self.rest, frames.waiting = frames.waiting, b""
         return answer
 
-    def _begin(self) -> bytes:
-        header = self._waiting[: len(HEADER)]
+    def _begin(self, header: bytes) -> bytes:
         if header != HEADER:
             # Another layer, or another version: the answer says which one is served.
             self.is_done = True
             if header == AMQP_HEADER and "ANONYMOUS" in self._offered:
                 self.user = ANONYMOUS
+                self._frames.waiting = header + self._frames.waiting
                 return b""
             return HEADER
         self._has_header = True
-        self._waiting = self._waiting[len(HEADER) :]
         names = [each.encode() for each in self._offered]
         items = b"".join(bytes([len(each)]) + each for each in names)
         array = struct.pack(">BIIB", 0xF0, len(items) + 5, len(names), 0xA3) + items
@@ -80,10 +83,10 @@ class SaslServer:
         if self._steps > STEPS or code != (RESPONSE if self._mechanism else INIT):
             raise ValueError(f"SASL frame {code:#x} does not belong here")
         if code == INIT:
-            self._mechanism = field_of(fields, 0, "symbol") or "none"
-            said: bytes | None = field_of(fields, 1, "binary")
+            self._mechanism = field(fields, 0, "symbol") or "none"
+            said: bytes | None = field(fields, 1, "binary")
         else:
-            said = field_of(fields, 0, "binary") or b""
+            said = field(fields, 0, "binary") or b""
         try:
             return self._step(said)
         except ScramFault as fault:
@@ -125,41 +128,3 @@ class SaslServer:
     def _let_in(self, user: str, *more: bytes) -> bytes:
         self.is_done, self.user = True, user
         return framed(OUTCOME, _OK, *more)
-
-
-def next_frame(data: bytes) -> tuple[tuple[int, list[Amqp]] | None, bytes]:
-    """The first SASL frame, by its kind and fields, and what is behind it; None: it is not whole.
-
-    Raises:
-        ValueError: it is no SASL frame.
-    """
-    if len(data) < 8:
-        return None, data
-    size, offset, kind = struct.unpack_from(">IBB", data)
-    if not 8 <= size <= FRAME_BYTES or not 8 <= offset * 4 <= size or kind != 1:
-        raise ValueError(f"a frame of {size} bytes and of kind {kind} is no SASL frame")
-    if len(data) < size:
-        return None, data
-    held, _ = read(data[offset * 4 : size], 0)
-    if held.type != "described":
-        raise ValueError("a SASL frame says nothing that is known")
-    code, fields = held.value
-    if code.type != "ulong" or fields.type != "list":
-        raise ValueError("a SASL frame says nothing that is known")
-    return (code.value, fields.value), data[size:]
-
-
-def framed(code: int, *fields: bytes) -> bytes:
-    """A SASL frame of this kind."""
-    body = b"\x00\x53" + bytes([code]) + list_of(fields)
-    return struct.pack(">IBBH", len(body) + 8, 2, 1, 0) + body
-
-
-def field_of(fields: list[Amqp], at: int, kind: str) -> Any:
-    """The value of one field of it; None: it says nothing. Raises ValueError when it is of another type."""
-    held = fields[at] if at < len(fields) else None
-    if held is None or held.type == "null":
-        return None
-    if held.type != kind:
-        raise ValueError(f"a {held.type} stands where a {kind} should")
-    return held.value

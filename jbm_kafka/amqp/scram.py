@@ -13,7 +13,7 @@ from jbm_kafka.core.wrong_values import wrong_value
 
 MECHANISM: Final = "SCRAM-SHA-256"
 ITERATIONS: Final = 8_192
-MOST_ITERATIONS: Final = 1_000_000
+_MOST_ITERATIONS: Final = 1_000_000
 _HASH_BYTES: Final = 32
 _NONCE_BYTES: Final = 18
 _SECRET: Final = secrets.token_bytes(_HASH_BYTES)
@@ -63,7 +63,7 @@ class Verifier:
             stored, server = (b64decode(each, validate=True) for each in keys.split(":"))
             made = cls(int(iterations), b64decode(salt, validate=True), stored, server)
             lengths = {len(made.stored_key), len(made.server_key)}
-            is_one = mechanism == MECHANISM and 1 <= made.iterations <= MOST_ITERATIONS and lengths == {_HASH_BYTES}
+            is_one = mechanism == MECHANISM and 1 <= made.iterations <= _MOST_ITERATIONS and lengths == {_HASH_BYTES}
         except ValueError:
             is_one = False
         if not is_one:

@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 from proton import Condition
 
 from jbm_kafka.amqp.access import Action
-from jbm_kafka.amqp.loop_mailbox import LoopMailbox
 from jbm_kafka.amqp.server_settings import ServerSettings
+from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.ports.provider import Provider
 
@@ -52,6 +52,8 @@ class Client(Protocol):
     """It is gone."""
     touch: Callable[[], None]
     """Something is to be sent to it."""
+    flush: Callable[[], None]
+    """Send it now: else messages go before what was said earlier of others. Not in the handling of an event."""
     transactions: Any
     """Those that it declared and has not discharged, by their ids."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from proton import Delivery as Sent
 
+from jbm_kafka.amqp_wire.names import DELAY, ERROR, SEEN
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.deliveries import Delivery
@@ -28,6 +29,8 @@ class ToldOutcome:
     failed: bool = False
     undeliverable: bool = False
     error: str = ""
+    delay_ms: int | None = None
+    was_seen: bool = False
 
     @property
     def is_accepted(self) -> bool:
@@ -45,7 +48,8 @@ class ToldOutcome:
             error = "its receiver says: undeliverable here"
             return Modified(offset, counted=True, last_error=error, is_rejected=True)
         if state == Sent.MODIFIED:
-            return Modified(offset, counted=self.failed)
+            cause = self.error or None
+            return Modified(offset, self.failed, self.delay_ms, was_seen=self.was_seen, last_error=cause)
         is_released = state == Sent.RELEASED
         return Modified(offset, counted=is_released and counts_released, was_seen=not is_released)
 
@@ -53,7 +57,19 @@ class ToldOutcome:
 def told_outcome(sent: Any) -> ToldOutcome:
     """What it says outside of transactions."""
     remote = sent.remote
-    return ToldOutcome(sent.remote_state, bool(remote.failed), bool(remote.undeliverable), str(remote.condition or ""))
+    condition = remote.condition if sent.remote_state == Sent.REJECTED else None
+    error = "" if condition is None else str(condition.description or condition.name)
+    told = ToldOutcome(sent.remote_state, bool(remote.failed), bool(remote.undeliverable), error)
+    annotations = remote.annotations if sent.remote_state == Sent.MODIFIED else None
+    if not isinstance(annotations, dict):
+        return told
+    delay_ms, cause = annotations.get(DELAY), annotations.get(ERROR)
+    return replace(
+        told,
+        delay_ms=int(delay_ms) if isinstance(delay_ms, int) and delay_ms >= 0 else None,
+        error=cause if isinstance(cause, str) else "",
+        was_seen=SEEN in annotations,
+    )
 
 
 def told_in_transaction(data: list[Any]) -> ToldOutcome:

@@ -1,4 +1,6 @@
-"""What a client in a transacted session has of each unit: one message unsettled, and any number in its transactions.
+"""What a client has of each unit. One that says so has any number (UnitsTogether); else it has one message unsettled.
+
+What a client in a transacted session has of each unit: one message unsettled, and any number in its transactions.
 
 More would come back out of order. A client that rolls back says what it did not look at yet one by one, and late: until
 then it has a message that must not go to anybody after the one before it. So what was rolled back waits for that.
@@ -6,10 +8,14 @@ then it has a message that must not go to anybody after the one before it. So wh
 
 from __future__ import annotations
 
+import threading
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.deliveries import Delivery
+from jbm_kafka.ports.unit_barrier import UnitBarrier
 
 Rows = list[tuple[Delivery, Modified]]
 
@@ -17,7 +23,19 @@ Rows = list[tuple[Delivery, Modified]]
 class UnitsAtClient:
     """Of one receiver; on the event loop."""
 
-    def __init__(self) -> None:
+    keeps_later = True
+    """The client has nothing of a unit behind one that goes back."""
+
+    def __init__(self, is_transacted: bool) -> None:
+        """`is_transacted`: several of a unit may be there, in transactions."""
+        self.one_per_unit = not is_transacted
+        self.session_id = ""
+        """As the channels know the receiver; "": as no other."""
+        self.lock = threading.RLock()
+        self.barrier = UnitBarrier()
+        self.members: list[Any] = []
+        """Its one receiver."""
+        self.returning: list[Any] = []
         self._unsettled: set[tuple[int, bytes]] = set()
         self._behind: dict[tuple[int, bytes], deque[Delivery]] = {}
         """What comes after the one that the client has."""
@@ -98,6 +116,60 @@ class UnitsAtClient:
         self._rolled_back, self._behind, self.waiting = {}, {}, 0
         self._next.clear()
         return rows
+
+
+class UnitsTogether:
+    """As UnitsAtClient, of a session that has any number of a unit, and knows which go back with an earlier one."""
+
+    one_per_unit = False
+    keeps_later = False
+    waiting = 0
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        self.lock = threading.RLock()
+        """Of all its receivers' links, as is the barrier."""
+        self.barrier = UnitBarrier()
+        self.members: list[Any] = []
+        """The receivers of one of the client's sessions that have units in common."""
+        self.returning: list[Any] = []
+        """Given back by outcomes that came together."""
+
+    def take(self) -> Delivery | None:
+        return None
+
+    def is_kept(self, delivery: Delivery) -> bool:
+        return False
+
+    def sent(self, delivery: Delivery) -> None:
+        """Nothing is kept of it."""
+
+    settled = sent
+
+    def is_void(self, delivery: Delivery) -> bool:
+        return False
+
+    def returned(self, delivery: Delivery, row: Modified) -> Rows:
+        return [(delivery, row)]
+
+    rolled_back = returned
+
+    def take_all(self) -> Rows:
+        return []
+
+
+def later_of_units(rows: Rows, unsettled: Mapping[str, Delivery]) -> dict[str, Delivery]:
+    """By tag, what comes behind the rows in their units and is with the client."""
+    first: dict[tuple[int, bytes], int] = {}
+    for delivery, _ in rows:
+        place = delivery.unit_place
+        if place is not None:
+            first[place] = min(delivery.offset, first.get(place, delivery.offset))
+    return {
+        tag: each
+        for tag, each in (unsettled.items() if first else ())
+        if each.unit_place in first and each.offset > first[each.unit_place]
+    }
 
 
 def _unread(delivery: Delivery) -> tuple[Delivery, Modified]:

@@ -63,7 +63,7 @@ class Wire(asyncio.Protocol):
     def _begin(self, user: str) -> None:
         self._connection.collect(self._collector)
         self._engine.bind(self._connection)
-        self.peer = Peer(self._server, self._connection, self.touch, user, self._read)
+        self.peer = Peer(self._server, self._connection, self.touch, user, self._read, self._flush)
 
     def _read(self, is_wanted: bool) -> None:
         if self._socket is None or self._socket.is_closing():

@@ -26,6 +26,7 @@ from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.store.changelog_reader import ChangelogScope
 from jbm_kafka.store.no_journal import NoJournal
 from jbm_kafka.store.recovery import RecoveredChannel, recover_channels
+from jbm_kafka.store.stored_record import parked_record
 
 READ_TIMEOUT_S = 30.0
 
@@ -65,13 +66,17 @@ def browse(
         # Before the changelog is read: what a receiver has and settles meanwhile would be in neither.
         found = {} if hands is None else hands.of(group, _open_partitions(scope, places, admin), admin)
         channels = _recover(scope, description.partitions, admin, reader, timeout_s)
+        parked = {p: [parked_record(topic, p, row) for row in each.parked] for p, each in channels.items()}
+        if hands is not None and (unseen := [p for p, rows in parked.items() if rows and p not in found]):
+            found = {**found, **hands.of(group, unseen, admin)}
         if recovered is not None:
             recovered(channels)
         states = {partition: _state_of(channel) for partition, channel in channels.items()}
         ends = admin.end_positions(topic, list(states), stable=True)
         has = None if group.subscription is None else what_it_has(group.subscription)
         looks = {p: _Look(state, found.get(p, NOTHING), group.subscription, has, now_ms) for p, state in states.items()}
-        records = MergedLog(reader, topic, {p: (state.read_position, ends[p]) for p, state in states.items()})
+        spans = {p: (channel.start_position, ends[p]) for p, channel in channels.items()}
+        records = MergedLog(reader, topic, spans, parked)
         for seen in in_order_of_receiving(_arrivals(records, looks)):
             if (include_all or seen.is_deliverable) and _is_selected(seen.record, selector):
                 yield seen

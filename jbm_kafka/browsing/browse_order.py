@@ -9,7 +9,8 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from jbm_kafka.core.reference import GateKey, Reference
 from jbm_kafka.ports import KafkaRecord, LogReader
@@ -26,6 +27,9 @@ FIRST_OFFSETS, GROWTH, PARTITION_OFFSETS_MIN = 16, 8, 50
 """A first read, of each partition, shows how large bodies are; later ones take more, and at least so many."""
 
 
+NOTHING: Final[Mapping[int, Sequence[KafkaRecord]]] = MappingProxyType({})
+
+
 def body_bytes(record: KafkaRecord) -> int:
     """Of one message, roughly."""
     return len(record.value() or b"")
@@ -34,13 +38,19 @@ def body_bytes(record: KafkaRecord) -> int:
 class MergedLog:
     """The records of several partitions, by when they were sent, each partition in the order of its log. One thread."""
 
-    def __init__(self, reader: LogReader, topic: str, spans: Mapping[int, tuple[int, int]]) -> None:
-        """`spans`: by partition the first offset, and the one past the last."""
+    def __init__(
+        self,
+        reader: LogReader,
+        topic: str,
+        spans: Mapping[int, tuple[int, int]],
+        before: Mapping[int, Sequence[KafkaRecord]] = NOTHING,
+    ) -> None:
+        """`spans`: by partition the first offset, and the one past the last; `before`: what comes before these."""
         self._reader = reader
         self._topic = topic
         self._positions = {partition: begin for partition, (begin, _) in spans.items()}
         self._ends = {partition: end for partition, (_, end) in spans.items()}
-        self._kept: dict[int, deque[KafkaRecord]] = {partition: deque() for partition in spans}
+        self._kept: dict[int, deque[KafkaRecord]] = {partition: deque(before.get(partition, ())) for partition in spans}
         self._offsets = FIRST_OFFSETS
         """What the next read takes of each partition."""
 

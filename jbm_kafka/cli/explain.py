@@ -6,7 +6,7 @@ from enum import Enum
 
 import click
 
-from jbm_kafka.admin import Explanation
+from jbm_kafka.admin import Admin, Explanation, Truncation
 from jbm_kafka.admin.explain.receiver_states import does
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
@@ -14,6 +14,7 @@ from jbm_kafka.cli.command_options import ID, UNIT, Seconds, answer_timeout_opti
 from jbm_kafka.cli.connect import Named, admin_of, as_named
 from jbm_kafka.cli.reason_lines import ReasonLines
 from jbm_kafka.cli.render import json_line, printable
+from jbm_kafka.cli.truncate_command import kept_words, show_keepers
 from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.jms_errors import JMSError
 
@@ -56,14 +57,23 @@ def explain(
             timeout_s=timeout,
             tell=lambda text: click.echo(f"{text} (--timeout)", err=True),
         )
-    is_all = unit is None and message_id is None
+        is_all = unit is None and message_id is None
+        log = _log_of(admin, destination) if is_all else None
     if as_json:
-        values = asdict(found, dict_factory=_plain)
+        values = {**asdict(found, dict_factory=_plain), "log": log and asdict(log)}
         click.echo(json_line({**values, "starving": found.starving, "idle_receivers": found.idle_receivers}))
     else:
-        _show(found, is_all=is_all)
+        _show(found, is_all=is_all, log=log)
     if not (found.messages or is_all):
         raise JMSError(f"{found.name}: {_not_held(found)}")
+
+
+def _log_of(admin: Admin, destination: Named) -> Truncation | None:
+    """What its log keeps and for whom; None: who asks may not know."""
+    try:
+        return admin.truncate(destination, dry_run=True)
+    except JMSError:
+        return None
 
 
 def _not_held(found: Explanation) -> str:
@@ -71,7 +81,7 @@ def _not_held(found: Explanation) -> str:
     return why[0] if why else "whether anything of that is held is not known"
 
 
-def _show(found: Explanation, *, is_all: bool) -> None:
+def _show(found: Explanation, *, is_all: bool, log: Truncation | None) -> None:
     quiet = len(found.silent_members)
     receivers = f"{found.members} process{' receives' if found.members == 1 else 'es receive'}"
     click.echo(
@@ -80,6 +90,9 @@ def _show(found: Explanation, *, is_all: bool) -> None:
     for namespace in found.namespaces:
         where = f"in namespace {namespace!r}" if namespace else "without a namespace"
         click.echo(f"also received {where}: every message comes there too; if by mistake, stop the programs there")
+    if log is not None and any(each.name != f"group {found.group}" for each in log.keepers):
+        click.echo(f"its log: {kept_words(log, is_done=False)}")
+        show_keepers(log)
     lines = ReasonLines()
     lines.show(each for each in found.reasons if each.rule is not Rule.NOT_HELD)  # the last line, an error, has it
     if len(found.idle_members) < found.members:  # else the group shares its partitions anew

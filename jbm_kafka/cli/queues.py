@@ -13,7 +13,7 @@ from jbm_kafka.cli.command_options import Whole, emit, json_list_option, json_op
 from jbm_kafka.cli.connect import Named, admin_of, as_named, as_new, looked_into
 from jbm_kafka.cli.pause_commands import pause_text, pause_values
 from jbm_kafka.cli.render import at_most, json_line, table, when
-from jbm_kafka.cli.truncate_command import kept_words
+from jbm_kafka.cli.truncate_command import kept_words, show_keepers
 from jbm_kafka.core.destination import Queue, Topic
 
 UNKNOWN = "?"
@@ -134,6 +134,7 @@ def show(
     )
     click.echo(f"consumer group {counts.group}")
     click.echo(f"its log: {kept_words(log, is_done=False)}; who needs them: jbm-kafka truncate {counts.name} --dry-run")
+    show_keepers(log)
     if counts.pause:
         click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {counts.name}")
     of = "" if subscription is None else subscription_words(subscription, client_id)

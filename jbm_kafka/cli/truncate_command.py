@@ -9,7 +9,9 @@ from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named
-from jbm_kafka.cli.render import json_line, printable, table
+from jbm_kafka.cli.render import json_line, printable, table, when
+
+KEEPERS_SHOWN = 5
 
 
 @click.command()
@@ -35,6 +37,18 @@ def truncate(destination: Named, dry_run: bool, cluster: Cluster, as_json: bool)
     ]
     if rows:
         table(("partition", "begin", "needed from", "end", "needed by"), rows)
+    show_keepers(found)
+
+
+def show_keepers(found: Truncation) -> None:
+    """For whom most is kept, since when, and what lets it go: a line each."""
+    for each in found.keepers[:KEEPERS_SHOWN]:
+        since = f", the oldest sent {when(each.since_ms)} UTC" if each.since_ms else ""
+        click.echo(printable(f"  {each.records} for {each.name}{since}; {each.remedy}"))
+    if len(found.keepers) > KEEPERS_SHOWN:
+        click.echo(
+            f"  and {len(found.keepers) - KEEPERS_SHOWN} more: jbm-kafka truncate {found.destination} --dry-run --json"
+        )
 
 
 def kept_words(found: Truncation, *, is_done: bool) -> str:

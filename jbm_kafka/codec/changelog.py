@@ -9,6 +9,7 @@ from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.entries import (
     BLOCK_BITS,
     BLOCK_OFFSETS,
+    PARKED,
     PREPARED,
     UNIT_BYTES_MAX,
     Attempted,
@@ -16,6 +17,8 @@ from jbm_kafka.core.entries import (
     Entry,
     Held,
     HeldGone,
+    Parked,
+    ParkedGone,
     Position,
     Prepared,
     SeenId,
@@ -51,13 +54,24 @@ def encode_entry(group: str, entry: Entry) -> tuple[bytes, bytes | None]:
             return _key(group, "held", offset), codec("Held").encode(fields)
         case HeldGone(offset):
             return _key(group, "held", offset), None
+        case Parked(offset, key, value, headers, timestamp_type, timestamp_ms):
+            fields = {
+                "key": key,
+                "value": value,
+                "headers": [{"name": name, "value": content} for name, content in headers],
+                "timestamp_type": timestamp_type,
+                "timestamp_ms": timestamp_ms,
+            }
+            return _key(group, PARKED, offset), codec("Parked").encode(fields)
+        case ParkedGone(offset):
+            return _key(group, PARKED, offset), None
         case Settled(block, bitmap):
             return _key(group, "settled", block), _bitmap_value("Settled", bitmap)
         case Attempted(block, bitmap):
             return _key(group, "attempted", block), _bitmap_value("Attempted", bitmap)
         case Prepared(branch, offsets):
-            key = f"{group}|{PREPARED}|{branch}".encode()
-            return key, None if offsets is None else codec("Prepared").encode({"blocks": _blocks(offsets)})
+            of_branch = f"{group}|{PREPARED}|{branch}".encode()
+            return of_branch, None if offsets is None else codec("Prepared").encode({"blocks": _blocks(offsets)})
         case Duplicates(bucket, rows):
             return _key(group, "duplicates", bucket), None if rows is None else _seen_ids(rows)
 
@@ -131,6 +145,14 @@ def _read_held(index: int, value: bytes | None) -> Entry:
     return Held(offset=index, **_not_negative("Held", codec("Held").decode(value)))
 
 
+def _read_parked(index: int, value: bytes | None) -> Entry:
+    if value is None:
+        return ParkedGone(index)
+    fields = codec("Parked").decode(value)
+    headers = tuple((header["name"], header["value"]) for header in fields.pop("headers"))
+    return Parked(offset=index, headers=headers, **_not_negative("Parked", fields))
+
+
 def _read_settled(index: int, value: bytes | None) -> Entry:
     return Settled(index, None if value is None else _checked_bitmap("Settled", value))
 
@@ -175,6 +197,7 @@ _READERS: dict[str, Callable[[int, bytes | None], Entry]] = {
     "settled": _read_settled,
     "attempted": _read_attempted,
     "held": _read_held,
+    PARKED: _read_parked,
     "duplicates": _read_duplicates,
 }
 KINDS = frozenset(_READERS) | {PREPARED}

@@ -47,6 +47,13 @@ def checked_xid(format_id: object, gtrid: object, bqual: object) -> Xid:
     return Xid(format_id, _part("gtrid", gtrid, least=1), _part("bqual", bqual, least=0))
 
 
+def xid_of(branch_id: str) -> Xid:
+    """The name that a branch's id begins with."""
+    raw = bytes.fromhex(branch_id[:-NONCE_HEX])
+    begin, end = 5, 5 + raw[4]
+    return Xid(int.from_bytes(raw[:4], "big"), raw[begin:end], raw[end:])
+
+
 def _part(name: str, given: object, *, least: int) -> bytes:
     if not isinstance(given, str | bytes):
         raise wrong_type(name, given, "it is a str or bytes")

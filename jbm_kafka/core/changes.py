@@ -354,6 +354,8 @@ class Frozen:
     """Of the window against duplicates."""
     branches: frozenset[str] = frozenset()
     """Those that have ended."""
+    unparked: frozenset[int] = frozenset()
+    """Offsets whose parked records are deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +368,8 @@ class FreezeDurable:
     held_gone: frozenset[int]
     attempted: Mapping[int, bytes | None] = field(default_factory=dict)
     """What was written of messages in hand, by block; None: deleted."""
+    parked: Mapping[int, int] = field(default_factory=dict)
+    """Bytes of the records that the changelog keeps from now on, by offset."""
 
 
 @dataclass(frozen=True, slots=True)

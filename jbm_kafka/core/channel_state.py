@@ -17,7 +17,7 @@ from jbm_kafka.core.cold_index import ColdIndex
 from jbm_kafka.core.departure import GIVEN_UP
 from jbm_kafka.core.duplicate_window import DuplicateWindow
 from jbm_kafka.core.durable_state import DurableState
-from jbm_kafka.core.entries import Duplicates, Entry, Position, Prepared
+from jbm_kafka.core.entries import Duplicates, Entry, Parked, Position, Prepared
 from jbm_kafka.core.holders import branch_holder, kind_of
 from jbm_kafka.core.redelivery import FOREVER_MS, held_back_until_ms, is_expired
 from jbm_kafka.core.redelivery_states import RedeliveryStates
@@ -154,6 +154,8 @@ class ChannelState:
         self.durable.recover(entry, self.time_ms)
         if isinstance(entry, Position):
             self.read_position, self.delivered_position = entry.watermark, entry.offered
+        elif isinstance(entry, Parked):  # it is read first, from the changelog
+            self.read_position = min(self.read_position, entry.offset)
         elif isinstance(entry, Prepared) and entry.offsets is not None:
             self.aside.update(dict.fromkeys(self.durable.prepared[entry.branch], entry.branch))
 

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from pyroaring import BitMap
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.entries import Attempted, Held, HeldGone, Position, Prepared, Settled
+from jbm_kafka.core.entries import Attempted, Held, HeldGone, Parked, ParkedGone, Position, Prepared, Settled
 from jbm_kafka.core.redelivery_states import RedeliveryState, RedeliveryStates
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.unsettled import BLOCK_BITS, UnsettledOffsets
@@ -25,9 +25,12 @@ class DurableState:
         "dirty_blocks",
         "dirty_branches",
         "dirty_held",
+        "dirty_parked",
         "end_position",
         "is_dirty",
         "offered_position",
+        "parked",
+        "parked_bytes",
         "prepared",
         "redelivered_below",
         "redeliveries",
@@ -55,7 +58,13 @@ class DurableState:
         """Offsets that an earlier owner recorded as handed over, and that were not settled: one more attempt each."""
         self.prepared: dict[str, frozenset[int]] = {}
         """What each prepared branch has; the changelog says so."""
+        self.parked = UnsettledOffsets()
+        """Those of the unsettled whose records the changelog keeps: they hold neither the watermark nor the log."""
+        self.parked_bytes: dict[int, int] = {}
+        """How large these records are."""
         self.is_dirty = False
+        self.dirty_parked: set[int] = set()
+        """Settled, and the changelog still keeps their records."""
         self.dirty_branches: set[str] = set()
         """Ended, and the changelog does not say so yet."""
         self.dirty_blocks: set[int] = set()
@@ -69,8 +78,12 @@ class DurableState:
 
     @property
     def watermark(self) -> int:
-        """Every offset below is settled: where a restarted reader must resume."""
-        return self.unsettled.first(self.end_position)
+        """Every offset below is settled or parked: where a restarted reader must resume."""
+        return self.watermark_without(()) if self.parked_bytes else self.unsettled.first(self.end_position)
+
+    def watermark_without(self, also: Iterable[int]) -> int:
+        """As the watermark is once these are settled or parked, too."""
+        return self.unsettled.first_without(self.end_position, also, self.parked)
 
     def fetch(self, end: int) -> None:
         """The log was read up to there."""
@@ -104,7 +117,8 @@ class DurableState:
         self.dirty_blocks -= change.blocks
         self.dirty_held -= change.held
         self.dirty_branches -= change.branches
-        self.is_dirty = bool(self.dirty_blocks or self.dirty_held or self.dirty_branches)
+        self.dirty_parked -= change.unparked
+        self.is_dirty = bool(self.dirty_blocks or self.dirty_held or self.dirty_branches or self.dirty_parked)
         self.written_blocks |= change.blocks
         self.written_held.add(sorted(change.held))
 
@@ -118,16 +132,21 @@ class DurableState:
                 self.written_attempted.pop(number, None)
             else:
                 self.written_attempted[number] = bitmap
+        for offset, size in change.parked.items():
+            self._park(offset, size)
 
     def mark_failed(self, change: c.FreezeFailed) -> None:
         self.dirty_blocks |= change.frozen.blocks
         self.dirty_held |= change.frozen.held
         self.dirty_branches |= change.frozen.branches
+        self.dirty_parked |= change.frozen.unparked
         self.is_dirty = True
 
     # -- recovery: changelog entries ---------------------------------------------------------------------------
 
-    def recover(self, entry: Position | Settled | Attempted | Held | HeldGone | Prepared, now_ms: int) -> None:
+    def recover(
+        self, entry: Position | Settled | Attempted | Held | HeldGone | Parked | ParkedGone | Prepared, now_ms: int
+    ) -> None:
         """Make one change that was read from the changelog."""
         match entry:
             case Position():
@@ -140,6 +159,10 @@ class DurableState:
                 self._recover_held(entry, now_ms)
             case HeldGone():
                 self._recover_held_gone(entry)
+            case Parked(offset=offset):
+                self._recover_parked(offset, entry.size)
+            case ParkedGone():
+                pass
             case Prepared():
                 self._recover_prepared(entry)
             case _:
@@ -156,6 +179,21 @@ class DurableState:
         if entry.bitmap is not None:
             self.unsettled.discard_bitmap(entry.block, BitMap.deserialize(entry.bitmap))
             self.written_blocks.add(entry.block)
+
+    def _recover_parked(self, offset: int, size: int) -> None:
+        """Comes after the position and the settled ones: below the watermark nothing else is unsettled."""
+        if offset < self.watermark:
+            self.unsettled.add([offset])
+        self._park(offset, size)
+
+    def _park(self, offset: int, size: int) -> None:
+        """The changelog keeps its record; what was settled meanwhile is deleted there."""
+        if offset in self.unsettled:
+            self.parked.add([offset])
+            self.parked_bytes[offset] = size
+        else:
+            self.dirty_parked.add(offset)
+            self.is_dirty = True
 
     def _recover_held(self, entry: Held, time_ms: int) -> None:
         self.written_held.add([entry.offset])
@@ -202,8 +240,18 @@ class DurableState:
     def settle(self, offsets: Sequence[int], *, durable: bool = False) -> None:
         """These are settled; `durable`: the changelog says so already."""
         blocks = self.unsettled.discard(offsets)
+        if self.parked_bytes:
+            self._unpark([offset for offset in offsets if offset in self.parked_bytes], durable=durable)
         if blocks and not durable:
             self.dirty_blocks |= blocks
+            self.is_dirty = True
+
+    def _unpark(self, offsets: Sequence[int], *, durable: bool) -> None:
+        for offset in offsets:
+            del self.parked_bytes[offset]
+        self.parked.discard(offsets)
+        if offsets and not durable:
+            self.dirty_parked.update(offsets)
             self.is_dirty = True
 
     def prepare(self, change: c.PassedToBranch) -> None:

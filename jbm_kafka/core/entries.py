@@ -13,7 +13,8 @@ BLOCK_OFFSETS = 1 << BLOCK_BITS
 
 
 PREPARED = "prepared"
-LATER_KINDS = (PREPARED,)
+PARKED = "parked"
+LATER_KINDS = (PREPARED, PARKED)
 """Kinds of entries that came later than the changelog: a member of a group tells by its name which of them it reads."""
 
 UNIT_BYTES_MAX = 4096
@@ -30,7 +31,7 @@ class Position:
     checkpoint_id: str
     """The checkpoint that wrote this; also in the metadata of the offset it committed."""
     watermark: int
-    """Every offset below is settled."""
+    """Every offset below is settled, or parked."""
     fetched: int
     """One past the highest offset seen."""
     offered: int
@@ -94,6 +95,32 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
+class Parked:
+    """A whole record that the changelog keeps while its message is not settled, so that the log need not (LOG-8)."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp_type: int
+    """As Kafka counts: 0 none, 1 of its making, 2 of its writing."""
+    timestamp_ms: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the record, without what its places cost."""
+        named = sum(len(name) + len(value or b"") for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + named
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedGone:
+    """The message at this offset is settled: its record is deleted from the changelog."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class SeenId:
     """A duplicate id that was seen, and the message that counts for it."""
 
@@ -113,7 +140,7 @@ class Duplicates:
     """In the order of the log; None: all of them are forgotten, the entry is deleted."""
 
 
-Entry = Position | Settled | Attempted | Held | HeldGone | Prepared | Duplicates
+Entry = Position | Settled | Attempted | Held | HeldGone | Parked | ParkedGone | Prepared | Duplicates
 
 
 class MessageFate(Enum):

@@ -7,7 +7,7 @@ all durable freezes gives the durable part of the live state.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +15,7 @@ from pyroaring import BitMap
 
 from jbm_kafka.core.changes import FreezeDurable, FreezeFailed, Frozen
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Prepared, Settled
+from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Parked, ParkedGone, Position, Prepared, Settled
 from jbm_kafka.core.holders import returning
 from jbm_kafka.core.unsettled import BLOCK_BITS, BLOCK_SIZE
 
@@ -47,6 +47,7 @@ def freeze(
     tentative: Collection[int] = (),
     attempted: Collection[int] | None = None,
     preparing: Mapping[str, Collection[int]] = NOTHING_PREPARED,
+    parking: Sequence[Parked] = (),
 ) -> Freeze:
     """The entries of a checkpoint. `offered_position` is the mark to record: ahead of hand-over, or, on a clean
     release, below what was handed over, when nothing of it is in hand any more.
@@ -55,13 +56,17 @@ def freeze(
     (REDELIVER-7); then no mark need be ahead. None: they are not recorded.
 
     `preparing`: what branches get by this checkpoint, which is in no application's hand any more.
+
+    `parking`: records that the changelog is to keep from now on, as far as they are not settled (core/parking.py).
     """
     assert offered_position >= state.redelivered_below, (offered_position, state.redelivered_below)
     assert attempted is not None or offered_position >= state.delivered_position or not _is_in_hand(state), (
         offered_position,
         state.delivered_position,
     )
-    watermark = state.unsettled.first_without(state.end_position, tentative) if tentative else state.watermark
+    parked = {row.offset: row for row in parking if row.offset in state.unsettled and row.offset not in tentative}
+    watermark = state.durable.watermark_without([*tentative, *parked]) if tentative or parked else state.watermark
+    unparked = state.durable.dirty_parked.union(o for o in tentative if o in state.durable.parked_bytes)
     blocks = state.durable.dirty_blocks | {offset >> BLOCK_BITS for offset in tentative}
     blocks |= {number for number in state.durable.written_blocks if (number + 1) << BLOCK_BITS <= watermark}
     held = state.durable.dirty_held | {offset for offset in tentative if offset in state.durable.written_held}
@@ -81,11 +86,13 @@ def freeze(
     buckets = frozenset(state.window.dirty)
     seen_ids = [entry for bucket in sorted(buckets) if (entry := state.window.entry(bucket)) is not None]
     frozen = Frozen(checkpoint_id=checkpoint_id, blocks=frozenset(blocks), held=frozenset(held), buckets=buckets,
-        branches=branches)  # fmt: skip
+        branches=branches, unparked=frozenset(unparked))  # fmt: skip
     return Freeze(
         entries=(
             position,
             *settled,
+            *parked.values(),
+            *(ParkedGone(o) for o in sorted(unparked) if o in tentative or o not in state.durable.parked_bytes),
             *remembered,
             *(Attempted(number, bitmap) for number, bitmap in attempts.items()),
             *(Prepared(branch, tuple(sorted(offsets))) for branch, offsets in preparing.items()),
@@ -100,6 +107,7 @@ def freeze(
             blocks_gone=blocks_gone,
             held_gone=held_gone,
             attempted=attempts,
+            parked={offset: row.size for offset, row in parked.items()},
         ),
         failed=FreezeFailed(frozen=frozen),
     )

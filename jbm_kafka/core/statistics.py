@@ -66,6 +66,18 @@ class DestinationStatistics:
     """Level: of the held, those that wait for an earlier one of their unit, a selector, or an operator."""
     unacknowledged: int = 0
     """Level: of the held, those that receivers have."""
+    log_records: int = 0
+    """Level: records of its log, when what is settled was deleted last; 0 where nothing is deleted."""
+    log_deletable: int = 0
+    """Level: of them, those that nobody needs, and that could not be deleted."""
+    log_for_receivers: int = 0
+    """Level: of them, those from the oldest on that a queue or subscription has not settled, if nobody needs more."""
+    log_for_branches: int = 0
+    """Level: the same of those that a prepared branch of a transaction has."""
+    log_for_readers: int = 0
+    """Level: the same of registered readers, and of the originals of dead letters that went without their bodies."""
+    log_for_groups: int = 0
+    """Level: the same of consumer groups of other programs."""
     handler_seconds: Histogram = field(default_factory=Histogram)
     """How long handlers and listeners of this connection took for a message."""
     send_to_acknowledge_seconds: Histogram = field(default_factory=Histogram)

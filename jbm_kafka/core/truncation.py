@@ -32,6 +32,8 @@ class Pin:
     """The consumer group; of a reader `<kind>|<name>`, as its key has it."""
     offset: int
     """The lowest that is needed."""
+    branch: str = ""
+    """The id of the prepared branch that has it; empty: none has."""
 
 
 @dataclass(frozen=True, slots=True)

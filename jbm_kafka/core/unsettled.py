@@ -118,17 +118,30 @@ class UnsettledOffsets:
                 settled -= unsettled - BitMap([o - base for o in also if o >> BLOCK_BITS == number])
         return settled
 
-    def first_without(self, default: int, also: Iterable[int]) -> int:
-        """The lowest unsettled offset that is not in `also`, or `default`."""
+    def first_without(self, default: int, also: Iterable[int], parked: UnsettledOffsets) -> int:
+        """The lowest unsettled offset that is neither in `also` nor parked, or `default`."""
         gone: dict[int, list[int]] = {}
         for offset in also:
             gone.setdefault(offset >> BLOCK_BITS, []).append(offset & _MASK)
         for number in sorted(self._blocks):
-            block = self._blocks[number]
-            rest = block - BitMap(gone[number]) if number in gone else block
+            rest = self._blocks[number]
+            if number in gone:
+                rest = rest - BitMap(gone[number])
+            if number in parked._blocks:
+                rest = rest - parked._blocks[number]
             if rest:
                 return int((number << BLOCK_BITS) + rest.min())
         return default
+
+    def without(self, parked: UnsettledOffsets) -> Iterator[int]:
+        """What is not parked, ascending."""
+        for number in sorted(self._blocks):
+            rest = self._blocks[number]
+            if number in parked._blocks:
+                rest = rest - parked._blocks[number]
+            base = number << BLOCK_BITS
+            for relative in rest:
+                yield base + relative
 
 
 def _is_run(offsets: Sequence[int]) -> bool:

@@ -42,6 +42,7 @@ class ConnectionMetadata:
     provider_version: str = ""
     """As `jbm_kafka.__version__`."""
 
+
 SomeSession = TypeVar("SomeSession", bound=Session)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -32,7 +33,12 @@ from jbm_kafka.ports.provider import Provider, ProviderModule
 if TYPE_CHECKING:
     from confluent_kafka.serialization import Deserializer, Serializer
 
-PROVIDERS = {"kafka": "jbm_kafka.providers.embedded", "memory": "jbm_kafka.providers.in_memory"}
+_AMQP = ("amqp", "amqps")
+PROVIDERS = {
+    "kafka": "jbm_kafka.providers.embedded",
+    "memory": "jbm_kafka.providers.in_memory",
+    **dict.fromkeys(_AMQP, "jbm_kafka.amqp_client.entry"),
+}
 """Module by scheme."""
 _DAY_MS = 86_400_000
 
@@ -47,7 +53,8 @@ class ConnectionFactory:
 
     Args:
         url: `host:port`, several with commas, or the same after `kafka://`. `memory://NAME`: no broker, but a world of
-            that name in this process, gone with its last connection (docs/testing.md).
+            that name in this process, gone with its last connection (docs/testing.md). `amqp://host:port`, or
+            `amqps://`: a standalone sidecar, or any AMQP 1.0 broker (docs/amqp.md); of several the first that answers.
         client_id: the name of the connections for durable subscriptions.
         state_dir: folder of the local state; None: a temporary one, rebuilt from the changelog.
         kafka: librdkafka properties such as security settings; what must be ours is refused by name.
@@ -126,6 +133,7 @@ class ConnectionFactory:
             client_settings=plain_texts(kafka),
             state_dir=_state_dir(state_dir),
             config=SidecarConfig(namespace=namespace, **given),
+            is_encrypted=self._scheme == "amqps",
             given=frozenset(given),
         )
         self._provider = _provider(self._scheme)
@@ -162,6 +170,8 @@ class ConnectionFactory:
             if isinstance(given, AcknowledgeMode):
                 its = f"create_connection().create_session({given}), or create_context({given})"
                 raise InvalidTypeError(f"create_connection() was given {given}: a session has the mode, {its}")
+        if (username is not None or password is not None) and self._scheme in _AMQP:
+            return Connection(self._provider.connect(self._as_user(username, password)), self._defaults)
         if username is not None or password is not None:
             remedy = "leave them out" if self._scheme == "memory" else "give Kafka's in kafka={'sasl.username': …}"
             raise JMSSecurityError(
@@ -199,6 +209,14 @@ class ConnectionFactory:
     def _connect(self, defaults: ConnectionDefaults) -> Connection:
         return Connection(self._open_provider(), defaults)
 
+    def _as_user(self, username: str | None, password: str | None) -> Installation:
+        """The installation, where the server is to know the client as this user."""
+        given = {"sasl.username": username, "sasl.password": password}
+        for name, value in given.items():
+            _check_type(name.removeprefix("sasl."), value, str, "a str, or None")
+        settings = {**self._installation.client_settings, **{k: v for k, v in given.items() if v is not None}}
+        return replace(self._installation, client_settings=settings)
+
     def _open_provider(self) -> Provider:
         return self._provider.connect(self._installation)
 
@@ -225,8 +243,13 @@ def _address(url: str) -> tuple[str, str]:
     scheme, _, rest = plain_text(url).partition("://") if isinstance(url, str) else ("", "", "")
     if scheme == "memory":
         return scheme, rest
-    if scheme in ("amqp", "amqps"):
-        raise wrong_value("url", without_credentials(url), "jbm-kafka speaks to Kafka only; write 'host:port'")
+    if scheme in _AMQP:
+        if "@" in rest:
+            rule = "give user and password to create_connection(username, password), or as kafka={'sasl.username': …}"
+            raise wrong_value("url", without_credentials(url), rule)
+        port = 5671 if scheme == "amqps" else 5672
+        named = [each if re.search(r":\d+$", each) else f"{each}:{port}" for each in rest.rstrip("/").split(",")]
+        return scheme, checked_bootstrap("url", ",".join(named))
     if isinstance(url, str) and url.lower().startswith("memory:"):
         raise wrong_value("url", url, f"write memory://{shown_name(url[len('memory:') :].lstrip('/'))}")
     return "kafka", checked_bootstrap("url", url)

@@ -85,6 +85,38 @@ METRICS = (
     MetricSpec(
         "jbm_messages_unacknowledged", "gauge", BY_SOURCE, "unacknowledged", "Of the held, those that receivers have."
     ),
+    MetricSpec("jbm_log_records", "gauge", BY_DESTINATION, "log_records", "Records that the log keeps."),
+    MetricSpec(
+        "jbm_log_records_deletable", "gauge", BY_DESTINATION, "log_deletable", "Of them, those that nobody needs."
+    ),
+    MetricSpec(
+        "jbm_log_records_for_receivers",
+        "gauge",
+        BY_DESTINATION,
+        "log_for_receivers",
+        "Of them, those from the oldest on that a queue or subscription has not settled.",
+    ),
+    MetricSpec(
+        "jbm_log_records_for_branches",
+        "gauge",
+        BY_DESTINATION,
+        "log_for_branches",
+        "Of them, those from the oldest on that a prepared branch of a transaction has.",
+    ),
+    MetricSpec(
+        "jbm_log_records_for_readers",
+        "gauge",
+        BY_DESTINATION,
+        "log_for_readers",
+        "Of them, those from the oldest on that a registered reader or a dead letter without its body needs.",
+    ),
+    MetricSpec(
+        "jbm_log_records_for_groups",
+        "gauge",
+        BY_DESTINATION,
+        "log_for_groups",
+        "Of them, those from the oldest on that a consumer group of another program needs.",
+    ),
     MetricSpec(
         "jbm_handler_duration_seconds",
         "histogram",

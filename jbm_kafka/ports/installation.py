@@ -42,6 +42,8 @@ class SidecarConfig:
 
     truncate_look_ms: int = 20_000
     """How often it is looked what of the logs may be deleted."""
+    park_look_ms: int = 10_000
+    """How often it is looked what holds up much of the logs, and so is to be parked; younger messages are not."""
 
     @property
     def join_timeout_s(self) -> float:
@@ -62,6 +64,8 @@ class Installation:
     client_settings: Mapping[str, object]
     state_dir: str | None
     config: SidecarConfig
+    is_encrypted: bool = False
+    """By TLS, where the scheme of the address says so."""
     given: frozenset[str] = frozenset()
     """The settings of `config` that were asked for by name; the others are taken as a running sidecar has them."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from jbm_kafka.codec.registry_records import ClientRecord, client_key, decode_client, encode_client
 from jbm_kafka.core.jms_errors import InvalidClientIDError
@@ -27,14 +28,35 @@ class _Held:
     """The registry says so; before that the call of `hold` raises what is wrong."""
 
 
+Decide = Callable[[Mapping[bytes, bytes], Callable[[str], bool]], Changes]
+"""What is to be changed, seen what is there and who lives."""
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """A change that somebody waits for."""
+
+    decide: Decide
+    is_done: bool = False
+    error: Exception | None = None
+
+
 class ClientIds:
-    """The client ids that connections of this process use. Any thread may call it."""
+    """The client ids that connections of this process use. Any thread may call it.
+
+    What is asked for while a change is being written is written together next: each takes a fifth of a second, and
+    thousands of clients may reconnect at once.
+    """
 
     def __init__(self, registry: RegistryLog, holder: ProcessLiveness) -> None:
         self._registry = registry
         self._holder = holder
         self._held: dict[str, _Held] = {}
         self._lock = threading.Lock()
+        self._asked: list[_Asked] = []
+        """Not being written yet."""
+        self._writing = threading.RLock()
+        """Held for as long as a change takes; a thread that waits in one for Kafka may ask for another."""
         holder.when_back(self._look_again)
 
     def hold(self, client_id: str, connection_id: str, lost: Lost) -> None:
@@ -51,7 +73,7 @@ class ClientIds:
         try:
             self._registry.make()
             mine = ClientRecord(self._holder.ensure(), connection_id)
-            self._registry.update(lambda values: self._claim(values, client_id, mine))
+            self._change(lambda values, lives: _claim(values, lives, client_id, mine))
             held.is_claimed = True
         except BaseException as error:
             with self._lock:
@@ -66,10 +88,56 @@ class ClientIds:
             self._held.pop(client_id, None)
         mine = ClientRecord(self._holder.name, connection_id)
 
-        def without_mine(values: Mapping[bytes, bytes]) -> Changes:
+        def without_mine(values: Mapping[bytes, bytes], lives: Callable[[str], bool]) -> Changes:
             return {client_key(client_id): None} if _has(values, client_id, mine) else {}
 
-        self._holder.let_go(f"client id {client_id!r}", lambda: self._registry.update(without_mine))
+        self._holder.let_go(f"client id {client_id!r}", lambda: self._change(without_mine))
+
+    def _change(self, decide: Decide) -> None:
+        """Return when what it says is written, together with what others ask for meanwhile.
+
+        Raises:
+            InvalidClientIDError, KafkaClientError: as `decide`, and as `RegistryLog.update`.
+        """
+        mine = _Asked(decide)
+        with self._lock:
+            self._asked.append(mine)
+        with self._writing:
+            if not mine.is_done:
+                with self._lock:
+                    together, self._asked = self._asked, []
+                self._write(together)
+        if mine.error is not None:
+            raise mine.error
+
+    def _write(self, together: Sequence[_Asked]) -> None:
+        failure: Exception | None = None
+        try:
+            self._registry.update(lambda values: self._decide_all(dict(values), together))
+        except Exception as error:  # each of them hears it
+            failure = error
+        for asked in together:
+            asked.is_done = True
+            asked.error = asked.error or failure
+
+    def _decide_all(self, values: dict[bytes, bytes], together: Sequence[_Asked]) -> Changes:
+        """One after the other, each seeing what those before it change; a refusal costs the others nothing."""
+        lives = cache(lambda holder: bool(self._holder.living([holder])))
+        changes: dict[bytes, bytes | None] = {}
+        for asked in together:
+            asked.error = None
+            try:
+                wanted = asked.decide(values, lives)
+            except InvalidClientIDError as error:
+                asked.error = error
+                continue
+            changes.update(wanted)
+            for key, value in wanted.items():
+                if value is None:
+                    values.pop(key, None)
+                else:
+                    values[key] = value
+        return changes
 
     def _look_again(self) -> None:
         """Have each again that others may have thought free, or tell its connection that it is another's now."""
@@ -77,7 +145,7 @@ class ClientIds:
             all_held = [(client_id, held) for client_id, held in self._held.items() if held.is_claimed]
         for client_id, held in all_held:
             try:
-                self._registry.update(lambda values, c=client_id, h=held: self._claim_again(values, c, h))  # type: ignore[misc]
+                self._change(partial(self._claim_again, client_id, held))
             except InvalidClientIDError as error:
                 with self._lock:
                     if self._held.get(client_id) is not held:
@@ -85,11 +153,13 @@ class ClientIds:
                     del self._held[client_id]
                 held.lost(error)
 
-    def _claim_again(self, values: Mapping[bytes, bytes], client_id: str, held: _Held) -> Changes:
+    def _claim_again(
+        self, client_id: str, held: _Held, values: Mapping[bytes, bytes], lives: Callable[[str], bool]
+    ) -> Changes:
         if self._held.get(client_id) is not held:  # let go meanwhile
             return {}
         try:
-            return self._claim(values, client_id, ClientRecord(self._holder.name, held.connection_id))
+            return _claim(values, lives, client_id, ClientRecord(self._holder.name, held.connection_id))
         except InvalidClientIDError as error:
             raise InvalidClientIDError(
                 f"client id {client_id!r} is lost: nobody heard of this process for its session timeout, and meanwhile "
@@ -98,15 +168,16 @@ class ClientIds:
                 client_id=client_id,
             ) from error
 
-    def _claim(self, values: Mapping[bytes, bytes], client_id: str, mine: ClientRecord) -> Changes:
-        value = values.get(client_key(client_id))
-        if value is not None:
-            found = decode_client(value)
-            if found == mine:
-                return {}
-            if found.holder != mine.holder and self._holder.living([found.holder]):
-                raise _taken(client_id, f"a connection of another process has it (group {found.holder})")
-        return {client_key(client_id): encode_client(mine)}
+
+def _claim(values: Mapping[bytes, bytes], lives: Callable[[str], bool], client_id: str, mine: ClientRecord) -> Changes:
+    value = values.get(client_key(client_id))
+    if value is not None:
+        found = decode_client(value)
+        if found == mine:
+            return {}
+        if found.holder != mine.holder and lives(found.holder):
+            raise _taken(client_id, f"a connection of another process has it (group {found.holder})")
+    return {client_key(client_id): encode_client(mine)}
 
 
 def _has(values: Mapping[bytes, bytes], client_id: str, mine: ClientRecord) -> bool:

@@ -52,6 +52,8 @@ class OwnTopics:
         """They were asked for: a process that only sends needs none."""
         self._logged: set[str] = set()
         """What cannot be changed, each logged once: topics that are too small, faults of our own ones."""
+        self._large: set[str] = set()
+        """Topics of ours whose segments are large and cannot be changed."""
 
     def ensure_system_topics(self) -> None:
         """Create what every installation needs; put right what is not as it must be. `look` does so again.
@@ -87,7 +89,8 @@ class OwnTopics:
             log.debug("topic %s is not there, and may not be made here; the first administrator's command does", name)
 
     def _ensure_policy(self, found: TopicDescription, config: Mapping[str, str]) -> None:
-        """Give a topic of ours its cleanup policy back, with the retention that goes with it."""
+        """Give a topic of ours its cleanup policy back, with the retention that goes with it, and small segments."""
+        self._make_segments_small(found, config)
         policy, wanted = found.config.get("cleanup.policy", "delete"), config["cleanup.policy"]
         if policy == wanted:
             return
@@ -96,6 +99,18 @@ class OwnTopics:
             f"topic {found.name} has cleanup.policy={policy} and needs {wanted}",
             lambda: self._admin.alter_config(found.name, changes),
         )
+
+    def _make_segments_small(self, found: TopicDescription, config: Mapping[str, str]) -> None:
+        """Older versions made larger ones, and every start reads what is not compacted: all but closed segments."""
+        changes = {name: config[name] for name in ("segment.bytes", "min.cleanable.dirty.ratio") if name in config}
+        wanted = int(changes.get("segment.bytes", 0))
+        if int(found.config.get("segment.bytes", 0)) <= wanted or not wanted or found.name in self._large:
+            return
+        try:
+            self._admin.alter_config(found.name, changes)
+        except KafkaClientError as error:
+            self._large.add(found.name)
+            log.info("topic %s keeps its large segments, so that a start reads more: %s", found.name, error)
 
     def look(self, destinations: Iterable[Destination]) -> Mapping[str, str]:
         """Put right what is not as it must be, if it was asked for; what cannot be is logged once.

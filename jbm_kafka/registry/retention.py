@@ -108,7 +108,8 @@ class RetentionLook:
                     offset = committed[partition].position if partition in committed else None
                     needed = needed_from(ChannelFacts(group.log_id(topic_id), position, offset, begin))
                 if needed is not None:
-                    pins[partition].append(Pin(PinKind.CHANNEL, group.group_id, needed))
+                    branch = positions.branch_with(partition, group.group_id, needed)
+                    pins[partition].append(Pin(PinKind.CHANNEL, group.group_id, needed, branch))
         return pins
 
     def _add_readers(self, pins: dict[int, list[Pin]], topic: str, topic_id: str, values: Values) -> None:

@@ -15,18 +15,19 @@ DESTINATION_CONFIG: Mapping[str, str] = {**KEPT_CONFIG, "segment.bytes": str(16 
 """Only closed segments are freed."""
 CHANGELOG_CONFIG: Mapping[str, str] = {
     "cleanup.policy": "compact",
-    "segment.bytes": str(32 * 2**20),
+    "segment.bytes": str(4 * 2**20),
     "min.cleanable.dirty.ratio": "0.1",
     "delete.retention.ms": str(7 * 24 * 3_600_000),
     "retention.ms": "-1",
 }
+"""A new owner without local state reads all of it, and only closed segments are compacted."""
 EVENTS_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000)}
 REGISTRY_CONFIG: Mapping[str, str] = {
     "cleanup.policy": "compact",
     "segment.bytes": str(2**20),
     "min.cleanable.dirty.ratio": "0.1",
 }
-"""Every start reads all of it, and only closed segments are compacted."""
+"""Every start reads all of it."""
 COMMANDS_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": str(3_600_000)}
 TEMPORARY_CONFIG: Mapping[str, str] = {
     "cleanup.policy": "delete",

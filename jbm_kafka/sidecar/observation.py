@@ -60,13 +60,16 @@ class Observation:
         destinations: Destinations,
         clock: SlewedClock,
         budget_bytes: int,
+        logs: Callable[[], Mapping[str, DestinationStatistics]],
     ) -> None:
+        """`logs`: what is kept of each destination's log, by its name."""
         self._group_workers = group_workers
         self._counted = counted
         self._checkpointer = checkpointer
         self._destinations = destinations
         self._clock = clock
         self._budget_bytes = budget_bytes
+        self._logs = logs
         self._last: Mapping[GroupWorker, Levels] = {}
 
     def health(self, timeout_s: float | None) -> Health:
@@ -110,6 +113,8 @@ class Observation:
                 unacknowledged=found.unacknowledged,
             )
             rows[key] = rows[key] + row
+        for name, row in self._logs().items():
+            rows[name, ""] = rows[name, ""] + row if (name, "") in rows else row
         return Statistics(
             destinations=tuple(rows[key] for key in sorted(rows)),
             checkpoints=self._checkpointer.checkpoints,

@@ -85,6 +85,7 @@ class Sidecar:
         self._truncator = Truncator(given, registry, self.destinations, self._group_workers)
         self._commands = self._new_command_watch()
         self.checkpointer = _new_checkpointer(given, stores, self.destinations.topics)
+        self._entry_kinds = EntryKinds(given.admin, given.clock)
         self.branches = self._new_branches()
         self._counted = CountedSources()
         self.observation = Observation(
@@ -94,6 +95,7 @@ class Sidecar:
             self.destinations,
             given.clock,
             given.config.memory_budget_bytes,
+            logs=lambda: self._truncator.logs,
         )
         self._opener = self._new_opener()
         self._lifetime = Lifetime(self._begin)
@@ -137,7 +139,7 @@ class Sidecar:
             given.clock,
             workers=given.workers,
             decider_id=f"{self._stores.transactional_id.rpartition('.')[0]}.xa",
-            entry_kinds=EntryKinds(given.admin, given.clock),
+            entry_kinds=self._entry_kinds,
             route=topics.route_anew,
             decided=self._group_workers.look_at_branches,
         )
@@ -176,6 +178,7 @@ class Sidecar:
             look_at_topics=self.destinations.watch.look_now,
             counters=self._counted.begin,
             branch_state=self.branches.state_of,
+            members_without=self._entry_kinds.members_without,
         )
 
     def _share_bytes(self) -> int:

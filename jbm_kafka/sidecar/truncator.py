@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import partial
 
 from jbm_kafka.core.changes import LogTruncated
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.truncation import is_truncated
+from jbm_kafka.core.statistics import DestinationStatistics
+from jbm_kafka.core.truncation import PinKind, is_truncated
 from jbm_kafka.ports import AccessRefused, KafkaClientError, LogReader
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait
 from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.registry.registry import Registry
-from jbm_kafka.registry.retention import BY_SETTING, NOBODY_SETTLED, RetentionLook
+from jbm_kafka.registry.retention import BY_SETTING, NOBODY_SETTLED, Retention, RetentionLook
 from jbm_kafka.sidecar.destinations import Destinations
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
@@ -46,6 +47,8 @@ class Truncator:
         self._is_stopping = False
         self._worker: StepWorker | None = None
         self._logged: set[tuple[str, str]] = set()
+        self.logs: Mapping[str, DestinationStatistics] = {}
+        """What the last look has left of each log, in our partitions, by destination."""
 
     def start(self) -> None:
         """Begin; again: nothing happens."""
@@ -83,6 +86,7 @@ class Truncator:
             owned = self._owned()
             if owned and not self._is_stopping:
                 reader = self._given.kafka.log_reader()
+                self.logs = {name: row for name, row in self.logs.items() if name in {each.name for each in owned}}
                 try:
                     for destination, partitions in owned.items():
                         if self._is_stopping:
@@ -110,6 +114,8 @@ class Truncator:
         setting = self._destinations.settings_of(destination.name).truncate
         try:
             found = self._look.look(destination, partitions, setting=setting, reader=reader)
+            is_deleted = not found.because
+            self.logs = {**self.logs, destination.name: _left(destination.name, found, is_deleted=is_deleted)}
             if found.because:
                 if found.because not in (BY_SETTING, NOBODY_SETTLED):
                     self._log_once(destination, found.because)
@@ -136,6 +142,23 @@ class Truncator:
         if (destination.name, because) not in self._logged:
             self._logged.add((destination.name, because))
             log.warning("%s: nothing of what is settled is deleted: %s", destination, because)
+
+
+def _left(name: str, found: Retention, *, is_deleted: bool) -> DestinationStatistics:
+    needed: Counter[tuple[PinKind, bool]] = Counter()
+    for cut in found.cuts.values():
+        for kind in {(pin.kind, bool(pin.branch)) for pin in cut.pins}:
+            needed[kind] += cut.end - cut.before
+    deletable = 0 if is_deleted else sum(cut.frees for cut in found.cuts.values())
+    return DestinationStatistics(
+        destination=name,
+        log_records=sum(cut.end - cut.before for cut in found.cuts.values()) + deletable,
+        log_deletable=deletable,
+        log_for_receivers=needed[PinKind.CHANNEL, False],
+        log_for_branches=needed[PinKind.CHANNEL, True],
+        log_for_readers=needed[PinKind.READER, False],
+        log_for_groups=needed[PinKind.GROUP, False],
+    )
 
 
 def _note(group_worker: GroupWorker, topic_id: str, begins: Mapping[int, int]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pyroaring import BitMap
@@ -17,6 +17,8 @@ from jbm_kafka.core.entries import (
     Held,
     HeldGone,
     OffsetRange,
+    Parked,
+    ParkedGone,
     Position,
     Prepared,
     Settled,
@@ -59,11 +61,17 @@ def decode_values(values: Mapping[bytes, bytes]) -> DecodedChangelog:
     return DecodedChangelog(position, others, corrupt, newer)
 
 
-def cut_entry(entry: Entry, *, begin: int, end: int) -> Entry | None:
-    """The entry as far as it is about offsets in [begin, end); None when it is about none of them."""
+def cut_entry(entry: Entry, *, begin: int, end: int, parked: Container[int] = ()) -> Entry | None:
+    """The entry as far as it is about offsets in [begin, end), or about what is parked below; None when it is not."""
     match entry:
         case Held(offset=offset):
-            return entry if begin <= offset < end else None
+            return entry if begin <= offset < end or offset in parked else None
+        case Parked(offset=offset):
+            return entry if offset < end else None
+        case Attempted(block, bitmap) if bitmap is not None and (block + 1) << BLOCK_BITS <= begin:
+            base = block << BLOCK_BITS
+            within = BitMap(relative for relative in BitMap.deserialize(bitmap) if base + relative in parked)
+            return replace(entry, bitmap=within.serialize()) if within else None
         case Settled(block, bitmap) | Attempted(block, bitmap):
             first = block << BLOCK_BITS
             if bitmap is None or first + BLOCK_OFFSETS <= begin or first >= end:
@@ -74,19 +82,19 @@ def cut_entry(entry: Entry, *, begin: int, end: int) -> Entry | None:
             below_end.remove_range(end - first, BLOCK_OFFSETS)
             return replace(entry, bitmap=below_end.serialize())
         case Prepared(offsets=offsets):
-            within = tuple(offset for offset in offsets or () if begin <= offset < end)
-            return replace(entry, offsets=within) if within else None
+            kept = tuple(o for o in offsets or () if begin <= o < end or o in parked)
+            return replace(entry, offsets=kept) if kept else None
         case Duplicates(rows=rows):
-            kept = tuple(row for row in rows or () if row.offset < end)  # below the begin they still count
-            return replace(entry, rows=kept) if kept else None
-        case HeldGone() | Position():
+            left = tuple(row for row in rows or () if row.offset < end)  # below the begin they still count
+            return replace(entry, rows=left) if left else None
+        case HeldGone() | ParkedGone() | Position():
             return None
 
 
 def end_of(entry: Entry) -> int:
     """One past the highest offset that the entry speaks of; 0 when of none."""
     match entry:
-        case Held(offset=offset):
+        case Held(offset=offset) | Parked(offset=offset):
             return offset + 1
         case Settled(block, bitmap) | Attempted(block, bitmap):
             offsets = BitMap.deserialize(bitmap) if bitmap is not None else BitMap()
@@ -95,14 +103,17 @@ def end_of(entry: Entry) -> int:
             return max(offsets or (), default=-1) + 1
         case Duplicates(rows=rows):
             return max((row.offset + 1 for row in rows or ()), default=0)
-        case HeldGone() | Position():
+        case HeldGone() | ParkedGone() | Position():
             return 0
 
 
 def unsettled_within(entries: Iterable[Entry], offsets: OffsetRange) -> int:
-    """How many of the offsets no entry tells to be settled; Kafka's own records, which are no messages, among them."""
+    """How many of the offsets are lost: no entry says that they are settled, or keeps their record. Kafka's own
+    records, which are no messages, are among them."""
     count = offsets.last - offsets.first + 1
     for entry in entries:
+        if isinstance(entry, Parked):
+            count -= offsets.first <= entry.offset <= offsets.last
         if isinstance(entry, Settled) and entry.bitmap is not None:
             base = entry.block << BLOCK_BITS
             first, end = max(offsets.first - base, 0), min(offsets.last + 1 - base, BLOCK_OFFSETS)
@@ -111,14 +122,16 @@ def unsettled_within(entries: Iterable[Entry], offsets: OffsetRange) -> int:
     return count
 
 
-_ORDER = (Position, Settled, Attempted, Held, HeldGone, Prepared, Duplicates)
+_ORDER = (Position, Settled, Parked, ParkedGone, Attempted, Held, HeldGone, Prepared, Duplicates)
 
 
 def entry_order(entry: Entry) -> tuple[int, int]:
     """Sorts entries as they are to be applied: what is settled first, for nothing is remembered of that."""
     place = _ORDER.index(type(entry))
     match entry:
-        case Held(offset=index) | HeldGone(offset=index) | Settled(block=index) | Attempted(block=index):
+        case Held(offset=index) | HeldGone(offset=index) | Parked(offset=index) | ParkedGone(offset=index):
+            return place, index
+        case Settled(block=index) | Attempted(block=index):
             return place, index
         case Duplicates(bucket=index):
             return place, index

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
-from jbm_kafka.core.entries import Duplicates, Entry, OffsetRange
+from jbm_kafka.core.entries import Attempted, Duplicates, Entry, Held, OffsetRange, Parked, Prepared
 from jbm_kafka.core.partition_names import named
 from jbm_kafka.core.reset_effects import effects_of, undo_of
 from jbm_kafka.core.start_position import Facts, Reset, Start, StartReason, decide_start, is_disputed, reset_of
@@ -40,6 +40,8 @@ LATER_S = 1.0
 delivers again what was acknowledged, so it is asked for ten seconds more; a restored offset, which looks the same, is
 rare and can wait for so long."""
 
+_OF_PARKED = (Parked, Held, Attempted, Prepared)
+"""Entries of parked messages."""
 _QUIET = frozenset({StartReason.CHANGELOG, StartReason.NOTHING_RECORDED, StartReason.SUBSCRIBED_ANEW})
 _TOLD_ELSEWHERE = frozenset(
     {
@@ -66,7 +68,7 @@ class RecoveredChannel:
     changelog_id: str
     """The Kafka id of the topic of the changelog; empty: the topic is missing."""
     start_position: int
-    """Where to fetch from: the position's watermark."""
+    """Where to fetch from: the position's watermark. What is parked below comes first, from the entries."""
     reason: StartReason
     cause: str
     """The reason with its numbers, for people; one line."""
@@ -80,6 +82,12 @@ class RecoveredChannel:
     closed_because: str = ""
     """Not empty: a newer version's records are there, and a channel opened without what they say would lose it. One
     line for people; the entries may be looked at, never built on."""
+
+    @property
+    def parked(self) -> Sequence[Parked]:
+        """What the log need not have any more, ascending: records below the start."""
+        below = (each for each in self.entries if isinstance(each, Parked) and each.offset < self.start_position)
+        return list(below)
 
     @property
     def is_decided_here(self) -> bool:
@@ -255,13 +263,17 @@ def _kept(others: Mapping[bytes, Entry], start: Start, log_end: int) -> Mapping[
             end = start.position.fetched
         case StartReason.COMMITTED_OFFSET:
             end = log_end
-        case StartReason.OPERATOR_RESET:
-            # Delivered again is what begins here. What was sent once before that counts still, and is not repeated.
-            end = start.position.watermark
-            others = {key: entry for key, entry in others.items() if isinstance(entry, Duplicates)}
-        case _:
+        case StartReason.TOPIC_RECREATED | StartReason.SUBSCRIBED_ANEW:
             return {}
-    cut = {key: cut_entry(entry, begin=start.position.watermark, end=end) for key, entry in others.items()}
+        case reason:
+            # Delivered again is what begins here. What is parked below that is owed as before: no offset of the group
+            # speaks of it. What was sent once before a reset counts still, and is not repeated.
+            end = start.position.watermark
+            kinds = _OF_PARKED if reason is not StartReason.OPERATOR_RESET else (*_OF_PARKED, Duplicates)
+            others = {key: entry for key, entry in others.items() if isinstance(entry, kinds)}
+    begin = start.position.watermark
+    parked = {entry.offset for entry in others.values() if isinstance(entry, Parked) and entry.offset < min(begin, end)}
+    cut = {key: cut_entry(entry, begin=begin, end=end, parked=parked) for key, entry in others.items()}
     return {key: entry for key, entry in cut.items() if entry is not None}
 
 
@@ -390,7 +402,7 @@ def _log_older(scope: ChangelogScope, channels: Sequence[RecoveredChannel]) -> N
 def _log_corrupt(scope: ChangelogScope, partition: int, found: _Found) -> None:
     for key, error in found.decoded.corrupt.items():
         log.warning(
-            "%s; the record of key %r is skipped and nothing is lost: %s. The next checkpoint replaces it",
+            "%s; the record of key %r is skipped: %s. The next checkpoint replaces it",
             error.at(scope.changelog_topic, partition, found.contents.places.get(key, -1)),
             key.decode(errors="replace"),
             _consequence(key),
@@ -449,5 +461,7 @@ def _consequence(key: bytes) -> str:
             return "a message that repeats an id of it is delivered"
         case b"held":
             return "the count and the delay of its message begin anew"
+        case b"parked":
+            return "its message comes again only if the log still has it"
         case _:
             return "what it says is not taken into account"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import marshal
 
+from jbm_kafka.core.entries import Parked
 from jbm_kafka.ports import Headers, KafkaRecord
 
 _FORMAT = 2
@@ -47,6 +48,12 @@ class StoredRecord:
 
     def timestamp(self) -> tuple[int, int]:
         return self._fields[1], self._fields[2]
+
+
+def parked_record(topic: str, partition: int, row: Parked) -> StoredRecord:
+    """The record that a changelog keeps, as the log had it."""
+    fields = 0, row.timestamp_type, row.timestamp_ms, row.key, row.value, list(row.headers)
+    return StoredRecord((topic, partition), row.offset, fields)
 
 
 class RecordPacker:

@@ -5,10 +5,12 @@ A message that goes on under the kind that its record has is not looked at: what
 
 from collections.abc import Set as AbstractSet
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.codec.bodies import BODY_HEADER, decode_value
+from jbm_spark.columns import last_header
 
 CAME_AS = "out_came_as"
 """The column of `kind_of_record`."""
@@ -28,8 +30,7 @@ def names_its_kind(columns: AbstractSet[str]) -> Column:
 
 def kind_of_record() -> Column:
     """The kind that the record says that the row came from."""
-    kinds = F.filter(F.col("kafka.headers"), lambda header: header["key"] == BODY_HEADER)
-    return F.try_element_at(kinds, F.lit(-1))["value"].cast("string")
+    return last_header(F.col("kafka.headers"), BODY_HEADER).cast("string")
 
 
 def unreadable_body(kind: Column, value: Column, columns: AbstractSet[str]) -> Column:
@@ -41,8 +42,14 @@ def unreadable_body(kind: Column, value: Column, columns: AbstractSet[str]) -> C
         return of_text
     is_asked = names_its_kind(columns) & kind.isin(*WRITTEN_BY_US)
     # Others are not carried to Python and back.
-    found = F.udf(body_fault, "string", useArrow=False)(F.when(is_asked, kind), F.when(is_asked, value))
-    return F.coalesce(of_text, found)
+    asked = F.when(is_asked, kind), F.when(is_asked, value)
+    return F.coalesce(of_text, F.arrow_udf(_faults, "string")(*asked))  # type: ignore[attr-defined]
+
+
+def _faults(kinds: pa.Array, values: pa.Array) -> pa.Array:
+    if kinds.null_count == len(kinds):  # as nearly always
+        return pa.nulls(len(kinds), pa.string())
+    return pa.array(map(body_fault, kinds.to_pylist(), values.to_pylist()), pa.string())
 
 
 def body_fault(kind: str | None, value: bytearray | None) -> str | None:

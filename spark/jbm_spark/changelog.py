@@ -26,6 +26,7 @@ from jbm_kafka.core.start_position import Facts, StartReason, decide_start, is_d
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_spark.call_checks import check_session
+from jbm_spark.columns import message_columns
 from jbm_spark.committed import committed_records, no_records
 from jbm_spark.messages import messages
 from jbm_spark.single_object import decoded
@@ -49,9 +50,11 @@ class _Begin(NamedTuple):
     begin: int
     keeps_below: int
     """What the changelog says of offsets from there on does not count."""
+    keeps_parked: bool
+    """What it has parked below the beginning is owed."""
 
 
-_BEGIN = "partition int, checkpoint_id string, begin bigint, keeps_below bigint"
+_BEGIN = "partition int, checkpoint_id string, begin bigint, keeps_below bigint, keeps_parked boolean"
 
 
 def held(
@@ -93,7 +96,8 @@ def held(
     places = source.withColumns({"_partition": F.col("kafka.partition"), "_offset": F.col("kafka.offset")})
     from_begin = places.join(F.broadcast(begins), "_partition").where("_offset >= begin")
     unsettled = from_begin.join(settled_offsets(entries), _same("settled"), "left_anti")
-    with_past = unsettled.join(returned_messages(entries), _same("returned"), "left")
+    owed = unsettled.drop("settled_partition", "settled_offset").unionByName(_parked(entries, group.topic, begins))
+    with_past = owed.join(returned_messages(entries), _same("returned"), "left")
     with_branches = with_past.join(prepared_offsets(entries), _same("prepared"), "left")
     return with_branches.select(
         *(F.col(name) for name in source.columns),
@@ -133,6 +137,32 @@ def prepared_offsets(entries: DataFrame) -> DataFrame:
     of_branch = F.explode(decoded(F.col("value"), "Prepared")["blocks"]).alias("of_branch")
     blocks = entries.where("kind = 'prepared'").select("partition", of_branch)
     return _offsets_in(blocks.select("partition", "of_branch.block", "of_branch.bitmap"), "prepared")
+
+
+def parked_records(entries: DataFrame, topic: str) -> DataFrame:
+    """The records that the changelog keeps, as Spark's Kafka source has those of the topic."""
+    read = entries.where("kind = 'parked'").select("*", decoded(F.col("value"), "Parked").alias("read"))
+    headers = F.transform(
+        "read.headers", lambda header: F.struct(header["name"].alias("key"), header["value"].alias("value"))
+    )
+    return read.where("read.timestamp_ms is not null").select(
+        F.col("read.key").alias("key"),
+        F.col("read.value").alias("value"),
+        F.lit(topic).alias("topic"),
+        "partition",
+        F.col("index").alias("offset"),
+        F.timestamp_millis("read.timestamp_ms").alias("timestamp"),
+        (F.col("read.timestamp_type") - 1).alias("timestampType"),
+        F.when(F.size(headers) > 0, headers).alias("headers"),
+    )
+
+
+def _parked(entries: DataFrame, topic: str, begins: DataFrame) -> DataFrame:
+    """What is owed below the beginnings, which only the changelog has, perhaps."""
+    rows = message_columns(parked_records(entries, topic))
+    places = rows.withColumns({"_partition": F.col("kafka.partition"), "_offset": F.col("kafka.offset")})
+    below = places.join(F.broadcast(begins), "_partition").where("_offset < begin and keeps_parked")
+    return below.withColumn("keeps_below", F.lit(_EVERY_OFFSET))
 
 
 def _offsets_in(blocks: DataFrame, what: str) -> DataFrame:
@@ -187,7 +217,9 @@ def _begins(admin: KafkaAdmin, group: ChannelGroup, topic: TopicDescription, ent
         keeps_below = _EVERY_OFFSET if start.keeps_entries else 0
         if start.reason is StartReason.LOG_BOUNDS:
             keeps_below = start.position.fetched
-        yield _Begin(part, None if position is None else position.checkpoint_id, start.position.watermark, keeps_below)
+        keeps_parked = start.reason not in (StartReason.TOPIC_RECREATED, StartReason.SUBSCRIBED_ANEW)
+        written_by = None if position is None else position.checkpoint_id
+        yield _Begin(part, written_by, start.position.watermark, keeps_below, keeps_parked)
 
 
 def _position_of(group: ChannelGroup, row: Row) -> Position | None:
@@ -199,13 +231,14 @@ def _position_of(group: ChannelGroup, row: Row) -> Position | None:
 
 
 def _in_force(begins: DataFrame, entries: DataFrame) -> DataFrame:
-    """`_partition`, `begin`, `keeps_below`: what was decided, or, after another checkpoint, what that one says."""
+    """`_partition` and what else `_Begin` has: as decided, or, after another checkpoint, as that one says."""
     now = positions(entries).select("partition", F.col("checkpoint_id").alias("written_by"), "watermark")
     is_same = F.col("written_by").isNull() | F.col("written_by").eqNullSafe(F.col("checkpoint_id"))
     return begins.join(now, "partition", "left").select(
         F.col("partition").alias("_partition"),
         F.when(is_same, F.col("begin")).otherwise(F.col("watermark")).alias("begin"),
         F.when(is_same, F.col("keeps_below")).otherwise(F.lit(_EVERY_OFFSET)).alias("keeps_below"),
+        (F.col("keeps_parked") | ~is_same).alias("keeps_parked"),
     )
 
 

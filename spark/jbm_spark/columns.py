@@ -184,6 +184,12 @@ def other_headers(headers: Column) -> Column:
     return F.filter(headers, lambda header: ~header["key"].isin(*sorted(OWN_HEADERS)))
 
 
+def last_header(headers: Column, name: str) -> Column:
+    """The value of the last header of that name, or null; compiled, as a look at each header is not."""
+    from_the_end = F.array_position(F.reverse(headers["key"]), name).cast("int")
+    return F.when(from_the_end > 0, F.get(headers, F.size(headers) - from_the_end)["value"])
+
+
 def plain_names(others: Column) -> Column:
     """Of `other_headers` the names that they show as, if all of them plainly show, as nearly always; else null.
 

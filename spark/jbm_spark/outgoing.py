@@ -5,7 +5,9 @@ What `messages` gave keeps all that a message keeps when it is sent on: the byte
 properties, the headers that JMS cannot show, and what announces a body that nobody can read; column `kafka` knows them.
 """
 
+import operator
 from collections.abc import Set as AbstractSet
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -113,11 +115,26 @@ def _own_headers(columns: AbstractSet[str]) -> Column:
         "delivery_time": header("JMSDeliveryTime", F.unix_millis(F.col("delivery_time"))),
         "duplicate_id": header("JBMDuplicateID", F.col("duplicate_id")),
     }
-    headers = [header("JBMBody", _announced(columns))]
+    announced = header("JBMBody", _announced(columns))
+    others = [each for name, each in of_columns.items() if name in columns]
     if "kafka" in columns:
-        headers.append(header(CODEC_HEADER, F.when(kind == "object", _codec())))
-    headers += [each for name, each in of_columns.items() if name in columns]
-    return F.array_compact(F.array(*headers)).cast(HEADERS_TYPE)
+        others.insert(0, header(CODEC_HEADER, F.when(kind == "object", _codec())))
+    if not others:
+        return _present(announced)
+    # Most messages have none of these.
+    some = F.when(F.coalesce(*others).isNotNull(), F.array_compact(F.array(*others)))
+    return F.concat(_present(announced), F.coalesce(some, no_headers()))
+
+
+def no_headers() -> Column:
+    return F.array().cast(HEADERS_TYPE)
+
+
+def _present(*headers: Column) -> Column:
+    """Those that are not null; quickly where all are there, for Spark does not compile array_compact."""
+    every = F.array(*headers)
+    are_there = reduce(operator.and_, (each.isNotNull() for each in headers))
+    return F.when(are_there, every).otherwise(F.array_compact(every))
 
 
 def _announced(columns: AbstractSet[str]) -> Column:
@@ -193,7 +210,7 @@ def _kept_names(columns: AbstractSet[str], properties: DataType | None) -> Colum
 
 def _carried(columns: AbstractSet[str], properties: DataType | None) -> Column:
     """Of the record that the message came with: what JMS cannot show, and the properties that are still the same."""
-    nothing = F.array().cast(HEADERS_TYPE)
+    nothing = no_headers()
     if "kafka" not in columns:
         return nothing
     kept = F.filter("out_came", lambda each: each["name"].isNull() | F.array_contains("out_kept", each["name"]))
@@ -202,7 +219,7 @@ def _carried(columns: AbstractSet[str], properties: DataType | None) -> Column:
 
 
 def _new_properties(columns: AbstractSet[str], properties: DataType | None) -> Column:
-    nothing = F.array().cast(HEADERS_TYPE)
+    nothing = no_headers()
     if isinstance(properties, StructType):
         return _fields(properties) if properties.fields else nothing
     if not isinstance(properties, MapType):
@@ -222,7 +239,7 @@ def _fields(properties: StructType) -> Column:
     """A field that is null is no property."""
     values = [(each.name, F.col("properties").getField(each.name), each.dataType) for each in properties.fields]
     headers = [F.when(value.isNotNull(), _property(F.lit(name), value, kind)) for name, value, kind in values]
-    return F.array_compact(F.array(*headers)).cast(HEADERS_TYPE)
+    return _present(*headers)
 
 
 def _property(name: Column, value: Column, kind: DataType) -> Column:

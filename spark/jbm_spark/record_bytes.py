@@ -21,9 +21,10 @@ def batch_bytes(key: Column, value: Column, headers: Column) -> Column:
 
 
 def batch_bytes_at_most(key: Column, value: Column, headers: Column) -> Column:
-    """No less than `batch_bytes`, and quickly known: as a text, headers have all their bytes and some more."""
+    """No less than `batch_bytes`, and quickly known: names and values as two long texts, which Spark compiles."""
     lengths = [F.coalesce(F.length(each), F.lit(0)) for each in (key, value)]
-    of_headers = F.octet_length(headers.cast("string")) + F.size(headers) * _FIELDS_MAX
+    texts = headers["key"], headers["value"].cast("array<string>")
+    of_headers = sum((F.octet_length(F.array_join(each, "")) for each in texts), F.size(headers) * _FIELDS_MAX)
     return lengths[0] + lengths[1] + of_headers + BATCH_BYTES + FIXED_FIELDS_BYTES + _FIELDS_MAX * 2
 
 

@@ -183,9 +183,10 @@ class Sink:
             *given,
         )
         judged = self._measured(records, info)
-        is_good = F.col("out_fault").isNull()
-        placed = judged.withColumn("partition", partition_of(F.when(is_good, _routed_by()), info.unit_partitions))
-        return placed if self.rejects is None else placed.withColumn("row", F.when(~is_good, F.col("row")))
+        placed = judged.withColumn("partition", partition_of(_routed_by(), info.unit_partitions))
+        if self.rejects is None:
+            return placed
+        return placed.withColumn("row", F.when(F.col("out_fault").isNotNull(), F.col("row")))
 
     def _order(self) -> list[Column]:
         if self.order_by:

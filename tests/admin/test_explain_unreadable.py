@@ -54,7 +54,7 @@ def test_what_could_not_be_read_was_shown_as_0_held(
     assert (why.rule, broken.waited_s) == (Rule.IN_DOUBT, [OFFSETS_TIMEOUT_S])
     assert "jbm-kafka docs runbook, A message kills its workers" in why.remedy
     (partition,) = found.partitions or (None,)
-    _show(found, is_all=True)
+    _show(found, is_all=True, log=None)
     lines = capsys.readouterr().out.splitlines()
     assert " 0 held" not in "".join(lines)
     assert "there is more than was looked at" not in lines

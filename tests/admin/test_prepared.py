@@ -44,6 +44,9 @@ def test_a_branch_is_listed_and_resolved(bootstrap: str, capsys: pytest.CaptureF
     xid = prepare(bootstrap, namespace, queue)
     at = ["--bootstrap", bootstrap, "--namespace", namespace]
     with Admin(bootstrap, namespace=namespace) as admin:
+        (keeper,) = admin.truncate(queue, dry_run=True).keepers
+        assert (keeper.name, keeper.records, bool(keeper.since_ms)) == (f"branch {xid}", 1, True)
+        assert f"jbm-kafka prepared resolve '{xid}'" in keeper.remedy
         (found,) = admin.prepared()
         assert (found.xid, list(found.received.values()), found.sends, found.heuristic) == (xid, [1], 1, {})
         with pytest.raises(IllegalStateError, match=f"the prepared branch {xid} has received from it"):

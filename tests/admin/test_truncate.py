@@ -39,6 +39,11 @@ def test_what_nobody_needs_is_deleted_and_who_needs_the_rest_is_named(
         assert [(each.begin, each.needed_from, each.needed_by) for each in found.partitions] == [
             (0, 4, (f"group {kafka_name}.theirs",))
         ]
+        (keeper,) = found.keepers
+        assert (keeper.name, keeper.records, bool(keeper.since_ms)) == (f"group {kafka_name}.theirs", 6, True)
+        assert keeper.remedy.endswith(f"--delete --group {kafka_name}.theirs")
+        assert main(["explain", kafka_name, "--bootstrap", bootstrap]) == 0
+        assert f"for group {kafka_name}.theirs, the oldest sent " in capsys.readouterr().out
         assert admin.counts(kafka_name).partitions[0].begin == 0
         other.alter_offsets(f"{kafka_name}.theirs", kafka_name, {0: CommittedOffset(9, "")})
     other.close()

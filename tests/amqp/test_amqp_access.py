@@ -16,9 +16,10 @@ from proton.utils import BlockingConnection, LinkDetached, SendException
 
 from jbm_kafka.amqp.access import Access, User
 from jbm_kafka.amqp.amqp_server import Server
-from jbm_kafka.amqp.sasl import HEADER, SaslServer
+from jbm_kafka.amqp.sasl import SaslServer
 from jbm_kafka.amqp.scram import Verifier
 from jbm_kafka.amqp.server_settings import Listener, ServerSettings
+from jbm_kafka.amqp_wire.sasl_frames import HEADER
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory

@@ -15,8 +15,8 @@ from proton import Message
 from proton.utils import BlockingConnection
 
 from jbm_kafka.amqp.amqp_server import Server
-from jbm_kafka.amqp.sasl import AMQP_HEADER
 from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
+from jbm_kafka.amqp_wire.sasl_frames import AMQP_HEADER
 from jbm_kafka.codec.amqp.values import list_of, string, uint
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Limits
 from jbm_kafka.cli.sidecar_file import FACTORY_KEYS, SERVER_KEYS, read_sidecar_file
@@ -22,16 +24,17 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_the_first_file_serves_the_program(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_first_file_serves_the_programs(tmp_path: Path, number: int) -> None:
     port = str(free_port())
     file = tmp_path / "sidecar.toml"
     text = blocks("toml")[0].replace("localhost:9092", f"memory://{secrets.token_hex(4)}")
     file.write_text(text.replace("5672", port), encoding="utf-8")
     said = read_sidecar_file(file)
-    program = blocks("python")[0].replace("5672", port)
+    program = blocks("python")[number].replace("5672", port)
     with Server(said.server, said.factory._open_provider):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == blocks("text")[0]
+    assert done.stdout == blocks("text")[number]
 
 
 def test_all_of_its_files_together_are_one(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from proton import Connection, Delivery, Message, Timeout, symbol
 from proton.reactor import LinkOption
 from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 
-from jbm_kafka.amqp import engine_objects
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
+from jbm_kafka.amqp_wire import engine_objects
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory

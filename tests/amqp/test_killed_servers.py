@@ -12,13 +12,16 @@ import pytest
 from proton import Delivery, Message
 from proton.utils import BlockingConnection
 
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue, errors
 from jbm_kafka.devbroker.ports import free_port
+from jbm_kafka.jms.producer import MessageProducer
 from tests.amqp.java_clients import JavaClients
 from tests.amqp.server_process import ServerTask, running
 
 TIMEOUT_S = 60
 KILL_EACH_S = 4.0
 UNITS, EACH = 8, 60
+TRANSACTED = AcknowledgeMode.TRANSACTED
 
 
 def tasks(
@@ -138,3 +141,43 @@ def test_killed_servers_lose_nothing_and_keep_units_in_order(
     }
     assert output.rstrip().endswith("WELL")
     assert kills > 1
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+def test_the_api_goes_on_by_another_server_when_its_own_is_killed(bootstrap: str, tmp_path: Path) -> None:
+    """AMQP-15, UNIT-1: what is sent again has its duplicate id, so nothing is there twice; units stay in order."""
+    queue = Queue(f"killed{secrets.token_hex(4)}")
+    with running(*tasks(2, bootstrap, tmp_path)) as places:
+        url = "amqp://" + ",".join(each.url.removeprefix("amqp://") for each in places)
+        with ConnectionFactory(url).create_connection() as connection:
+            sending, receiving = (connection.create_session(mode) for mode in (AcknowledgeMode.AUTO, TRANSACTED))
+            producer, consumer = sending.create_producer(queue), receiving.create_consumer(queue)
+            done: dict[str, int] = dict.fromkeys("abcd", -1)
+            for number in range(EACH):
+                for unit in done:
+                    _send_surely(producer, f"{unit}{number}", unit)
+                if number in (10, 30):
+                    places[number // 30].restart()
+            while min(done.values()) < EACH - 1:
+                try:
+                    message = consumer.receive(TIMEOUT_S)
+                    assert message is not None, done
+                    receiving.commit()
+                except errors.TransactionRolledBackError:
+                    continue
+                unit, number = str(message.body)[0], int(str(message.body)[1:])
+                assert number == done[unit] + 1, (message, done)
+                done[unit] = number
+                if unit == "a" and number in (10, 30):
+                    places[number // 30].restart()
+
+
+def _send_surely(producer: MessageProducer, body: str, unit: str) -> None:
+    for _ in range(20):
+        try:
+            producer.send(body, unit_of_order=unit, duplicate_id=body)
+        except errors.SendTimeoutError:
+            continue
+        return
+    raise AssertionError(f"{body} was never confirmed")

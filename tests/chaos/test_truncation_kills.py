@@ -206,6 +206,34 @@ def test_kills_never_have_deleted_what_somebody_needs(
     assert again == set(range(READ_UP_TO + 5, ends[0]))
 
 
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+def test_kills_lose_nothing_of_what_the_changelog_alone_has(
+    bootstrap: str, queue_name: str, tmp_path: Path, seed: int
+) -> None:
+    """LOG-8, UNIT-1, REDELIVER-5: what came back waits for seconds, and the log is deleted behind it."""
+    run = Run.prepare(
+        bootstrap, queue_name, tmp_path / "crew", units=40, each=60, seed=seed, partitions=PARTITIONS, refused=0.01,
+        delay_ms=4_000, max_attempts=3, truncate="settled", truncate_look_ms=LOOK_MS, park_look_ms=LOOK_MS,
+    )  # fmt: skip
+    ends = end_offsets(bootstrap, queue_name)
+    with Crew(run.task, seed=seed) as crew:
+        crew.hire_ready(3)
+
+        def needed() -> list[Mapping[int, int]]:
+            return [unsettled(run.folder, run.sent, ends, run.task.max_attempts)]
+
+        with Checker(bootstrap, queue_name, needed) as checker:
+            run.at_progress(5, crew.kill_one)
+            run.wait_done()
+            run.wait_dead_letters(len(run.sent.poison))
+        wait_until(lambda: begins_of(bootstrap, queue_name) == ends, about=run.explain("all deleted"), timeout_s=60)
+        crew.stop()
+    run.assert_right(what_is_wrong(run.evidence(crew.kills)))
+    assert checker.wrong, run.explain("the log was deleted behind what was parked")
+
+
 def reset_by_an_operator(run: Run, crew: Crew, offset: int) -> set[int]:
     """Of partition 0, while nobody receives; which offsets come again."""
     before = len(read_journals(run.folder))

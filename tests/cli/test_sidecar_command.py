@@ -78,9 +78,7 @@ def test_it_serves_until_asked_to_end_and_waits_for_what_clients_have(tmp_path: 
         assert probe(metrics, "/readyz") == (200, "ok\n")
         assert 'jbm_messages_sent_total{destination="orders"} 1.0' in probe(metrics, "/metrics")[1]
         process.send_signal(signal.SIGTERM)
-        wait_until(
-            lambda: probe(metrics, "/readyz")[0] == 503, about="it is not ready any more", timeout_s=TIMEOUT_S
-        )
+        wait_until(lambda: probe(metrics, "/readyz")[0] == 503, about="it is not ready any more", timeout_s=TIMEOUT_S)
         assert probe(metrics, "/healthz")[0] == 200
         receiver.accept()
         receiver.close()

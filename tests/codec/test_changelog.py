@@ -29,6 +29,8 @@ from jbm_kafka.core.entries import (
     MessageEvent,
     MessageFate,
     OffsetRange,
+    Parked,
+    ParkedGone,
     Position,
     Prepared,
     SeenId,
@@ -44,6 +46,7 @@ longs = st.integers(0, 2**63 - 1)
 ints = st.integers(0, 2**31 - 1)
 bitmaps = st.frozensets(st.integers(0, 65_535), max_size=50).map(lambda offsets: bytes(BitMap(offsets).serialize()))
 units = st.none() | st.binary(max_size=20)
+header_rows = st.lists(st.tuples(st.text(), units)).map(tuple)
 offset_rows = st.frozensets(longs, max_size=20).map(sorted).map(tuple)
 entries: st.SearchStrategy[Entry] = st.one_of(
     st.builds(Position, st.text(), st.text(), longs, longs, longs, longs),
@@ -51,6 +54,8 @@ entries: st.SearchStrategy[Entry] = st.one_of(
     st.builds(Attempted, longs, st.none() | bitmaps),
     st.builds(Held, longs, ints, longs, longs, units, st.text()),
     st.builds(HeldGone, longs),
+    st.builds(Parked, longs, units, units, header_rows, ints, longs),
+    st.builds(ParkedGone, longs),
     st.builds(Prepared, st.sampled_from(["0f", "ab12"]), st.none() | offset_rows),
     st.builds(Duplicates, longs, st.none() | st.lists(st.builds(SeenId, st.binary(), longs, longs)).map(tuple)),
 )
@@ -161,6 +166,16 @@ def test_bytes_of_every_release_read_as_the_same_entry(case: dict[str, Any]) -> 
     assert entry == from_json(case["means"])
 
 
+def test_a_parked_record_of_the_first_release_reads_as_the_same_record() -> None:
+    """LOG-8."""
+    value = bytes.fromhex(
+        "c301c71c3b5ff02b63f202066a6f650208626f647904164a4d535072696f72697479020234086e6f6e6500000280a0abfef962"
+    )
+    row = Parked(65, b"joe", b"body", (("JMSPriority", b"4"), ("none", None)), 1, 1_700_000_000_000)
+    assert decode_entry(f"{GROUP}|parked|65".encode(), value) == (GROUP, row)
+    assert row.size == len("joebodyJMSPriority4none")
+
+
 def test_events_of_every_release_read_as_the_same_events() -> None:
     acknowledged = (OffsetRange(0, 9), OffsetRange(12, 12))
     letter = MessageEvent(MessageFate.DEAD_LETTERED, 10, b"joe", 3, "queue:DLQ", "max-delivery-attempts")
@@ -216,7 +231,7 @@ def test_a_damaged_record_is_refused_with_what_is_wrong(key: bytes | None, value
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        (b"g|parked|1", None, "kind 'parked' is not known"),
+        (b"g|afterwards|1", None, "kind 'afterwards' is not known"),
         (b"g|later|a|b", b"", "kind 'later' is not known"),
         (b"g|held|1", b"\xc3\x01" + b"\x00" * 8, "no known schema has fingerprint 0000000000000000"),
         (b"g|settled|1", GOOD_HELD, "no known schema has fingerprint"),

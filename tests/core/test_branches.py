@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.blocking_rule import Rule, blocking_rule_of
-from jbm_kafka.core.branch import BranchRecord, BranchState, PreparedBranch, Xid, checked_xid, heuristic_error
+from jbm_kafka.core.branch import BranchRecord, BranchState, PreparedBranch, Xid, checked_xid, heuristic_error, xid_of
 from jbm_kafka.core.entries import Position, Prepared
 from jbm_kafka.core.holders import branch_holder
 from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
@@ -22,6 +22,12 @@ def prepared_channel() -> Channel:
     assert channel.got("a", 2, one_per_unit=True) == [0, 1]
     channel.state.apply(c.PassedToBranch("a", BRANCH, (0, 1)))
     return channel
+
+
+def test_the_id_of_a_branch_tells_its_name() -> None:
+    """Of ACK-10: whoever meets it in a changelog can say which it is."""
+    xid = checked_xid(7, "transaction 1", b"\x00b")
+    assert xid_of(xid.hex + "0" * 16) == xid
 
 
 def test_what_a_branch_has_goes_to_nobody_and_holds_its_unit_until_the_branch_has_ended() -> None:

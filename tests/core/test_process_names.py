@@ -16,10 +16,10 @@ def test_a_member_tells_its_host_and_process(host: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("client_id", "name"),
     [
-        ("billing", "jbm-kafka@worker-3/4711+prepared/billing"),
-        ("a/b c%", "jbm-kafka@worker-3/4711+prepared/a%2Fb%20c%25"),
-        ("größe", "jbm-kafka@worker-3/4711+prepared/gr%C3%B6%C3%9Fe"),
-        ("\ud800", "jbm-kafka@worker-3/4711+prepared/%3F"),
+        ("billing", "jbm-kafka@worker-3/4711+prepared+parked/billing"),
+        ("a/b c%", "jbm-kafka@worker-3/4711+prepared+parked/a%2Fb%20c%25"),
+        ("größe", "jbm-kafka@worker-3/4711+prepared+parked/gr%C3%B6%C3%9Fe"),
+        ("\ud800", "jbm-kafka@worker-3/4711+prepared+parked/%3F"),
     ],
 )
 def test_a_members_jms_client_id_was_not_to_be_seen_with_kafkas_tools(client_id: str, name: str) -> None:
@@ -35,7 +35,7 @@ def test_a_client_id_of_somebody_else_tells_no_process(client_id: str) -> None:
 
 def test_a_member_tells_which_later_kinds_of_entries_it_reads() -> None:
     """Of ACK-10: an older version, whose name has none of them, reads none."""
-    assert kinds_read_by(member_client_id("worker-3", 4711, "a+b")) == frozenset({"prepared"})
+    assert kinds_read_by(member_client_id("worker-3", 4711, "a+b")) == frozenset({"prepared", "parked"})
     assert kinds_read_by("jbm-kafka@worker-3/4711/billing") == frozenset()
     assert named_process("jbm-kafka@worker-3/4711/billing") == "process 4711 at worker-3"
-    assert kinds_read_by("jbm-kafka@worker-3/4711+prepared+later") == frozenset({"prepared", "later"})
+    assert kinds_read_by("jbm-kafka@worker-3/4711+prepared+parked+later") == frozenset({"prepared", "parked", "later"})

@@ -57,9 +57,9 @@ def test_offsets_that_only_look_like_a_run_by_their_ends_are_settled_one_by_one(
 
 
 @settings(deadline=None)
-@given(offset_lists, offset_lists, near_edges, near_edges)
+@given(offset_lists, offset_lists, offset_lists, near_edges, near_edges)
 def test_what_is_settled_of_a_block_is_what_is_not_owed_there(
-    added: list[int], also: list[int], begin: int, end: int
+    added: list[int], also: list[int], parked: list[int], begin: int, end: int
 ) -> None:
     unsettled = unsettled_of(*added)
     still = set(added) - set(also)
@@ -67,7 +67,8 @@ def test_what_is_settled_of_a_block_is_what_is_not_owed_there(
         base = number * BLOCK_SIZE
         expected = {o - base for o in range(max(begin, base), min(end, base + BLOCK_SIZE)) if o not in still}
         assert set(unsettled.settled_in(number, begin, end, also)) == expected
-    assert unsettled.first_without(9, also) == min(still, default=9)
+    assert unsettled.first_without(9, also, unsettled_of(*parked)) == min(still - set(parked), default=9)
+    assert list(unsettled.without(unsettled_of(*parked))) == sorted(set(added) - set(parked))
 
 
 @given(offset_lists, offset_lists)

@@ -13,7 +13,9 @@ import pytest
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue, Topic, aio
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
+from tests.jms.over_amqp import is_over_amqp
 from tests.jms.support import SETTINGS
+from tests.support.amqp_server import amqp_server
 from tests.support.on_a_loop import LoopThread, OnALoop
 from tests.support.topics import delete_topics_beginning_with
 
@@ -87,23 +89,33 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         backends = ["kafka"] if metafunc.definition.get_closest_marker("kafka_only") else ["kafka", "memory"]
         if name in ON_A_LOOP and len(backends) > 1 and not metafunc.definition.get_closest_marker("threads_only"):
             backends.append("aio")
+        if len(backends) > 1 and is_over_amqp(name, metafunc.function.__name__):
+            backends.append("amqp")
         metafunc.parametrize("backend", backends, indirect=True, scope="package")
 
 
 @pytest.fixture(scope="package")
 def backend(request: pytest.FixtureRequest) -> str:
-    """`kafka`, `memory`, or `aio`, which is in memory too."""
+    """`kafka`, `memory`, `aio`, which is in memory too, or `amqp`: a server in this process, over a world in memory."""
     return str(getattr(request, "param", "kafka"))
 
 
 @pytest.fixture(scope="package")
-def bootstrap(backend: str, request: pytest.FixtureRequest) -> str:
-    """Where tests connect to: the shared broker, started when first needed, or a world in memory."""
-    return str(request.getfixturevalue("shared_broker")) if backend == "kafka" else f"memory://{RUN}-{backend}"
+def bootstrap(backend: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Where tests connect to: the shared broker, started when first needed, a world in memory, or an AMQP server."""
+    if backend == "kafka":
+        yield str(request.getfixturevalue("shared_broker"))
+    elif backend == "amqp":
+        with amqp_server(f"{RUN}-{backend}", SETTINGS) as url:
+            yield url
+    else:
+        yield f"memory://{RUN}-{backend}"
 
 
 def make_factory(bootstrap: str, **options: object) -> ConnectionFactory:
     """Same sidecar as `warm`; other defaults for its connections."""
+    if bootstrap.startswith("amqp://"):  # the server has the settings
+        return ConnectionFactory(bootstrap, **options)  # type: ignore[arg-type]
     settings: dict[str, object] = {"session_timeout_ms": 3_000, "checkpoint_interval_ms": 20, **options}
     return ConnectionFactory(bootstrap, address_settings=SETTINGS, **settings)  # type: ignore[arg-type]
 
@@ -134,7 +146,7 @@ def warm(bootstrap: str, factory_of: MakeFactory) -> Iterator[ConnectionFactory]
     factory = factory_of()
     with factory.create_connection():
         yield factory
-    if not bootstrap.startswith("memory://"):
+    if "://" not in bootstrap:
         delete_topics_beginning_with(bootstrap, RUN)
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, Queue, XAConnectionFactory, XASession, Xid
 from jbm_kafka.codec.branch_records import state_key
+from jbm_kafka.codec.changelog import decode_entry
+from jbm_kafka.core.entries import Prepared
 from jbm_kafka.errors import (
     IllegalStateError,
     InvalidSettingError,
@@ -138,6 +140,28 @@ def test_a_branch_that_a_restarted_broker_left_open_is_ended(factory: XAConnecti
     session.tpc_commit()
     assert len(bodies(factory, OUT)) == 1
     world.let_go()
+
+
+def test_what_two_consumers_of_a_session_received_is_all_prepared(
+    factory: XAConnectionFactory, session: XASession
+) -> None:
+    """ACK-10: of one queue, only what one of them had was recorded, and the rest came again after a restart."""
+    fill(factory, "a", "b")
+    session.tpc_begin(session.xid(1, "two", "b"))
+    for _ in range(2):
+        consumer = session.create_consumer(IN)
+        assert consumer.receive(timeout=WAIT_S) is not None
+    session.tpc_prepare()
+    world = use_world(factory._installation.bootstrap)
+    topic = IN.changelog_topic("")
+    entries = [
+        decode_entry(record.key(), record.value())[1]
+        for partition in range(world.cluster.partition_count(topic))
+        for record in world.cluster.log(topic, partition).read(0, 1_000, committed_only=True)[0]
+    ]
+    world.let_go()
+    assert sum(len(each.offsets or ()) for each in entries if isinstance(each, Prepared)) == 2
+    session.tpc_rollback()
 
 
 def test_a_prepared_branch_is_rolled_back(factory: XAConnectionFactory, session: XASession) -> None:

@@ -39,6 +39,8 @@ def test_what_is_settled_is_deleted_and_what_is_held_comes_again(bootstrap: str,
                 message.acknowledge()
         admin = RealWorld(bootstrap).kafka().admin()
         wait_until(lambda: admin.begin_positions(kafka_name, [0])[0] == 7 or None, about="the log", timeout_s=60)
+        row = connection.statistics().of(kafka_name)
+        assert (row.log_records, row.log_deletable, row.log_for_receivers, row.log_for_groups) == (3, 0, 3, 0)
     with ConnectionFactory(bootstrap, address_settings=rules).create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
         again = session.create_consumer(queue).receive(timeout=WAIT_S)

@@ -8,7 +8,17 @@ from functools import partial
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.cold_index import Place
-from jbm_kafka.core.entries import Attempted, Duplicates, Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.entries import (
+    Attempted,
+    Duplicates,
+    Entry,
+    Held,
+    HeldGone,
+    Parked,
+    ParkedGone,
+    Position,
+    Settled,
+)
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offer import Offer, decide_offer
 from jbm_kafka.core.reference import DEPARTING, GateKey, Reference
@@ -46,13 +56,13 @@ class Changelog:
         return state
 
 
-_REPLAY_ORDER = {"position": 0, "settled": 1, "attempted": 2, "held": 3, "duplicates": 4}
+_REPLAY_ORDER = {"position": 0, "settled": 1, "parked": 2, "attempted": 3, "held": 4, "duplicates": 5}
 """The position first; the rest as the store sorts it."""
 
 
 def _is_deletion(entry: Entry) -> bool:
     match entry:
-        case HeldGone() | Settled(bitmap=None) | Attempted(bitmap=None) | Duplicates(rows=None):
+        case HeldGone() | ParkedGone() | Settled(bitmap=None) | Attempted(bitmap=None) | Duplicates(rows=None):
             return True
         case _:
             return False
@@ -67,6 +77,8 @@ def _key(entry: Entry) -> ChangelogKey:
         return "attempted", entry.block
     if isinstance(entry, Duplicates):
         return "duplicates", entry.bucket
+    if isinstance(entry, Parked | ParkedGone):
+        return "parked", entry.offset
     assert isinstance(entry, Held | HeldGone), entry
     return "held", entry.offset
 
@@ -231,7 +243,9 @@ class Carrier:
         else:
             del self.shelved_units[place]
 
-    def begin_checkpoint(self, number: int, *, offered: int, tentative: Collection[int]) -> Freeze:
+    def begin_checkpoint(
+        self, number: int, *, offered: int, tentative: Collection[int], parking: Sequence[int] = ()
+    ) -> Freeze:
         assert self.frozen is None
         hands = [hand for session, hand in self.state.in_hand.items() if session != DEPARTING]
         in_hand = [offset for hand in hands for offset in hand]
@@ -242,6 +256,7 @@ class Carrier:
             offered_position=offered,
             tentative=tentative,
             attempted=in_hand if self.records_attempts else None,
+            parking=[Parked(offset, None, b"", (), 1, 0) for offset in parking],
         )
         apply_by_the_table(self.state, self.frozen.frozen)
         return self.frozen

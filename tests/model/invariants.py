@@ -189,7 +189,8 @@ def replay_gives_the_durable_part(paper: PaperQueue, durable: Remembered, carrie
     assert state.offered_position == state.redelivered_below == durable.offered
     owed = [o for o in paper.log if o < durable.known_to and o not in durable.settled]
     assert [o for o in state.unsettled if o in paper.log] == sorted(owed)
-    assert state.watermark <= min(owed, default=durable.known_to)
+    assert state.watermark <= min((o for o in owed if o not in durable.parked), default=durable.known_to)
+    assert list(state.durable.parked) == sorted(durable.parked)
     assert {o: p.attempts for o, p in state.redeliveries.items()} == durable.attempts_after_a_crash()
     for offset, redelivery in state.redeliveries.items():
         if redelivery.delay_ms < 1 << 59:  # else it waits for an operator
@@ -202,6 +203,8 @@ def the_changelog_holds_only_what_is_open(paper: PaperQueue, durable: Remembered
     for kind, number in carrier.changelog.entries:
         if kind == "settled":
             assert (number + 1) * 65_536 > durable.watermark, f"block {number} is below {durable.watermark}"
+        elif kind == "parked":
+            assert number not in durable.settled, f"{number} is settled and still parked"
         elif kind == "held":
             assert number not in durable.settled, f"{number} is settled and still held"
         elif kind == "attempted":

@@ -226,12 +226,14 @@ class JudgedChannel(RuleBasedStateMachine):
 
     # -- checkpoints and owners ------------------------------------------------------------------------------------
 
-    def freeze(self, offered: int, tentative: set[int]) -> None:
+    def freeze(self, offered: int, tentative: set[int], parking: set[int]) -> None:
         self.checkpoints += 1
         self.since_checkpoint = 0
-        frozen = self.carrier.begin_checkpoint(self.checkpoints, offered=offered, tentative=tentative)
-        inv.the_watermark_is_exact(self.paper, frozen.watermark, tentative)
-        self.pending = self.paper.as_of_now(tentative, offered)
+        frozen = self.carrier.begin_checkpoint(
+            self.checkpoints, offered=offered, tentative=tentative, parking=sorted(parking)
+        )
+        inv.the_watermark_is_exact(self.paper, frozen.watermark, tentative | parking)
+        self.pending = self.paper.as_of_now(tentative, parking, offered)
         self.pending.watermark = frozen.watermark  # judged just now; where the next owner resumes
 
     def settle_checkpoint(self, *, durable: bool) -> None:
@@ -255,7 +257,17 @@ class JudgedChannel(RuleBasedStateMachine):
         self.paper.crash(now_ms)
         self.carrier.crash(now_ms)
         self.tell_selectors()
+        self.read_parked()
         assert self.carrier.state.read_position == self.paper.read_to
+
+    def read_parked(self) -> None:
+        """What the changelog keeps comes first, and nothing of the log below the watermark is looked at any more."""
+        begin, end = self.carrier.state.read_position, self.paper.read_to
+        parked = sorted(offset for offset in self.paper.parked if offset < end)
+        assert bool(parked) == (begin < end)
+        if parked:
+            references = [self._reference(self.paper.log[offset]) for offset in parked]
+            apply_by_the_table(self.carrier.state, c.Fetched(begin=begin, end=end, references=references))
 
     # -- after every step ------------------------------------------------------------------------------------------
 

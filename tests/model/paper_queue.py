@@ -52,6 +52,8 @@ class Remembered:
     delay_ms: dict[int, int] = field(default_factory=dict)
     in_hand: set[int] = field(default_factory=set)
     """Recorded as handed over before anybody saw it: a restart counts that as one more attempt (REDELIVER-7)."""
+    parked: set[int] = field(default_factory=set)
+    """Their records are in the changelog."""
     known_to: int = 0
     offered: int = 0
     watermark: int = 0
@@ -75,6 +77,8 @@ class PaperQueue:
         self.known_to = 0
         """How far any owner whose knowledge survived has read."""
         self.settled: set[int] = set()
+        self.parked: set[int] = set()
+        """Those whose records the changelog keeps; of what is settled it means nothing."""
         self.holder: dict[int, str] = {}
         """Who has it in hand; what is read, unsettled and in no hand waits."""
         self.taken_out: set[int] = set()
@@ -110,8 +114,8 @@ class PaperQueue:
 
     def lowest_unsettled(self, also_settled: set[int]) -> int:
         """Where a restarted reader must resume, if it is to miss nothing."""
-        open_ones = [o for o in self.log if o < self.known_to and o not in self.settled and o not in also_settled]
-        return min(open_ones, default=self.known_to)
+        passed = self.settled | self.parked | also_settled
+        return min((o for o in self.log if o < self.known_to and o not in passed), default=self.known_to)
 
     def is_expired(self, offset: int) -> bool:
         return 0 < self.log[offset].expiration_ms <= self.now_ms
@@ -227,7 +231,7 @@ class PaperQueue:
 
     # -- checkpoints and owners ------------------------------------------------------------------------------------
 
-    def as_of_now(self, tentative: set[int], offered: int) -> Remembered:
+    def as_of_now(self, tentative: set[int], parking: set[int], offered: int) -> Remembered:
         """What a restart would know if a checkpoint taken now became durable."""
         settled = self.settled | tentative
         attempts = {o: n for o, n in self.attempts.items() if o not in settled}
@@ -239,13 +243,15 @@ class PaperQueue:
             in_hand={o for o, who in self.holder.items() if who != GIVEN_AWAY and o not in tentative}
             if self.rules.records_attempts
             else set(),
+            parked=(self.parked | parking) - settled,
             known_to=self.known_to,
             offered=offered,
-            watermark=self.lowest_unsettled(tentative),
+            watermark=self.lowest_unsettled(tentative | parking),
         )
 
     def is_durable(self, remembered: Remembered) -> None:
         self.durable = remembered
+        self.parked = set(remembered.parked)
         self.offered = max(self.offered, remembered.offered)
 
     def crash(self, now_ms: int) -> None:
@@ -259,6 +265,7 @@ class PaperQueue:
         self.attempts = durable.attempts_after_a_crash()
         self.delay_ms = dict(durable.delay_ms)
         self.due_at_ms = {o: min(due_at_ms, now_ms + durable.delay_ms[o]) for o, due_at_ms in durable.due_at_ms.items()}
+        self.parked = set(durable.parked)
         self.known_to = durable.known_to
         self.read_to = durable.watermark
         self.offered = self.redelivered_below = self.delivered_position = durable.offered

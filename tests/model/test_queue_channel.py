@@ -44,7 +44,7 @@ class QueueChannelMachine(JudgedChannel):
     ) -> None:
         self.begin(attempts_max, delay_ms, dead_letters, records_attempts)
         if reserved:
-            self.freeze(reserved, set())
+            self.freeze(reserved, set(), set())
             self.end_checkpoint(True)
 
     # -- the log ---------------------------------------------------------------------------------------------------
@@ -218,8 +218,13 @@ class QueueChannelMachine(JudgedChannel):
     # -- checkpoints and owners ------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.pending is None and self.since_checkpoint > 1)
-    @rule(ahead=st.sampled_from([0, 1, 5, 500_000, 500_000, 500_000]), committing=st.integers(0, 31), mask=subsets)
-    def begin_checkpoint(self, ahead: int, committing: int, mask: int) -> None:
+    @rule(
+        ahead=st.sampled_from([0, 1, 5, 500_000, 500_000, 500_000]),
+        committing=st.integers(0, 31),
+        mask=subsets,
+        parks=st.just(0) | subsets,
+    )
+    def begin_checkpoint(self, ahead: int, committing: int, mask: int, parks: int) -> None:
         """`committing`: which sessions commit in it, and whether the copies of what leaves are in it."""
         for bit, session in enumerate([*SESSIONS, GIVEN_AWAY]):
             offsets = some(self.paper.in_hand(session), mask)
@@ -227,7 +232,7 @@ class QueueChannelMachine(JudgedChannel):
                 self.committing[session] = offsets
         tentative = {offset for offsets in self.committing.values() for offset in offsets}
         offered = max(self.paper.offered, self.paper.delivered_position + ahead)
-        self.freeze(offered, tentative)
+        self.freeze(offered, tentative, set(some(self.paper.unsettled(), parks)) - tentative)
 
     @precondition(lambda self: self.pending is not None)
     @rule(durable=st.sampled_from([True, True, False]))
@@ -251,7 +256,7 @@ class QueueChannelMachine(JudgedChannel):
             self.take_back(session, dict.fromkeys(self.paper.in_hand(session), (False, None)))
         # What came back uncounted never reached an application, and what was counted is remembered as that.
         self.paper.handed.clear()
-        self.freeze(self.paper.redelivered_below, set())
+        self.freeze(self.paper.redelivered_below, set(), set())
         self.carrier.end_checkpoint(durable=True)
         assert self.pending is not None
         self.paper.durable = self.pending

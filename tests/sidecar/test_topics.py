@@ -133,6 +133,19 @@ def test_system_topics_that_somebody_mis_made_are_put_right(
     assert "topic jbm.events has 1 partitions and needs 16; put right" in warnings(caplog)
 
 
+def test_topics_of_ours_with_large_segments_get_small_ones(cluster: MemoryCluster) -> None:
+    """A start read every record of the registry since a week: brokers compact closed segments, and none was closed."""
+    large = {"cleanup.policy": "compact", "segment.bytes": str(2**30)}
+    cluster.create_topic("jbm.registry", 1, large)
+    cluster.create_topic(Queue("orders").changelog_topic(""), 16, large)
+    topics = topics_of(cluster)
+    topics.ensure_system_topics()
+    topics.ensure(Queue("orders"), create=True, partitions=16)
+    found = {name: topic.config.get("segment.bytes") for name, topic in cluster.topics.items()}
+    assert found["jbm.registry"] == str(2**20)
+    assert found[Queue("orders").changelog_topic("")] == str(4 * 2**20)
+
+
 def test_a_system_topic_that_cannot_be_put_right_is_refused_with_the_remedy(cluster: MemoryCluster) -> None:
     cluster.create_topic("jbm.registry", 1, {})
     cluster.faults.alter = refused

@@ -28,6 +28,8 @@ class Acts:
 
     provider: type[SimulatedProvider] = SimulatedProvider
     """What stands behind its applications."""
+    receiver: type[Receiver] = Receiver
+    """An application."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -107,7 +109,7 @@ class Acts:
         """One more receiver with these consumers."""
         prefetch = self._chance.randint(1, self._world.profile.prefetch)
         triggers = (self._chance.randint(0, prefetch), self._chance.choice((0, 20, 300)))
-        receiver = Receiver(
+        receiver = self.receiver(
             node,
             f"s{self._sessions}",
             mode,
@@ -222,15 +224,19 @@ class Acts:
         return self._world.is_ending and self._world.profile.max_attempts < 0
 
     def _commit(self, receiver: Receiver) -> None:
+        receiver.commit(*self.new_commit())
+
+    def new_commit(self, *, may_be_bad: bool = True) -> tuple[Commit, list[Outgoing]]:
+        """One more, and what it sends; `may_be_bad`: which brokers may refuse for good."""
         self._commits += 1
         name = f"c{self._commits}"
-        is_bad = self._chance.random() < 0.05 and not self._world.is_ending
+        is_bad = self._chance.random() < 0.05 and not self._world.is_ending and may_be_bad
         sends = {f"{name}.{i}{'-bad' if is_bad and i == 0 else ''}": OUT for i in range(self._chance.randint(1, 3))}
         records = [
             Outgoing(queue, self._chance.randrange(self._world.cluster.partition_count(queue)), None, send.encode())
             for send, queue in sends.items()
         ]
-        receiver.commit(Commit(name, [], sends), records)
+        return Commit(name, [], sends), records
 
     # -- what goes wrong -------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ def check(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
     place = hand.message.place
     changelog = paper.changelog(place)
     nothing_comes_after_its_end(changelog, hand)
+    what_a_branch_has_never_comes(paper, hand)
     one_session_at_a_time(hand)
     unit_in_order(paper, clock, hand)
     individual_has_one_of_a_unit(hand)
@@ -40,6 +41,7 @@ def check_acknowledged(paper: Paper, clock: MachineClock, hand: HandOver) -> Non
     assert offset in hand.epoch.finished, f"acknowledged_on_arrival: {hand.message} is not"
     assert offset not in hand.epoch.ended, f"acknowledged_comes_once: {hand.message} comes again in {hand.epoch}"
     hand.epoch.ended.add(offset)
+    what_a_branch_has_never_comes(paper, hand)
     attempts_are_what_was_counted(hand)
     what_may_have_been_seen_is_marked(paper, hand)
     if not changelog.is_settled(offset):  # else it never comes again, whatever the mark says
@@ -57,6 +59,14 @@ def nothing_comes_after_its_end(changelog: PaperChangelog, hand: HandOver) -> No
     assert offset not in epoch.finished, f"nothing_comes_after_its_end: {hand.message} was finished in {epoch}"
     assert offset not in epoch.hand, f"nothing_comes_after_its_end: {hand.message} is in a hand already"
     assert offset not in epoch.left, f"nothing_comes_after_its_end: {hand.message} was passed over in {epoch}"
+
+
+def what_a_branch_has_never_comes(paper: Paper, hand: HandOver) -> None:
+    """ACK-10: not while nothing is decided, nor after the commit, whether its owner has settled it or not."""
+    place, offset = hand.message.place, hand.message.offset
+    branch = paper.prepared[place].get(offset)
+    assert branch is None, f"what_a_branch_has_never_comes: {hand.message} comes, and {branch and branch.name} has it"
+    assert offset not in paper.branched[place], f"what_a_branch_has_never_comes: {hand.message} was committed"
 
 
 def one_session_at_a_time(hand: HandOver) -> None:
@@ -87,6 +97,7 @@ def unit_in_order(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
             earlier.offset in epoch.settled_before
             or earlier.offset in epoch.finished
             or changelog.is_settled(earlier.offset)
+            or earlier.offset in paper.branched[message.place]
             or paper.is_removed(epoch, earlier)
         )
         if not is_over and earlier.offset not in epoch.hand:

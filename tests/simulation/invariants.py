@@ -97,9 +97,9 @@ def sends_once_iff_committed(paper: Paper) -> None:
         assert count <= 1, f"sends_once_iff_committed: {commit.name} is there {count} times"
         if commit.outcome == "committed":
             assert count, f"sends_once_iff_committed: {commit.name} was committed, its sends are not there"
-        elif commit.outcome == "rolled back":
-            assert not count, f"sends_once_iff_committed: {commit.name} was rolled back, its sends are there"
-        for hand in commit.hands if count else ():
+        elif commit.outcome in ("rolled back", "prepared"):
+            assert not count, f"sends_once_iff_committed: {commit.name} is {commit.outcome}, its sends are there"
+        for hand in commit.hands if count and not commit.is_branch else ():
             changelog = paper.changelogs.get(hand.message.place)
             assert changelog is None or changelog.is_settled(hand.message.offset), (
                 f"sends_once_iff_committed: {commit.name} is there, {hand.message} is not settled"
@@ -155,6 +155,8 @@ def _replay_equals(paper: Paper, place: Place, channel: OwnedChannel) -> None:
     remembered = {o: (h.attempts, h.due_at_ms) for o, h in changelog.held.items() if not changelog.is_settled(o)}
     live = {o: (redelivery.attempts, redelivery.due_at_ms) for o, redelivery in state.redeliveries.items()}
     assert remembered == live, f"{name}: remembers {remembered}, live {live}"
+    prepared = state.durable.prepared
+    assert changelog.prepared == prepared, f"{name}: {changelog.prepared} is prepared, live {prepared}"
 
 
 def attempts_are_forgotten_with_their_message(paper: Paper) -> None:

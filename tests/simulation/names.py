@@ -10,6 +10,7 @@ NEWS = "news"
 """The topic with subscriptions."""
 REGISTRY = "jbm.registry"
 COMMANDS = "jbm.commands"
+BRANCHES = "jbm.branches"
 
 
 def group_of(queue: str) -> str:

@@ -70,6 +70,8 @@ class Epoch:
     """Of the messages there were, those settled when it began."""
     attempts_before: dict[int, int]
     """What it was told of attempts."""
+    prepared: dict[str, frozenset[int]] = field(default_factory=dict)
+    """What it was told that branches have, and what was prepared since."""
     hand: dict[int, HandOver] = field(default_factory=dict)
     """What applications hold, by offset."""
     finished: set[int] = field(default_factory=set)
@@ -124,7 +126,10 @@ class Commit:
     sends: dict[str, str]
     """Queue by message name."""
     outcome: str = "pending"
-    """committed | rolled back | in doubt | pending: what its session was told."""
+    """committed | rolled back | in doubt | pending: what its session was told; of a branch that is or was prepared:
+    prepared | committed | rolled back, as is recorded."""
+    is_branch: bool = False
+    """Prepared, or about to be: what it received is settled some time after it is committed."""
 
 
 @dataclass(slots=True)
@@ -166,6 +171,10 @@ class Paper:
     """The most attempts of a message that a changelog ever told."""
     forgotten: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))
     """Messages whose attempts a changelog tells no more."""
+    prepared: dict[Place, dict[int, Commit]] = field(default_factory=lambda: defaultdict(dict))
+    """What prepared branches have, of which nothing is decided."""
+    branched: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """What committed branches have received, whether an owner has settled it or not."""
     over: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))
     """Durably settled, with a reason that was looked at."""
     handed: dict[Place, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))

@@ -162,8 +162,8 @@ def an_aborted_checkpoint_counts_as_recorded(patch: pytest.MonkeyPatch) -> None:
 def the_watermark_passes_what_is_owed(patch: pytest.MonkeyPatch) -> None:
     real = UnsettledOffsets.first_without
 
-    def first_without(self: UnsettledOffsets, default: int, also: Any) -> int:
-        return max([real(self, default, also), *(int(offset) + 1 for offset in also)])
+    def first_without(self: UnsettledOffsets, default: int, also: Any, parked: UnsettledOffsets) -> int:
+        return max([real(self, default, also, parked), *(int(offset) + 1 for offset in also)])
 
     patch.setattr(UnsettledOffsets, "first_without", first_without)
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from jbm_kafka.codec.registry_records import ClientRecord
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.registry import client_ids
 from jbm_kafka.registry.client_ids import ClientIds
 from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.selector_sets import SelectorSets
@@ -69,11 +71,11 @@ def only_the_first_selector_counts(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_client_id_is_taken_without_comparing(patch: pytest.MonkeyPatch) -> None:
-    def claim(self: ClientIds, values: Mapping[bytes, bytes], client_id: str, mine: Any) -> Any:
-        return real(self, {}, client_id, mine)
+    def claim(values: Mapping[bytes, bytes], lives: Callable[[str], bool], client_id: str, mine: ClientRecord) -> Any:
+        return real({}, lives, client_id, mine)
 
-    real = ClientIds._claim
-    patch.setattr(ClientIds, "_claim", claim)
+    real = client_ids._claim
+    patch.setattr(client_ids, "_claim", claim)
 
 
 def a_client_id_that_was_let_go_stays(patch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,8 @@ class Plan(Enum):
     """Processes that select alike or otherwise, and client ids."""
     MOVES = "moves"
     """Administrators move, remove, expire and give up messages."""
+    BRANCHES = "branches"
+    """Transaction managers prepare, commit and roll back, and others recover what they left."""
     TOPIC_MOVES = "topic-moves"
     """They do so to what durable subscriptions of a topic have."""
 
@@ -97,6 +99,9 @@ def draw(chance: random.Random, plan: Plan = Plan.QUEUES) -> Profile:
         calm = {name: 0.0 for name in ("crash", "freeze", "outlast", "expire", "long_time") if chance.random() < 0.4}
         weights = {**weights, **calm}
         return replace(profile, queues=queues, machines=chance.choice((2, 2, 3)), weights=weights)
+    if plan is Plan.BRANCHES:
+        machines, units, alone = chance.choice((2, 2, 3)), chance.choice((1, 3)), chance.choice((0.2, 0.6))
+        return replace(profile, machines=machines, units=units, alone=alone, weights=weights)
     if plan is Plan.MOVES:
         return _of_moves(replace(profile, weights=weights), chance)
     return replace(profile, weights=weights)
@@ -111,6 +116,19 @@ MORE: dict[Plan, dict[str, float]] = {
     Plan.SELECTORS: {"session": 5.0, "settle": 30.0},
     Plan.PAUSES: {"pause": 0.8, "resume": 1.0, "produce": 3.0},
     Plan.HOLDS: {"release": 1.5},
+    Plan.BRANCHES: {
+        "work": 90.0,
+        "receive": 50.0,
+        "session": 3.0,
+        "settle": 50.0,
+        "decide": 3.0,
+        "recover": 1.5,
+        "outlast": 1.5,
+        "leave": 1.5,
+        "start": 8.0,
+        "send": 9.0,
+        "expire": 1.0,
+    },
     Plan.SHELF: {"session": 4.0, "start": 6.0, "send": 8.0, "receive": 15.0, "jump": 0.0},
     Plan.LEASES: {
         "session": 9.0,

@@ -97,7 +97,8 @@ class SimulatedProvider:
         return self._process.sidecar.sources.end_positions(source, timeout_s)
 
     def submit(self, work: UnitOfWork) -> None:
-        self._process.sidecar.submit(transfer_of(work))
+        sidecar, transfer = self._process.sidecar, transfer_of(work)
+        sidecar.submit(transfer) if work.branch is None else sidecar.prepare(work.branch, transfer)
 
     def browse(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
         raise NotImplementedError

@@ -113,8 +113,8 @@ class Receiver:
         self._turn: tuple[Inbox | None, int] = (None, 0)
         """Which consumer asked last, and until when the others leave it what it gets."""
         behind = provider(node, records_attempts=records_attempts)
-        self._connection = SimulatedConnection(name, behind, prefetch=prefetch, blocks=blocks, heard=self._told)
-        self.session = Session(self._connection, mode)
+        self._connection = self._connect(behind, prefetch, blocks=blocks)
+        self.session = self._new_session(mode)
         self.lazy = Lazy(self, *triggers) if mode is Mode.DUPS_OK else None
         if self.lazy is not None and triggers == (0, 0):
             self.mode, self.lazy = Mode.CLIENT, None
@@ -139,6 +139,12 @@ class Receiver:
             self.session.close()
             raise
         recorder.silent.append(self.note_silent)
+
+    def _connect(self, behind: SimulatedProvider, prefetch: int, *, blocks: bool) -> SimulatedConnection:
+        return SimulatedConnection(self.name, behind, prefetch=prefetch, blocks=blocks, heard=self._told)
+
+    def _new_session(self, mode: Mode) -> Session:
+        return Session(self._connection, mode)
 
     @property
     def may_wait(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from jbm_kafka.codec.dead_letter import ORIG_SUBSCRIPTION
 from jbm_kafka.codec.headers import decode_headers
-from jbm_kafka.core.entries import Held, HeldGone, Position
+from jbm_kafka.core.entries import Held, HeldGone, Position, Prepared
 from jbm_kafka.core.jms_errors import TransactionRolledBackError
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_log import MemoryRecord, PartitionLog
@@ -62,6 +62,10 @@ class Recorder:
         """Receivers take down here what is acknowledged without a call of theirs."""
         self._chooses: dict[Place, Callable[[MemoryRecord], bool]] = {}
         """What a subscription leaves out."""
+        self.look_at_branches: Callable[[], None] = lambda: None
+        """Told before any changelog is looked at."""
+        self.opens: Callable[[Epoch], None] = lambda epoch: None
+        """Told of each epoch that begins."""
         self.look_at_registry: Callable[[], None] = lambda: None
         """Told before anything else is looked at."""
         self.gets: Callable[[Node, str, str], None] = lambda node, queue, what: None
@@ -118,6 +122,7 @@ class Recorder:
     def look(self) -> None:
         """Take down what became visible: epochs first, then freezes, then what the brokers hold."""
         self.look_at_registry()
+        self.look_at_branches()
         for node in self._nodes:
             if not node.is_alive:
                 continue
@@ -164,6 +169,8 @@ class Recorder:
                 continue
             if isinstance(entry, Position):
                 self._wrote(place, entry, record.offset())
+            elif isinstance(entry, Prepared):
+                self._passed_on(place, entry)
             elif isinstance(entry, Held):
                 self._remembered(place, entry)
             elif isinstance(entry, HeldGone) and entry.offset in held_before:
@@ -185,9 +192,11 @@ class Recorder:
             read_to=channel.changelog.position,
             settled_before=frozenset(offset for offset in messages if changelog.is_settled(offset)),
             attempts_before={o: n for o in {*messages, *changelog.held} if (n := changelog.attempts(o))},
+            prepared=dict(changelog.prepared),
         )
         self.paper.epoch_of[channel] = epoch
         self.paper.epochs[place].append(epoch)
+        self.opens(epoch)
         self._note(f"{epoch} begins at {channel.state.watermark}, changelog {epoch.read_to}")
         invariants.nobody_wrote_after_the_successor_read(self.paper, epoch)
         return epoch
@@ -200,6 +209,13 @@ class Recorder:
             f"offered {position.offered} by {position.checkpoint_id}"
         )
         invariants.at_most_one_owner_writes(self.paper, place, position, offset)
+
+    def _passed_on(self, place: Place, entry: Prepared) -> None:
+        """A branch was prepared by a channel's owner, or what was decided of it is carried out."""
+        epoch = self.paper.current(place)
+        assert epoch is not None, place
+        if entry.offsets is not None:
+            epoch.prepared[entry.branch] = frozenset(entry.offsets)
 
     def _remembered(self, place: Place, entry: Held) -> None:
         """A changelog remembers a message's attempts."""
@@ -253,7 +269,7 @@ class Recorder:
     def acknowledged(self, hands: Sequence[HandOver]) -> None:
         """Said by the application, outside of transactions."""
         for hand in hands:
-            self._gone(hand)
+            self.left(hand)
             hand.epoch.finished.add(hand.message.offset)
             self.paper.acknowledged[hand.message.place].add(hand.message.offset)
             self._note(f"{hand.session} acknowledges {hand.message}")
@@ -273,7 +289,7 @@ class Recorder:
     def returned(self, hands: Sequence[HandOver], *, counted: bool, delay_ms: int | None) -> None:
         """Given back by the application."""
         for hand in hands:
-            self._gone(hand)
+            self.left(hand)
             offset, epoch = hand.message.offset, hand.epoch
             if counted:
                 epoch.counted[offset] += 1
@@ -286,7 +302,7 @@ class Recorder:
     def refused(self, hands: Sequence[HandOver]) -> None:
         """Said too late: the session is told that it comes again."""
         for hand in hands:
-            self._gone(hand)
+            self.left(hand)
             self._note(f"{hand.session} is too late for {hand.message}")
 
     def told_durable(self, hands: Sequence[HandOver]) -> None:
@@ -315,10 +331,11 @@ class Recorder:
         for hand in commit.hands:
             hand.is_doubted = False
             if error is None:
-                self._gone(hand)
+                self.left(hand)
                 hand.epoch.finished.add(hand.message.offset)
 
-    def _gone(self, hand: HandOver) -> None:
+    def left(self, hand: HandOver) -> None:
+        """Its application has it no more."""
         if hand.epoch.hand.get(hand.message.offset) is hand:
             del hand.epoch.hand[hand.message.offset]
 

@@ -11,6 +11,7 @@ from jbm_kafka.memory.memory_kafka import ProcessCrashed
 from jbm_kafka.ports import Outgoing
 from tests.simulation import invariants
 from tests.simulation.acts import Acts
+from tests.simulation.branch_acts import BranchActs
 from tests.simulation.hold_acts import HoldActs
 from tests.simulation.lease_acts import LeaseActs
 from tests.simulation.lives import MOVED_OF
@@ -42,6 +43,7 @@ ACTS: dict[Plan, type[Acts]] = {
     Plan.SHELF: SelectorActs,
     Plan.PAUSES: PauseActs,
     Plan.HOLDS: HoldActs,
+    Plan.BRANCHES: BranchActs,
     Plan.MOVES: MoveActs,
     Plan.TOPIC_MOVES: TopicMoveActs,
     Plan.LEASES: LeaseActs,

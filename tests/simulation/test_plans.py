@@ -1,14 +1,15 @@
 """Goal: subscriptions, selectors, pauses and commands of operators keep their promises under all that goes wrong.
 
 Method: as in test_seeds, with further acts and a model of each (`subscriptions`, `topic_acts`, `selector_acts`,
-`pause_acts`, `hold_acts`, `move_acts`, `topic_move_acts`, `lease_acts`); and each planted fault is found within the
-same seeds.
+`pause_acts`, `hold_acts`, `move_acts`, `topic_move_acts`, `lease_acts`, `branch_acts`); and each planted fault is found
+within the same seeds.
 """
 
 import pytest
 
 from jbm_kafka import compiled
 from tests.simulation import (
+    planted_in_branches,
     planted_in_holds,
     planted_in_leases,
     planted_in_moves,
@@ -24,6 +25,8 @@ from tests.simulation.profile import Plan
 from tests.simulation.run import BrokenPromiseError, Simulation
 
 STEPS = 300
+STEPS_OF = {Plan.BRANCHES: 600}
+"""Of those in which more must come together."""
 SEEDS = {
     Plan.LEASES: 14,
     Plan.TOPICS: 14,
@@ -33,6 +36,7 @@ SEEDS = {
     Plan.MOVES: 14,
     Plan.TOPIC_MOVES: 10,
     Plan.SHELF: 10,
+    Plan.BRANCHES: 16,
 }
 """How many of each are played, by `make test` the first few."""
 SEEDS_IN_SHORT = 5
@@ -50,6 +54,7 @@ RARE = {
 """A seed that finds a fault for which much must come together; when it does not any more, look for another."""
 FOUND = {
     "a send is refused before three seconds have gone by since the pause": (Plan.PAUSES, 28, 400),
+    "what a session had in its buffer overtakes what its branch gives back": (Plan.BRANCHES, 36, 600),
 }
 """(plan, seed, steps) that once broke a promise, by symptom."""
 FAULTS = {
@@ -57,6 +62,7 @@ FAULTS = {
     Plan.SELECTORS: planted_in_selectors.EXPECTED,
     Plan.PAUSES: planted_in_pauses.EXPECTED,
     Plan.HOLDS: planted_in_holds.EXPECTED,
+    Plan.BRANCHES: planted_in_branches.EXPECTED,
     Plan.LEASES: planted_in_leases.EXPECTED,
     Plan.MOVES: planted_in_moves.EXPECTED,
     Plan.TOPIC_MOVES: planted_in_topic_moves.EXPECTED,
@@ -69,10 +75,15 @@ IN_SHORT = {
     Plan.HOLDS: "a_release_forgets_the_attempts",
     Plan.LEASES: "other_processes_are_thought_dead",
     Plan.MOVES: "it_is_answered_before_it_is_durable",
-    Plan.TOPIC_MOVES: "every_subscription_of_the_topic_carries_it_out",
     Plan.SHELF: "what_has_come_back_stays_there",
+    Plan.BRANCHES: "a_recovery_forgets_what_is_prepared",
 }
-"""The fault of each plan that `make test` plants."""
+"""The fault of each plan that `make test` plants, but for one that is much like another."""
+
+
+def steps_of(plan: Plan) -> int:
+    """How many acts each seed has before its calm end."""
+    return STEPS_OF.get(plan, STEPS)
 
 
 def played(plan: Plan, what: object, *, in_short: bool) -> object:
@@ -91,9 +102,9 @@ def played(plan: Plan, what: object, *, in_short: bool) -> object:
 def test_every_promise_holds_with(plan: Plan, seed: int) -> None:
     """TOPIC-1, TOPIC-2, TOPIC-3, TOPIC-4, UNIT-6, UNIT-12, UNIT-16, SEL-1, PAUSE-1, PAUSE-2, of ACK-9: in each.
 
-    CONN-2, of UNIT-14, SEND-6, LOG-9, SEL-2.
+    CONN-2, of UNIT-14, SEND-6, LOG-9, SEL-2, ACK-10.
     """
-    Simulation(seed, STEPS, plan).run()
+    Simulation(seed, steps_of(plan), plan).run()
 
 
 @pytest.mark.parametrize("symptom", FOUND)
@@ -123,14 +134,14 @@ def test_who_acts_before_a_pause_must_hold_breaks_no_promise(seed: int) -> None:
 @pytest.mark.parametrize("plan", SEEDS)
 def test_every_promise_holds_for_long_with(plan: Plan) -> None:
     for seed in range(SEEDS[plan] + 1, LONG_SEEDS + 1):
-        Simulation(seed, STEPS, plan).run()
+        Simulation(seed, steps_of(plan), plan).run()
 
 
 @pytest.mark.skipif(compiled.are_used(), reason="faults are planted in the source: `make test-pure`")
 @pytest.mark.parametrize(
     ("plan", "plant"),
     [
-        played(plan, plant, in_short=plant.__name__ == IN_SHORT[plan])
+        played(plan, plant, in_short=plant.__name__ == IN_SHORT.get(plan))
         for plan, expected in FAULTS.items()
         for plant in expected
     ],
@@ -147,7 +158,7 @@ def test_a_fault_is_found_in(plan: Plan, plant: Plant, monkeypatch: pytest.Monke
 def what_breaks(plan: Plan, seed: int) -> str:
     """The broken promise of a seed; empty when all hold."""
     try:
-        Simulation(seed, STEPS, plan).run()
+        Simulation(seed, steps_of(plan), plan).run()
     except BrokenPromiseError as broken:
         return str(broken)
     return ""

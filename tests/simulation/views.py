@@ -11,7 +11,18 @@ from dataclasses import dataclass, field
 from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import decode_entry, group_of
-from jbm_kafka.core.entries import BLOCK_BITS, Attempted, Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.entries import (
+    BLOCK_BITS,
+    Attempted,
+    Entry,
+    Held,
+    HeldGone,
+    Parked,
+    ParkedGone,
+    Position,
+    Prepared,
+    Settled,
+)
 from jbm_kafka.memory.memory_log import MemoryRecord, PartitionLog, TransactionOutcome
 
 
@@ -48,6 +59,10 @@ class PaperChangelog:
     settled: dict[int, BitMap] = field(default_factory=dict)
     held: dict[int, Held] = field(default_factory=dict)
     attempted: dict[int, BitMap] = field(default_factory=dict)
+    prepared: dict[str, frozenset[int]] = field(default_factory=dict)
+    """What each branch has."""
+    parked: set[int] = field(default_factory=set)
+    """What is not settled, whatever the watermark says."""
     begin: int = 0
     """Of a subscription: where it begins. What stands before it is never there."""
     incarnation: str = ""
@@ -73,6 +88,14 @@ class PaperChangelog:
                 self.held[entry.offset] = entry
             case HeldGone(offset):
                 self.held.pop(offset, None)
+            case Parked():
+                self.parked.add(entry.offset)
+            case ParkedGone(offset):
+                self.parked.discard(offset)
+            case Prepared(branch, offsets) if offsets is not None:
+                self.prepared[branch] = frozenset(offsets)
+            case Prepared(branch):
+                self.prepared.pop(branch, None)
         return entry
 
     def is_mine(self, record: MemoryRecord) -> bool:
@@ -90,7 +113,7 @@ class PaperChangelog:
 
     @property
     def watermark(self) -> int:
-        """Every offset below is settled."""
+        """Every offset below is settled, or parked."""
         return self.begin if self.position is None else self.position.watermark
 
     @property
@@ -100,9 +123,8 @@ class PaperChangelog:
 
     def is_settled(self, offset: int) -> bool:
         """Nobody will ever get it again."""
-        return offset < self.watermark or (offset & (1 << BLOCK_BITS) - 1) in self.settled.get(
-            offset >> BLOCK_BITS, BitMap()
-        )
+        is_above = (offset & (1 << BLOCK_BITS) - 1) in self.settled.get(offset >> BLOCK_BITS, BitMap())
+        return offset not in self.parked and (offset < self.watermark or is_above)
 
     def was_attempted(self, offset: int) -> bool:
         """Recorded as handed over, with no end of that known."""

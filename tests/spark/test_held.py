@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
@@ -43,6 +44,29 @@ def send(bootstrap: str, queue: Queue, count: int) -> None:
             producer.send(f"m{number}", unit_of_order=f"u{number % 5}" if number % 3 else None)
         producer.send("late", delivery_delay_ms=600_000)
         producer.send("gone", time_to_live_ms=1)
+
+
+def park(bootstrap: str, queue: Queue) -> None:
+    """All but what waits leaves the log; what waits is in the changelog alone."""
+    waits = AddressSettings(partitions=PARTITIONS, truncate="settled")
+    made = ConnectionFactory(bootstrap, address_settings={queue.name: waits})
+    quick = replace(made._installation.config, park_look_ms=200, truncate_look_ms=200)
+    made._installation = replace(made._installation, config=quick)
+    with made.create_connection() as connection, Admin(bootstrap) as admin:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        producer, consumer = session.create_producer(queue), session.create_consumer(queue)
+        connection.start()
+        producer.send("late", unit_of_order="u", delivery_delay_ms=600_000, properties={"kind": "late"})
+        producer.send("behind it", unit_of_order="u", headers={"raw": b"1"})
+        for number in range(200):
+            producer.send(str(number), unit_of_order=f"v{number % 20}")
+        for _ in range(200):
+            message = consumer.receive(30)
+            assert message is not None
+            message.acknowledge()
+        kafka, parts = admin._core.admin, list(range(PARTITIONS))
+        ends = kafka.end_positions(queue.name, parts, stable=True)
+        wait_until(lambda: kafka.begin_positions(queue.name, parts) == ends, about="an empty log", timeout_s=60)
 
 
 def work(bootstrap: str, queue: Queue, **settings: object) -> None:
@@ -101,6 +125,23 @@ def test_a_queue_holds_for_spark_what_show_shows(spark: SparkSession, bootstrap:
     assert min(states["delayed"], states["behind"]) > 1, states
     reset(bootstrap, queue, 3, 1_000)  # back, and forward
     assert_as_shown(spark, bootstrap, queue)
+
+
+def test_what_is_parked_is_held_though_the_log_has_it_no_more(
+    spark: SparkSession, bootstrap: str, queue: Queue
+) -> None:
+    """LOG-3, LOG-8."""
+    with Admin(bootstrap) as admin:
+        admin.create_queue(queue, partitions=PARTITIONS)
+    park(bootstrap, queue)
+    assert assert_as_shown(spark, bootstrap, queue) == Counter(delayed=1, behind=1)
+    rows = {row.body_text: row for row in held(spark, queue, bootstrap=bootstrap).collect()}
+    assert rows["late"].properties == {"kind": "late"}
+    assert [(each.key, bytes(each.value)) for each in rows["behind it"].kafka.headers if each.key == "raw"] == [
+        ("raw", b"1")
+    ]
+    reset(bootstrap, queue, 1_000, 1_000)
+    assert assert_as_shown(spark, bootstrap, queue) == Counter(delayed=1, behind=1)
 
 
 def test_what_a_branch_has_is_shown_as_prepared(spark: SparkSession, bootstrap: str, queue: Queue) -> None:

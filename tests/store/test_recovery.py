@@ -6,12 +6,15 @@ Method: topics as lists, written by the test as checkpoints write them.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.core.entries import Duplicates, HeldGone, Position, SeenId
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.entries import Attempted, Duplicates, Held, HeldGone, Parked, Position, SeenId
 from jbm_kafka.core.start_position import StartReason
 from jbm_kafka.ports import CommittedOffset, Unreachable
 from jbm_kafka.store.recovery import LATER_READINGS_MAX, LATER_S, READINGS_MAX, recover_channels
@@ -70,6 +73,37 @@ def test_after_a_reset_old_entries_are_obsolete_until_a_checkpoint_has_deleted_t
     last = world.checkpoint(target)
     assert world.recover().entries == (last,)
     assert world.recover() == world.recover_anew()
+
+
+@pytest.mark.parametrize(
+    ("begin", "left"),
+    [
+        (lambda world: world.reset_offset(20), [4, 12]),
+        (lambda world: world.reset_offset(8), [4]),
+        (lambda world: world.reset_offset(2), []),
+        (lambda world: world.reset_offset(8, "jbm.f.0:0"), [4]),
+        (lambda world: world.kafka.topics[TOPIC].begins.__setitem__(0, 40), [4, 12, 20]),
+        (lambda world: None, [4, 12]),
+    ],
+    ids=["a reset on", "back", "to before it", "an older checkpoint", "a log that lost more", "as it was"],
+)
+def test_what_is_parked_below_the_beginning_is_owed(begin: Callable[[World], None], left: list[int]) -> None:
+    """LOG-2, LOG-8: with its count, and what a crash found in hand counts."""
+    world = World()
+    rows = [Parked(offset, b"u", b"body", (), 1, 1_000) for offset in (4, 12, 20)]
+    attempted = Attempted(0, BitMap([4, 16]).serialize())
+    world.checkpoint(15, *rows, held(4), held(12), held(20), held(16), attempted)
+    begin(world)
+    found = world.recover()
+    assert [row.offset for row in found.parked] == left
+    assert {entry.offset for entry in found.entries if isinstance(entry, Held)} >= set(left)
+    state = ChannelState()
+    for entry in found.entries:
+        state.apply(entry)
+    assert set(left) == {offset for offset in state.unsettled if offset < found.start_position}
+    assert {offset: state.redeliveries[offset].attempts for offset in left} == {
+        offset: 1 + (offset == 4) for offset in left
+    }
 
 
 @pytest.mark.parametrize(("target", "known"), [(40, [3, 8]), (8, [3]), (1, [])])

@@ -92,7 +92,7 @@ def test_a_foreign_record_in_the_changelog_is_ignored_and_told(caplog: pytest.Lo
 NEWER_SCHEMA = b"\xc3\x01" + b"\x07" * 9
 
 
-@pytest.mark.parametrize("key", ["parked|12", "parked|a|b", "position|0", "held|12", "settled|0"])
+@pytest.mark.parametrize("key", ["afterwards|12", "afterwards|a|b", "position|0", "held|12", "settled|0"])
 def test_what_only_a_newer_version_reads_closes_its_partition_and_is_never_named_for_deletion(
     caplog: pytest.LogCaptureFixture, key: str
 ) -> None:
@@ -118,7 +118,7 @@ def test_what_only_a_newer_version_reads_closes_its_partition_and_is_never_named
 def test_after_the_newer_version_deleted_it_the_partition_opens() -> None:
     world = World()
     position = world.checkpoint(10)
-    key = f"{GROUP}|parked|12".encode()
+    key = f"{GROUP}|afterwards|12".encode()
     world.changelog.append(0, [(key, NEWER_SCHEMA)])
     assert world.recover().closed_because
     world.changelog.append(0, [(key, None)])

@@ -71,6 +71,7 @@ class Task:
     seed: int = 0
     truncate: str = ""
     truncate_look_ms: int = 20_000
+    park_look_ms: int = 10_000
 
     def as_json(self) -> str:
         """For the command line."""
@@ -106,7 +107,9 @@ class Task:
             **idle,
         )
         if self.truncate:
-            config = replace(factory._installation.config, truncate_look_ms=self.truncate_look_ms)
+            config = replace(
+                factory._installation.config, truncate_look_ms=self.truncate_look_ms, park_look_ms=self.park_look_ms
+            )
             factory._installation = replace(factory._installation, config=config)
         return factory
 

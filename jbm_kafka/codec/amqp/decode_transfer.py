@@ -26,6 +26,7 @@ from jbm_kafka.codec.amqp.forms import (
     REPLY_TO,
     REPLY_TO_GROUP,
     REPLY_TO_HEADER,
+    STATE,
     USER_ID,
     USER_ID_HEADER,
     jms_property,
@@ -73,6 +74,10 @@ class IncomingMessage:
     headers: list[Header]
     timestamp_ms: int
     """Of the record."""
+    delivery_count: int = 0
+    """Attempts before this one that failed."""
+    state: str | None = None
+    """Where it stands, when a browser shows it."""
 
 
 def decode_transfer(data: bytes | bytearray, *, now_ms: int) -> IncomingMessage:
@@ -144,6 +149,8 @@ def _incoming(found: Sections, now_ms: int) -> IncomingMessage:
         value=value,
         headers=headers,
         timestamp_ms=created_ms if created_ms is not None and is_near else now_ms,
+        delivery_count=_integer(header, 4, "delivery-count", "uint", 0) or 0,
+        state=str(marks[STATE].value) if STATE in marks else None,
     )
 
 

@@ -24,6 +24,7 @@ from jbm_kafka.codec.amqp.forms import (
     REPLY_TO,
     REPLY_TO_GROUP,
     REPLY_TO_HEADER,
+    STATE,
     USER_ID,
     USER_ID_HEADER,
     jms_property,
@@ -56,7 +57,7 @@ from jbm_kafka.codec.amqp.values import (
 )
 from jbm_kafka.codec.bodies import BodyShape, ObjectBody, decode_value
 from jbm_kafka.codec.headers import DECODE_ERROR, JmsHeaders, decode_headers, property_of_header
-from jbm_kafka.codec.identity import GROUP_ID, TOLD_BY_PROVIDER, message_id_of, unit_name
+from jbm_kafka.codec.identity import GROUP_ID, TOLD_BY_PROVIDER, UNIT_OF_ORDER, message_id_of, unit_name
 from jbm_kafka.codec.json_text import CONTENT_TYPE, JSON_TYPE
 from jbm_kafka.codec.object_codecs import JSON
 from jbm_kafka.codec.property_header import HEADER_PREFIX, PROPERTY_TYPES, Property, parse_property
@@ -70,10 +71,16 @@ _UINT_MAX: Final = (1 << 32) - 1
 
 
 def encode_transfer(
-    record: KafkaRecord, kind: bytes | None, destination: Destination, *, delivery_count: int, now_ms: int
+    record: KafkaRecord,
+    kind: bytes | None,
+    destination: Destination,
+    *,
+    delivery_count: int,
+    now_ms: int,
+    state: str | None = None,
 ) -> bytes:
     """The message of a record of this destination, for one attempt to deliver it. `kind`: its `JBMBody`;
-    `delivery_count`: of the attempts before that failed.
+    `delivery_count`: of the attempts before that failed; `state`: for a browser, where it stands.
 
     Also of a damaged record there is a message; what is wrong stands in its property `_JBM_DECODE_ERROR`.
     """
@@ -91,7 +98,7 @@ def encode_transfer(
     return b"".join(
         (
             _header(found, delivery_count, now_ms),
-            _annotations(found, shape, codec, destination, only_amqp),
+            _annotations(found, shape, codec, destination, only_amqp, state),
             _properties(record, found, properties, destination, only_amqp, codec),
             _application(headers, properties, only_amqp.get(PROPERTIES_HEADER)),
             _body(shape, body, record.value(), codec, only_amqp.get(BODY_HEADER, b"")),
@@ -123,7 +130,12 @@ _ONLY_AMQP: Final = frozenset(
 
 
 def _annotations(
-    found: JmsHeaders, shape: BodyShape, codec: bytes | None, destination: Destination, only_amqp: dict[str, bytes]
+    found: JmsHeaders,
+    shape: BodyShape,
+    codec: bytes | None,
+    destination: Destination,
+    only_amqp: dict[str, bytes],
+    state: str | None,
 ) -> bytes:
     entries = [*_usual_annotations(KINDS.index(destination.kind), _message_type(shape, codec, only_amqp))]
     if found.reply_to is not None:
@@ -132,6 +144,8 @@ def _annotations(
         entries.append(symbol(DELIVERY_TIME) + jms_value("long", found.scanned.delivery_time_ms))
     if codec is not None and codec not in (JAVA_CODEC, AMQP_CODEC):
         entries.append(symbol(OBJECT_CODEC) + utf8(codec))
+    if state is not None:
+        entries.append(symbol(STATE) + string(state))
     return section(ANNOTATIONS, map_of([*entries, *_kept(only_amqp.get(ANNOTATIONS_HEADER))]))
 
 
@@ -185,7 +199,10 @@ def _properties(
         user = str(held).encode()
     answers = None if found.reply_to is None else found.reply_to.name.encode()
     group = _taken(properties, GROUP_ID, "string")
-    group = unit_name(record.key()) if group is None else group
+    unit = unit_name(record.key())
+    if group is not None and unit is not None and group != unit:
+        properties[UNIT_OF_ORDER] = Property("string", unit)
+    group = unit if group is None else group
     sequence = _taken(properties, GROUP_SEQUENCE, "int")
     group_of_answers = _taken(properties, REPLY_TO_GROUP, "string")
     content_type = only_amqp.get(CONTENT_TYPE)
@@ -193,11 +210,11 @@ def _properties(
         content_type = JAVA_OBJECT.encode() if codec == JAVA_CODEC else JSON_TYPE if codec == JSON.encode() else None
     expiration_ms = found.scanned.expiration_ms
     created_ms = record.timestamp()[1] if found.timestamp_ms is None else found.timestamp_ms
-    message_id = found.message_id or message_id_of(
-        (), record.topic() or "", record.partition() or 0, record.offset() or 0
-    )
+    message_id, offset = found.message_id, record.offset()
+    if not message_id and offset is not None:  # else it is in no log yet, and its sender wants it to have none
+        message_id = message_id_of((), record.topic() or "", record.partition() or 0, offset)
     fields = [
-        encoded_id(message_id),
+        encoded_id(message_id) if message_id else _NULL,
         _NULL if user is None else binary(user),
         _address(destination.name),
         _NULL if found.type is None else string(found.type),
@@ -248,8 +265,8 @@ def _application(headers: Sequence[Header], properties: dict[str, Property], onl
             _add_unnamed(properties, kind, rest, value)
     entries: list[bytes] = []
     if only_amqp is not None and (held := _readable(only_amqp)) is not None:
-        for (key, value), came in zip(held.value, as_they_came(only_amqp, 0, held), strict=True):
-            shown, _ = jms_property(value)
+        for (key, given), came in zip(held.value, as_they_came(only_amqp, 0, held), strict=True):
+            shown, _ = jms_property(given)
             if shown is None or properties.get(key.value) == shown:
                 properties.pop(key.value, None)
                 entries.append(came)

@@ -27,7 +27,9 @@ DELIVERY_TIME: Final = "x-opt-delivery-time"
 DELIVERY_DELAY: Final = "x-opt-delivery-delay"
 OBJECT_CODEC: Final = "x-opt-jbm-object"
 """Of ours: the body is an object, and this codec has written it."""
-MAPPED: Final = frozenset({MESSAGE_TYPE, DESTINATION, REPLY_TO, DELIVERY_TIME, DELIVERY_DELAY, OBJECT_CODEC})
+STATE: Final = "x-opt-jbm-state"
+"""Of ours: where a message stands that a browser shows."""
+MAPPED: Final = frozenset({MESSAGE_TYPE, DESTINATION, REPLY_TO, DELIVERY_TIME, DELIVERY_DELAY, OBJECT_CODEC, STATE})
 """Annotations for which a record has words of its own."""
 
 ANNOTATIONS_HEADER: Final = "amqp.annotations"

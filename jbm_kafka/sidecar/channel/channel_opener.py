@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Protocol
 
 from jbm_kafka.codec.changelog import branch_of_key
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.entries import MessageEvent, MessageFate
+from jbm_kafka.core.entries import MessageEvent, MessageFate, Parked
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.offered_target import OfferedPace
-from jbm_kafka.ports import Clock, Journal, Kafka, KafkaClientError, PartitionUnreadable
+from jbm_kafka.ports import Clock, Journal, Kafka, KafkaClientError, KafkaRecord, PartitionUnreadable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import Steps, StepWorker, Wait, Workers
@@ -23,8 +24,12 @@ from jbm_kafka.registry.other_namespaces import OtherNamespaces
 from jbm_kafka.registry.topics import TopicGone, Topics
 from jbm_kafka.sidecar.channel.channel_changelog import ChannelChangelog
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
-from jbm_kafka.store.changelog_reader import ChangelogScope
+from jbm_kafka.sidecar.channel.parked_records import ParkedRecords
+from jbm_kafka.store.changelog_reader import ChangelogScope, read_changelogs
+from jbm_kafka.store.no_journal import NoJournal
+from jbm_kafka.store.recovered_entries import decode_values
 from jbm_kafka.store.recovery import RecoveredChannel, recover_channels
+from jbm_kafka.store.stored_record import parked_record
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +60,13 @@ class Opener(Protocol):
         `closed` is called, with the cause, for a partition that cannot be opened: its changelog is damaged, or only a
         newer version can read it. `failed` gets a bug, or why nothing of the group may be opened; and once, with
         a TopicGone, that the topic is not there: it is opened when it is made again.
+        """
+
+    def parked_records(self, group: ChannelGroup, partition: int) -> Sequence[KafkaRecord]:
+        """What the changelog keeps of a channel, ascending.
+
+        Raises:
+            KafkaClientError: no answer.
         """
 
 
@@ -147,6 +159,18 @@ class ChannelOpener:
         self._under_way = [worker for worker in self._under_way if worker.is_alive]
         self._under_way.append(self._workers.start(f"jbm-recovery-{group.group_id}", run()))
 
+    def parked_records(self, group: ChannelGroup, partition: int) -> Sequence[KafkaRecord]:
+        """See Opener. Local state may lack a checkpoint, so Kafka is asked."""
+        info = self._topics.refresh(group.destination)
+        scope = ChangelogScope(group.group_id, group.topic, group.log_id(info.topic_id), group.changelog_topic)
+        with closing(self._kafka.admin()) as admin, closing(self._kafka.log_reader()) as reader:
+            found = read_changelogs(
+                scope, [partition], admin=admin, reader=reader, journal=NoJournal(), timeout_s=READ_TIMEOUT_S
+            )
+        entries = decode_values(found[partition].values).others.values()
+        rows = sorted((each for each in entries if isinstance(each, Parked)), key=lambda row: row.offset)
+        return [parked_record(group.topic, partition, row) for row in rows]
+
     def close(self, patience: Patience, timeout_s: float = READ_TIMEOUT_S) -> None:
         """Start nothing more, and let what is under way end."""
         self._closing.set()
@@ -221,6 +245,7 @@ class ChannelOpener:
             records_attempts=self._config.persist_delivery_count_before_delivery,
             offered_limits=self._config.offered_limits,
             offered_pace=pace,
+            parked=ParkedRecords(found.parked, found.start_position),
         )
 
     def _state(self, recovered: RecoveredChannel) -> ChannelState:

@@ -83,6 +83,8 @@ class GroupData:
         """The settings that were changed last while this runs; None: none were."""
         self.opening: dict[int, object] = {}
         """Partitions whose channels are being recovered, each with the token of its assignment."""
+        self.feeding: list[OwnedChannel] = []
+        """Channels that read what is parked, before their logs."""
         self.links: dict[str, Link] = {}
         """By id: the receivers that are served."""
         self.selections = Selections()
@@ -94,8 +96,8 @@ class GroupData:
 
     @property
     def is_settled(self) -> bool:
-        """The first assignment is there and every assigned channel is open. Any thread may ask."""
-        return self.consumer is not None and self.consumer.joined() and not self.opening
+        """The first assignment is there, and every assigned channel is open and reads its log. Any thread may ask."""
+        return self.consumer is not None and self.consumer.joined() and not self.opening and not self.feeding
 
     def credit(self) -> int:
         """How many more messages the receivers want together."""

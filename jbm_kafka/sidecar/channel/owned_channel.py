@@ -27,6 +27,7 @@ from jbm_kafka.sidecar.channel import tuning as numbers
 from jbm_kafka.sidecar.channel.channel_changelog import ChannelChangelog
 from jbm_kafka.sidecar.channel.channel_checkpoints import ChannelCheckpoints
 from jbm_kafka.sidecar.channel.offered_mark import OfferedMark
+from jbm_kafka.sidecar.channel.parked_records import ParkedRecords
 
 EVERY_OFFSET = 1 << 62
 """No message lies beyond it."""
@@ -173,6 +174,7 @@ class OwnedChannel:
         records_attempts: bool = False,
         offered_limits: OfferedLimits = USUAL,
         offered_pace: OfferedPace | None = None,
+        parked: ParkedRecords | None = None,
     ) -> None:
         """`offered_pace`: of the channels beside it; None: it is the only one."""
         self.topic = topic
@@ -185,6 +187,7 @@ class OwnedChannel:
         self.mark = OfferedMark(state, offered_limits, offered_pace or OfferedPace())
         self.checkpoints = ChannelCheckpoints(records_attempts=records_attempts)
         self.memory = ChannelMemory(state)
+        self.parked = parked or ParkedRecords()
         self.is_closing = False
         """No more hand-over: the partition is about to go."""
         self.is_lost = False
@@ -202,7 +205,9 @@ class OwnedChannel:
     @property
     def needs_checkpoint(self) -> bool:
         """Something is not in the changelog yet."""
-        return self.state.is_dirty or self.mark.must_record or self.changelog.must_record or self.checkpoints.must_tell
+        if self.state.is_dirty or self.mark.must_record or self.changelog.must_record or self.parked.chosen:
+            return True
+        return self.checkpoints.must_tell
 
     @property
     def is_awaited(self) -> bool:
@@ -277,6 +282,7 @@ class OwnedChannel:
             tentative=tentative,
             attempted=attempted,
             preparing=preparing,
+            parking=self.parked.take(),
         )
         state.apply(taken.frozen)
         self.checkpoints.begin(taken, [*tentative, *(o for offsets in preparing.values() for o in offsets)])
@@ -305,6 +311,7 @@ class OwnedChannel:
         """The checkpoint's end is known. Returns whom to tell that everything they waited for is durable."""
         taken = self.checkpoints.freeze
         assert taken is not None, self.name
+        self.parked.ended(taken, durable=durable)
         if durable:
             self.state.apply(taken.durable)
             self.changelog.recorded()

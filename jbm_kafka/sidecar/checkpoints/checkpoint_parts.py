@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -34,6 +34,9 @@ class Participant(Protocol):
 
     def notify_end(self, frozen: FrozenGroup, *, durable: bool) -> None:
         """The checkpoint that took this part is committed, or aborted."""
+
+    def then(self, call: Callable[[], None]) -> None:
+        """Call it once everything that was told before is carried out."""
 
     def give_up(self, error: Exception) -> None:
         """Nothing of it can be recorded any more: its receivers get the error."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from jbm_kafka.core.counters import DurationCounter
 from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.ports import Clock, GroupFenced, KafkaClientError, OutcomeUnknown, RecordTooLarge, TransactionAborted
+from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait, Workers
 from jbm_kafka.ports.unit_of_work import expired_before_commit
@@ -296,7 +298,7 @@ class Checkpointer:
         yield GO_ON
         self._finish(frozen, durable=True)
         for transfer in transfers:
-            transfer.done.complete()
+            _complete(transfer.done, [owner for owner, settling in transfer.settlings if settling.branch])
         return True
 
     def _roll_back_expired(self, transfers: Iterable[Transfer]) -> None:
@@ -348,6 +350,16 @@ class Checkpointer:
         if not named:
             log.warning("a checkpoint was aborted: %s; it is tried again", error)
         return frozenset(group_workers)
+
+
+def _complete(done: Completion, owners: Sequence[Participant]) -> None:
+    """`owners`: of whose messages a branch has some now. What its session has unread of their units goes back first, or
+    it would receive that when the branch is rolled back, before what the branch had."""
+    for number, owner in enumerate(owners):
+        if owner.is_alive:
+            owner.then(partial(_complete, done, owners[number + 1 :]))
+            return
+    done.complete()
 
 
 def _freeze_all(

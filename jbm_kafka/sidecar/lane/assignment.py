@@ -169,7 +169,10 @@ class Assignment:
         if self._data.selections.is_selecting:
             channel.state.apply(Selected(self._data.selections.present))
         self._data.channels[channel.partition] = channel
-        consumer.seek(channel.partition, channel.state.read_position)
+        if channel.parked.unread:
+            self._data.feeding.append(channel)
+        else:
+            consumer.seek(channel.partition, channel.state.read_position)
         self._data.notify_links()
         if not self._data.opening and assigned_at_ms is not None and not self._data.group.is_temporary:
             log_open(self._data.group, len(self._data.channels), clock.monotonic_ms() - assigned_at_ms)

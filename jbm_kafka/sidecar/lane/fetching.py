@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jbm_kafka.browsing.intake import references_by_partition, without_others
+from jbm_kafka.browsing.intake import reference_of, references_by_partition, without_others
 from jbm_kafka.core.changes import Fetched
 from jbm_kafka.ports import GroupConsumer, KafkaRecord
 from jbm_kafka.sidecar.channel import tuning as numbers
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.stages.misrouted_units import UnitRoutes
 from jbm_kafka.sidecar.stages.repeated_messages import RepeatedMessages
+from jbm_kafka.store.stored_record import parked_record
+
+FED_COUNT = 250
+"""Parked messages that a channel reads in a turn: between two, what there is no room for leaves memory."""
 
 
 class Fetching:
@@ -54,10 +58,11 @@ class Fetching:
         if has_enough and now_ms - self._fetched_at_ms < numbers.FETCH_PAUSE_MS:
             return False
         self._fetched_at_ms = now_ms
+        has_fed = bool(self._data.feeding) and self._feed(consumer)
         count = max(numbers.FETCH_COUNT_MIN, min(credit - ahead, numbers.FETCH_COUNT_MAX))
         if self._data.selections.is_selecting and not has_enough:
             count = numbers.FETCH_COUNT_MAX  # few of them may be chosen
-        records = consumer.consume(count, 0 if ahead else rest_s)
+        records = consumer.consume(count, 0 if ahead or has_fed else rest_s)
         breaks = consumer.breaks()
         if breaks != self._breaks:
             self._data.counters.reconnects += 1
@@ -65,7 +70,28 @@ class Fetching:
             self._note_break()
         self._take_in(records)
         self._pass_markers(consumer)
-        return bool(records)
+        return has_fed or bool(records)
+
+    def _feed(self, consumer: GroupConsumer) -> bool:
+        """Read the next of what is parked, as if the log had it; where all of it is read, the log follows."""
+        clock = self._data.clock
+        for channel in list(self._data.feeding):
+            if channel.is_lost or channel.is_closing:
+                self._data.feeding.remove(channel)
+                continue
+            unread, partition = channel.parked.unread, channel.partition
+            rows, channel.parked.unread = unread[:FED_COUNT], unread[FED_COUNT:]
+            references = [reference_of(parked_record(channel.topic, partition, row)) for row in rows]
+            if self._data.selections.is_selecting:
+                self._data.selections.look(references)
+            channel.pass_time(clock.now_ms(), clock.set_back_ms)
+            end = rows[-1].offset + 1 if channel.parked.unread else channel.parked.log_position
+            channel.state.apply(Fetched(begin=channel.state.read_position, end=end, references=references))
+            channel.memory.mean_body_bytes = sum(row.size for row in rows) // len(rows)
+            if not channel.parked.unread:
+                self._data.feeding.remove(channel)
+                consumer.seek(partition, channel.state.read_position)
+        return True
 
     def _take_in(self, records: Sequence[KafkaRecord]) -> None:
         clock = self._data.clock
@@ -73,7 +99,7 @@ class Fetching:
         for partition, intake in references_by_partition(records).items():
             references, mean_body_bytes, identified, addressed = intake
             channel = self._data.channels.get(partition)
-            if channel is None or channel.is_lost:
+            if channel is None or channel.is_lost or channel.parked.unread:  # read anew once all that is parked is
                 continue
             begin = channel.state.read_position
             if references[0].offset < begin:  # fetched before a seek took effect
@@ -97,5 +123,7 @@ class Fetching:
         """Go on to where partitions had nothing more: aborted records and transactions' markers never come (LOG-2)."""
         for partition, end in consumer.ends_reached().items():
             channel = self._data.channels.get(partition)
-            if self._is_recorded and channel is not None and channel.state.read_position < end:
+            if channel is None or channel.parked.unread:
+                continue
+            if self._is_recorded and channel.state.read_position < end:
                 channel.state.apply(Fetched(begin=channel.state.read_position, end=end, references=()))

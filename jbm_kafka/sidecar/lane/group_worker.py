@@ -51,6 +51,7 @@ from jbm_kafka.sidecar.operators.owner_questions import OwnerQuestions
 from jbm_kafka.sidecar.stages.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.stages.departures import Departures
 from jbm_kafka.sidecar.stages.flow import Flow
+from jbm_kafka.sidecar.stages.parked import MembersWithout, Parking
 from jbm_kafka.sidecar.stages.prepared import PreparedMessages, StateOf
 from jbm_kafka.sidecar.stages.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.stages.settle import Settle
@@ -85,6 +86,8 @@ class GroupWorkerParts:
     """Where a group worker counts."""
     branch_state: StateOf = lambda branch: None
     """What is known of a prepared branch."""
+    members_without: MembersWithout = lambda kind, group, topic: ()
+    """Which members of a group cannot read a kind of changelog entry."""
 
 
 class ServedLinks:
@@ -176,6 +179,7 @@ class GroupWorker:
             self.settle,
             departures,
             log_reader=parts.kafka.log_reader,
+            parked_records=lambda channel: parts.opener.parked_records(group, channel.partition),
             workers=parts.workers,
             submit=self._submit,
             target_of=parts.targets.topic_of,
@@ -200,6 +204,12 @@ class GroupWorker:
             pausing=parts.pausing,
             look_at_topics=parts.look_at_topics,
             look_at_branches=self.prepared.look,
+            parking=Parking(
+                data,
+                log_reader=parts.kafka.log_reader,
+                workers=parts.workers,
+                members_without=parts.members_without,
+            ),
         )
         self.served = ServedLinks(data)
         self._parts = parts

@@ -26,6 +26,7 @@ from jbm_kafka.sidecar.stages.departures import Departures
 from jbm_kafka.sidecar.stages.dispatch import Dispatch
 from jbm_kafka.sidecar.stages.flow import Flow
 from jbm_kafka.sidecar.stages.misrouted_units import UnitRoutes
+from jbm_kafka.sidecar.stages.parked import Parking
 from jbm_kafka.sidecar.stages.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.stages.settle import Settle
 from jbm_kafka.sidecar.topics.address_topics import TargetTopics
@@ -56,6 +57,7 @@ class Turn:
         pausing: Pausing,
         look_at_topics: Callable[[], None],
         look_at_branches: Callable[[], None],
+        parking: Parking,
     ) -> None:
         """`note_dirty` tells the checkpointer that there is work, and whether somebody waits for it."""
         self._data = data
@@ -82,6 +84,7 @@ class Turn:
         """Somebody who waited has heard of the pause that is in force, and is to hear of its end."""
         self._look_at_topics = look_at_topics
         self._look_at_branches = look_at_branches
+        self._parking = parking
         self._watchers: list[tuple[Link, Mapping[int, int], Completion]] = []
         self._active_at_ms = 0
         """When somebody last asked for something, or there was something to do."""
@@ -187,6 +190,7 @@ class Turn:
         self.dispatch.take_back_from_idle(now_ms)
         self.departures.retry(self._data.clock.now_ms())
         self._look_at_branches()
+        self._parking.look(now_ms)
         self.departures.lines.log_counts(now_ms)
 
     def pass_time(self, monotonic_ms: int) -> None:

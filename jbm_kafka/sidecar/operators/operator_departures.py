@@ -24,6 +24,7 @@ from jbm_kafka.core.changes import Acknowledged, Fetched, TakenOut
 from jbm_kafka.core.departure import DEPARTS_BY, MOVED, OPERATOR, Departure, Route
 from jbm_kafka.core.entries import MessageEvent
 from jbm_kafka.core.jms_errors import ChannelLost, IllegalStateError, JMSError, OrderError
+from jbm_kafka.core.offset_ranges import reading_spans
 from jbm_kafka.core.operator_removal import (
     REASONS,
     OperatorRemoval,
@@ -90,6 +91,7 @@ class OperatorDepartures:
         departures: Departures,
         *,
         log_reader: Callable[[], LogReader],
+        parked_records: Callable[[OwnedChannel], Sequence[KafkaRecord]],
         workers: Workers,
         submit: Submit,
         target_of: Callable[[str], TopicInfo],
@@ -97,12 +99,13 @@ class OperatorDepartures:
         prepare_taking_out: Callable[[OwnedChannel, Iterable[bytes]], None],
         reopen: Callable[[OwnedChannel], None],
     ) -> None:
-        """`prepare_taking_out` is called before messages of these units leave, maybe from the held store; `reopen`
-        makes a channel anew."""
+        """`parked_records` reads what the changelog keeps of a channel; `prepare_taking_out` is called before messages
+        of these units leave, maybe from the held store; `reopen` makes a channel anew."""
         self._data = data
         self._settle = settle
         self._departures = departures
         self._log_reader = log_reader
+        self._parked_records = parked_records
         self._workers = workers
         self._submit = submit
         self._target_of = target_of
@@ -146,7 +149,9 @@ class OperatorDepartures:
         )
         self._route(errand)
         self._errands[command.id] = errand
-        self._workers.start(f"jbm-taking-out-{channel.name}", self._read(errand, list(self._ranges(errand))))
+        has_parked = any(offset in channel.state.durable.parked for offset in errand.offsets)
+        reading = self._read(errand, list(self._ranges(errand)), has_parked=has_parked)
+        self._workers.start(f"jbm-taking-out-{channel.name}", reading)
 
     def go_on(self) -> None:
         """Take out what is read and has somewhere to go. In each turn."""
@@ -172,21 +177,13 @@ class OperatorDepartures:
         """What is to be read: about the offsets that are known, and all from there to the last that is not."""
         channel, end_position = errand.channel, errand.channel.state.end_position
         step = max(min(READ_BYTES // (channel.memory.mean_body_bytes + 1), READ_MAX), 1)
-        begin = end = -1
-        for offset in sorted(offset for offset in errand.offsets if offset < end_position):
-            if begin < 0:
-                begin = offset
-            elif offset - end > min(GAP_MAX, step) or offset - begin >= step:
-                yield begin, end
-                begin = offset
-            end = offset + 1
-        if begin >= 0:
-            yield begin, end
+        known = [offset for offset in errand.offsets if offset < end_position]
+        yield from reading_spans(known, gap_max=GAP_MAX, length_max=step)
         last = max(errand.offsets, default=-1)
         for ahead in range(end_position, last + 1, step):
             yield ahead, min(ahead + step, last + 1)
 
-    def _read(self, errand: _Errand, ranges: Sequence[tuple[int, int]]) -> Steps:
+    def _read(self, errand: _Errand, ranges: Sequence[tuple[int, int]], *, has_parked: bool) -> Steps:
         """Beside: everything that it learns it tells the owner thread."""
         post, channel, command_id = self._data.mailbox.post, errand.channel, errand.command.id
         try:
@@ -198,6 +195,8 @@ class OperatorDepartures:
                     yield Wait(TAKEN_IN_TIMEOUT_S, is_taken_in)
                     if command_id not in self._errands:
                         return
+            if has_parked:  # the log may have lost it
+                post(partial(self._take_in, errand, 0, self._parked_records(channel), threading.Event()))
         except KafkaClientError as error:
             post(partial(self._refuse, errand, JMSError(f"{channel.name}: {error}")))
         else:

@@ -55,6 +55,9 @@ class CheckpointPart:
     def notify_end(self, frozen: FrozenGroup, *, durable: bool) -> None:
         self._data.mailbox.post(lambda: self.finish(frozen, durable=durable))
 
+    def then(self, call: Callable[[], None]) -> None:
+        self._data.mailbox.post(call)
+
     def give_up(self, error: Exception) -> None:
         self._data.mailbox.post(lambda: self._give_up(error))
 
@@ -107,7 +110,10 @@ class CheckpointPart:
     def _freeze_channel(
         self, channel: OwnedChannel, checkpoint_id: str, settlings: Sequence[Settling]
     ) -> FrozenChannel:
-        preparing = {settling.branch: settling.offsets for settling in settlings if settling.branch}
+        preparing: defaultdict[str, list[int]] = defaultdict(list)
+        for settling in settlings:  # one for each consumer of the session
+            if settling.branch:
+                preparing[settling.branch] += settling.offsets
         settled = [settling for settling in settlings if not settling.branch]
         tentative = frozenset(offset for settling in settled for offset in settling.offsets)
         taken = channel.take_freeze(checkpoint_id, tentative, preparing)

@@ -8,7 +8,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import Position
-from jbm_kafka.ports import Clock, GroupListener, Kafka, LogReader
+from jbm_kafka.ports import Clock, GroupListener, Kafka, KafkaRecord, LogReader
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.sidecar.channel.channel_changelog import ChannelChangelog
@@ -74,6 +74,10 @@ class TemporaryChannels:
         """Tell of it at once: there is nothing to read."""
         for partition in partitions:
             opened(self._channel(partition))
+
+    def parked_records(self, group: ChannelGroup, partition: int) -> Sequence[KafkaRecord]:
+        """None, for nothing is recorded."""
+        return ()
 
     def _channel(self, partition: int) -> OwnedChannel:
         group, latest, state = self._group, self._latest, ChannelState()

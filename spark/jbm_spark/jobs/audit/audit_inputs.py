@@ -150,7 +150,7 @@ class AuditSource:
         )
 
     def _settled(self, admin: KafkaAdmin, group: ChannelGroup, now_id: str, messages: DataFrame) -> DataFrame:
-        """By the changelog, if it is that of this topic: below the watermark, or in a bitmap."""
+        """By the changelog, if it is that of this topic: below the watermark and not parked, or in a bitmap."""
         found = admin.describe([group.changelog_topic]).get(group.changelog_topic)
         records = no_records(self.spark)
         if found is not None:
@@ -165,7 +165,8 @@ class AuditSource:
         )
         known = messages.select("topic_id", "partition", "offset").join(F.broadcast(ours), ["topic_id", "partition"])
         marked = known.join(bits, ["partition", "offset"], "left").where("offset < watermark or is_set")
-        return marked.select("topic_id", "partition", "offset")
+        parked = entries.where("kind = 'parked'").select("partition", F.col("index").alias("offset"))
+        return marked.join(parked, ["partition", "offset"], "left_anti").select("topic_id", "partition", "offset")
 
     def _events(self, admin: KafkaAdmin, group: ChannelGroup) -> tuple[DataFrame, int]:
         """Those of the group, in the order of its checkpoints; and how many records were deleted before them."""

@@ -1,8 +1,8 @@
-"""Which AMQP error a client gets for which of ours; Qpid JMS makes the JMS exception of it that it was."""
+"""Which AMQP error a client gets for which of ours; Qpid JMS and our client make the error of it that it was."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from proton import Condition
 
@@ -41,3 +41,20 @@ def condition_of(error: Exception) -> Condition:
     """The condition that tells a client of it."""
     text = str(error) if isinstance(error, jms.JMSError) else f"an error of the sidecar, which its log has: {error!r}"
     return Condition(name_of(error), text)
+
+
+def error_of(condition: Any, about: str, *, default: type[jms.JMSError] = jms.JMSError) -> jms.JMSError:
+    """The error that a condition of the other side stands for; `default`: where it has none of ours."""
+    if condition is None:
+        return default(f"{about}: the other side gave no reason")
+    info = condition.info if isinstance(condition.info, dict) else {}
+    if any(str(value) == "container-id" for value in info.values()):
+        kind: type[jms.JMSError] = jms.InvalidClientIDError
+    else:
+        found = next((kind for kind, name in _BY_ERROR if name == condition.name), default)
+        kind = found if issubclass(found, jms.JMSError) else default
+    text = condition.description or condition.name
+    return kind(text if condition.name in _OURS else f"{about}: {text}")
+
+
+_OURS: Final = frozenset(name for _, name in _BY_ERROR)

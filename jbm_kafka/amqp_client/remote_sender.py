@@ -1,0 +1,126 @@
+"""A link that sends: messages wait for credit, and each is confirmed or refused by the server."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from proton import Delivery
+
+from jbm_kafka.amqp_client.remote_link import OnLoop, RemoteLink
+from jbm_kafka.amqp_wire.conditions import error_of
+from jbm_kafka.core.jms_errors import JMSError, SendTimeoutError
+from jbm_kafka.ports.kafka import KafkaClientError
+
+TRANSACTIONAL: Final = 0x34
+DECLARED: Final = 0x33
+SEND_TIMEOUT_S: Final = 60.0
+"""How long a send waits for credit, and then for its confirmation."""
+
+Told = Callable[[JMSError | None, Any], None]
+"""Gets the error, or None and what the server said of the delivery (`remote.data`)."""
+
+
+class AmqpSendFault(KafkaClientError):
+    """A send was refused, or nobody knows."""
+
+    def __init__(self, error: JMSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class _Waiting(NamedTuple):
+    data: bytes
+    state: list[Any] | None
+    """Of a transaction."""
+    told: Told
+    since_s: float
+
+
+class RemoteSender(RemoteLink):
+    """Sends in order."""
+
+    def __init__(self, connection: OnLoop, link: Any, about: str) -> None:
+        super().__init__(connection, link, about)
+        self._waiting: deque[_Waiting] = deque()
+        self._unconfirmed: dict[Any, _Waiting] = {}
+        self._tags = itertools.count(1)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is on its way."""
+        return self._opened.done() and not self._waiting and not self._unconfirmed
+
+    def put(self, data: bytes, told: Told, state: list[Any] | None = None) -> None:
+        """Send it as soon as the server takes it."""
+        if self._ended.done():
+            told(self._ended.result() or JMSError(f"{self.about}: it was closed"), None)
+            return
+        self._waiting.append(_Waiting(data, state, told, self.connection.loop.time()))
+        self.flow()
+
+    def flow(self) -> None:
+        link = self.link
+        if not self._opened.done():
+            return
+        while self._waiting and link.credit > 0:
+            each = self._waiting.popleft()
+            sent = link.delivery(str(next(self._tags)))
+            if each.state is not None:
+                sent.local.data = each.state
+                sent.update(TRANSACTIONAL)
+            link.stream(each.data)
+            link.advance()
+            self._unconfirmed[sent] = each._replace(since_s=self.connection.loop.time())
+        if link.drain_mode:
+            link.drained()
+        self.connection.touch()
+
+    def remote_opened(self) -> None:
+        super().remote_opened()
+        self.flow()
+
+    def delivery(self, delivery: Any) -> None:
+        state = delivery.remote_state
+        if state in (0, Delivery.RECEIVED) and not delivery.settled:
+            return
+        each = self._unconfirmed.pop(delivery, None)
+        if each is not None:
+            data = delivery.remote.data if state in (TRANSACTIONAL, DECLARED) else None
+            each.told(self._error(delivery, state), data)
+        delivery.settle()
+        self.connection.touch()
+
+    def _error(self, delivery: Any, state: int) -> JMSError | None:
+        if state in (Delivery.ACCEPTED, TRANSACTIONAL, DECLARED):
+            return None
+        if state == Delivery.REJECTED:
+            return error_of(delivery.remote.condition, self.about)
+        return JMSError(f"{self.about}: the AMQP server did not take it now (released); send it again")
+
+    def tick(self, now_s: float) -> None:
+        latest_s = now_s - SEND_TIMEOUT_S
+        while self._waiting and self._waiting[0].since_s < latest_s:
+            text = f"{self.about}: the AMQP server took nothing for {SEND_TIMEOUT_S:g} s; nothing was sent"
+            self._waiting.popleft().told(SendTimeoutError(text), None)
+        late = [sent for sent, each in self._unconfirmed.items() if each.since_s < latest_s]
+        for sent in late:
+            self._unconfirmed.pop(sent).told(_in_doubt(f"{self.about}: not confirmed in {SEND_TIMEOUT_S:g} s"), None)
+
+    def has_ended(self, error: JMSError | None) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        unconfirmed, self._unconfirmed = list(self._unconfirmed.values()), {}
+        cause = error or JMSError(f"{self.about}: it was closed")
+        for each in unconfirmed:
+            each.told(_in_doubt(str(cause)) if self.connection.is_over else cause, None)
+        for each in waiting:
+            each.told(cause, None)
+
+
+def _in_doubt(why: str) -> SendTimeoutError:
+    return SendTimeoutError(
+        f"{why}; the message may be in the queue or not: send it again, with the same duplicate_id if it must not be "
+        f"there twice"
+    )

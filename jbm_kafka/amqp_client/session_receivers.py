@@ -1,0 +1,386 @@
+"""A session's receivers of one queue or subscription: what they have, what is said of it, and what goes back together.
+
+The owner of their links, as a group worker is where the sidecar runs in the process.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Protocol
+
+from proton import Condition, Delivery
+
+from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
+from jbm_kafka.amqp_wire.names import DELAY, ERROR, SEEN
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.settlement import Modified
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery as Granted
+from jbm_kafka.ports.deliveries import PartitionLease
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.unit_barrier import Disposition
+
+TRANSACTIONAL: Final = 0x34
+PARTITION: Final = 0
+"""Which partition a message came from is the sidecar's business."""
+
+
+class RemoteChannel:
+    """Implements `LeasedChannel`: what is behind the receivers."""
+
+    partition = PARTITION
+    is_closing = False
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+
+
+class SessionReceiver(Protocol):
+    """One receiver, as its session's others know it."""
+
+    link_id: str
+    served: Link | None
+    has_refused: bool
+    """Something went back since its drain began."""
+
+    def look(self) -> None:
+        """Drain, and ask, as its link says."""
+
+    def watch(self, done: Completion) -> None:
+        """Complete when the server has sent all that is there."""
+
+    def take_back(self, then: Callable[[], None]) -> None:
+        """Give back what is unread, and then go on."""
+
+    def leave(self) -> None:
+        """End."""
+
+    def touch(self) -> None:
+        """Something is to be sent."""
+
+
+class Returning:
+    """Messages of which something was said together; done when the server has confirmed each."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self.left = 0
+        self.units: list[bytes] = []
+        self.failure: JMSError | None = None
+        self.then = then
+
+
+class SessionReceivers:
+    """Implements `LinkOwner`. On the event loop, but for what `LinkOwner` says any thread may call."""
+
+    has_joined = True
+    is_settled = True
+    """The server answered when that was so."""
+
+    def __init__(self, destination: Destination, mailbox: LoopMailbox, session_id: str) -> None:
+        self.destination = destination
+        self.session_id = session_id
+        self.receivers: dict[str, SessionReceiver] = {}
+        self.lease = PartitionLease(RemoteChannel(destination.name), session_id=session_id, notify=self._notify)
+        self.is_running = True
+        self._mailbox = mailbox
+        self._with_us: dict[int, tuple[SessionReceiver, Any, Granted]] = {}
+        """By number, what nothing was said of."""
+        self._returning: dict[Any, Returning] = {}
+        """By delivery, of which the server has to confirm what was said."""
+        self._fenced: Counter[bytes] = Counter()
+        """Units that go back: what comes of them now was sent before the server knew."""
+        self.arriving: set[int] = set()
+        """What came, and is in no buffer yet."""
+        self._alone: deque[tuple[str, int]] = deque()
+        """Who asked to be served alone, and for how many."""
+        self._is_looking = False
+
+    def _notify(self, error: Exception) -> None:
+        served = next((each.served for each in self.receivers.values() if each.served is not None), None)
+        if served is not None:
+            served.notices.notify(error)
+
+    # -- LinkOwner: any thread -----------------------------------------------------------------------------------------
+
+    @property
+    def is_alive(self) -> bool:
+        """As `is_running`: nothing is carried out any more after that."""
+        return self.is_running
+
+    def wake(self) -> None:
+        """Look soon at what the links say."""
+        if not self._is_looking:
+            self._is_looking = True
+            self._mailbox.post(self.look)
+
+    def serve_alone(self, link_id: str, count: int) -> None:
+        """Give it so many, after its siblings' unread messages have gone back."""
+        self._mailbox.post(partial(self._serve_alone, link_id, count))
+
+    def take_back(self, link_id: str) -> None:
+        """Give back what it has unread."""
+        self._mailbox.post(lambda: self._with(link_id, lambda each: each.take_back(lambda: None)))
+
+    def record_attempt(self, delivery: Granted, done: Completion) -> None:
+        """The sidecar records attempts before it sends a message, where it is told to."""
+        done.complete()
+
+    def watch(self, link_id: str, ends: Mapping[int, int], done: Completion) -> None:
+        """Complete when the server has sent all that was there when it was asked."""
+        self._mailbox.post(lambda: self._with(link_id, lambda each: each.watch(done), done.complete))
+
+    def detach(self, link_id: str) -> None:
+        """Say what is to be said, and end its receiver."""
+        self._mailbox.post(lambda: self._with(link_id, lambda each: each.leave()))
+
+    # -- what is with us -----------------------------------------------------------------------------------------------
+
+    def has(self, number: int) -> bool:
+        """Nothing was said of it."""
+        return number in self._with_us
+
+    def is_stale(self, unit: bytes | None) -> bool:
+        """What comes of the unit now has been taken back by the server already."""
+        return unit is not None and unit in self._fenced
+
+    def add(self, receiver: SessionReceiver, delivery: Any, granted: Granted) -> None:
+        """It came."""
+        self._with_us[granted.offset] = receiver, delivery, granted
+
+    def look(self) -> None:
+        """Carry out what sessions said, and ask for what they want."""
+        self._is_looking = False
+        if not self.is_running:
+            return
+        self.say_all()
+        for each in list(self.receivers.values()):
+            each.look()
+
+    def say_all(self) -> None:
+        """Carry out what sessions said."""
+        self.acknowledge()
+        for each in list(self.receivers.values()):
+            while each.served is not None and each.served.settlement.dispositions:
+                self._carry_out(each.served, each.served.settlement.dispositions.popleft())
+
+    def acknowledge(self) -> None:
+        """Tell the server what is acknowledged."""
+        for number in self.lease.take_acked():
+            self._settle(number, Delivery.ACCEPTED)
+
+    def release_of(self, receiver: SessionReceiver) -> None:
+        """It ends: what it has goes back."""
+        for number, (its, _, _) in list(self._with_us.items()):
+            if its is receiver:
+                self._settle(number, Delivery.RELEASED)
+
+    def _settle(self, number: int, state: int) -> None:
+        found = self._with_us.pop(number, None)
+        if found is not None:
+            receiver, delivery, _ = found
+            delivery.update(state)
+            delivery.settle()
+            receiver.touch()
+
+    def _carry_out(self, link: Link, disposition: Disposition) -> None:
+        """Acknowledge, and give back: with each the later ones of its unit, which no application may have before it."""
+        returning = Returning(lambda: self._carried_out(link, disposition, returning))
+        for _, number in disposition.acknowledged:
+            self._say(returning, number, Delivery.ACCEPTED)
+        rows = {row.offset: row for _, row in disposition.returned if row.offset in self._with_us}
+        later = self._later(self._with_us[number][2] for number in rows)
+        unread = self._remove(later)
+        for number in sorted({*rows, *later}):
+            row = rows.get(number) or Modified(number, counted=False, was_seen=number not in unread)
+            self._give_back(returning, row)
+        if not returning.left:
+            returning.then()
+
+    def _carried_out(self, link: Link, disposition: Disposition, returning: Returning) -> None:
+        if disposition.returned:
+            link.return_is_done(disposition)
+        if disposition.done is not None:
+            disposition.done.complete(returning.failure)
+        self.wake()
+
+    def _give_back(self, returning: Returning, row: Modified) -> None:
+        local = self._with_us[row.offset][1].local
+        if row.is_rejected:
+            local.condition = Condition("amqp:internal-error", row.last_error or "rejected by its receiver")
+            self._say(returning, row.offset, Delivery.REJECTED)
+            return
+        if not row.counted and not row.was_seen:
+            self._say(returning, row.offset, Delivery.RELEASED)
+            return
+        local.failed = row.counted
+        annotations: dict[str, Any] = {}
+        if row.delay_ms is not None and row.counted:
+            annotations[DELAY] = row.delay_ms
+        if row.last_error:
+            annotations[ERROR] = row.last_error
+        if not row.counted:
+            annotations[SEEN] = True
+        if annotations:
+            local.annotations = annotations
+        self._say(returning, row.offset, Delivery.MODIFIED)
+
+    def _say(self, returning: Returning, number: int, state: int) -> None:
+        """Tell the outcome, which the server confirms; until then what comes of the unit is stale."""
+        found = self._with_us.pop(number, None)
+        if found is None:
+            if state == Delivery.ACCEPTED:
+                returning.failure = JMSError(f"{self.destination}: acknowledged too late; the message comes again")
+            return
+        receiver, delivery, granted = found
+        returning.left += 1
+        unit = granted.reference.unit
+        if unit is not None and state != Delivery.ACCEPTED:
+            returning.units.append(unit)
+            self._fenced[unit] += 1
+        self._returning[delivery] = returning
+        delivery.update(state)
+        receiver.has_refused = receiver.has_refused or state != Delivery.ACCEPTED
+        receiver.touch()
+
+    def confirmed(self, delivery: Any) -> None:
+        """The server has done what was said of it."""
+        returning = self._returning.pop(delivery, None)
+        if returning is None:
+            return
+        if delivery.local_state == Delivery.ACCEPTED and delivery.remote_state not in (Delivery.ACCEPTED, 0):
+            returning.failure = JMSError(f"{self.destination}: not acknowledged; the message comes again")
+        delivery.settle()
+        returning.left -= 1
+        if not returning.left:
+            self._fenced -= Counter(returning.units)
+            returning.then()
+
+    def return_unread(self, rows: Sequence[Granted], then: Callable[[], None]) -> None:
+        """Give these back, which no application had, and go on when the server has them."""
+        returning = Returning(then)
+        later = self._later(rows)
+        unread = self._remove(later)
+        for number in sorted({*(each.offset for each in rows), *later}):
+            if number in self._with_us:
+                is_seen = number in later and number not in unread
+                self._give_back(returning, Modified(number, counted=False, was_seen=is_seen))
+        if not returning.left:
+            then()
+
+    def _later(self, rows: Iterable[Granted]) -> list[int]:
+        """The numbers of what is with us behind these in their units."""
+        first: dict[bytes, int] = {}
+        for each in rows:
+            unit = each.reference.unit
+            if unit is not None:
+                first[unit] = min(each.offset, first.get(unit, each.offset))
+        if not first:
+            return []
+        return [
+            number
+            for number, (_, _, each) in self._with_us.items()
+            if each.reference.unit in first and number > first[each.reference.unit]
+        ]
+
+    def _remove(self, numbers: Sequence[int]) -> set[int]:
+        """Take them out of the buffers; those that were there, or did not even get there."""
+        if not numbers:
+            return set()
+        asked = frozenset(numbers)
+        unread: set[int] = set()
+        for each in self.receivers.values():
+            if each.served is not None:
+                unread |= {removed.offset for removed in each.served.remove(PARTITION, asked)}
+        return unread | (asked & self.arriving)
+
+    # -- transactions --------------------------------------------------------------------------------------------------
+
+    def take_part(self, numbers: Sequence[int], state: list[Any]) -> list[Granted]:
+        """Acknowledge in a transaction; returns what is in it. Raises JMSError: one is with us no more."""
+        taken: list[Granted] = []
+        for number in numbers:
+            found = self._with_us.pop(number, None)
+            if found is None:
+                raise JMSError(f"{self.destination}: a message of it is to come again")
+            receiver, delivery, granted = found
+            delivery.local.data = state
+            delivery.update(TRANSACTIONAL)
+            delivery.settle()
+            receiver.touch()
+            taken.append(granted)
+        return taken
+
+    def rolled_back(self, taken: Sequence[Granted]) -> None:
+        """The server has taken these back, with what is behind them in their units."""
+        later = self._later(taken)
+        self._remove(later)
+        for number in later:
+            self._settle(number, Delivery.RELEASED)
+
+    # -- siblings, and the end -----------------------------------------------------------------------------------------
+
+    def _with(
+        self, link_id: str, do: Callable[[SessionReceiver], None], otherwise: Callable[[], None] | None = None
+    ) -> None:
+        found = self.receivers.get(link_id)
+        if found is not None and self.is_running:
+            do(found)
+        elif otherwise is not None:
+            otherwise()
+
+    def _serve_alone(self, link_id: str, count: int) -> None:
+        """One after the other: so only one of them has credit at a time."""
+        self._alone.append((link_id, count))
+        if len(self._alone) == 1:
+            self._serve_next_alone()
+
+    def _serve_next_alone(self) -> None:
+        link_id, count = self._alone[0]
+        mine = self.receivers.get(link_id)
+        others = [each for name, each in self.receivers.items() if name != link_id and each.served is not None]
+        left = len(others)
+
+        def is_alone() -> None:
+            nonlocal left
+            left -= 1
+            if left > 0:
+                return
+            self._alone.popleft()
+            if mine is not None and mine.served is not None:
+                mine.served.want_now(count)
+                self.wake()
+            if self._alone:
+                self._mailbox.post(self._serve_next_alone)
+
+        if not others:
+            is_alone()
+        for each in others:
+            each.take_back(is_alone)
+
+    def end(self, cause: JMSError) -> list[Granted]:
+        """Nothing can be said any more; returns what applications have."""
+        if not self.is_running:
+            return []
+        self.is_running = False
+        unread = set(self.arriving)
+        links = [each.served for each in self.receivers.values() if each.served is not None]
+        for link in links:
+            unread |= {each.offset for each in link.take_unread()}
+        seen = [granted for number, (_, _, granted) in self._with_us.items() if number not in unread]
+        self.lease.taken = frozenset(each.offset for each in seen)
+        self.lease.is_revoked = True
+        self._with_us.clear()
+        for returning in set(self._returning.values()):
+            returning.failure = cause
+            returning.then()
+        for link in links:
+            while link.settlement.dispositions:
+                disposition = link.settlement.dispositions.popleft()
+                if disposition.done is not None:
+                    disposition.done.complete(cause)
+            with link.lock:
+                link.filled.notify_all()
+        return seen

@@ -1,0 +1,100 @@
+"""Sources and targets as the server understands them: Qpid JMS's words, and a few of ours."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from proton import UNDESCRIBED, Array, Data, Described, Terminus, symbol, ulong
+from proton import Link as ProtonLink
+
+from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind, destination_of
+
+_SELECTOR = 0x0000468C00000004
+_NO_LOCAL = 0x0000468C00000003
+
+
+def receiver_of(session: Any, source: Source, selector: str, *wanted: str) -> Any:
+    """A receiver of a queue or a subscription, not opened; `selector`: "" for none."""
+    destination = destination_of(source)
+    name, more = _name(source)
+    link = session.receiver(name)
+    _fill(link.source, destination, *more, *wanted)
+    no_local = isinstance(source, Subscription) and source.no_local
+    filters: dict[Any, Any] = {}
+    if selector:
+        filters[symbol("jms-selector")] = Described(ulong(_SELECTOR), selector)
+    if no_local:
+        filters[symbol("no-local")] = Described(ulong(_NO_LOCAL), "NoLocalFilter{}")
+    if filters:
+        link.source.filter.put_object(filters)
+    if isinstance(source, Subscription) and source.is_durable:
+        link.source.durability = Terminus.DELIVERIES
+        link.source.expiry_policy = Terminus.EXPIRE_NEVER
+    link.snd_settle_mode, link.rcv_settle_mode = ProtonLink.SND_UNSETTLED, ProtonLink.RCV_FIRST
+    return link
+
+
+def _name(source: Source) -> tuple[str, list[str]]:
+    """The link's name, which is what the server knows a subscription by; and its capabilities."""
+    made_up = f"jbm-{secrets.token_hex(8)}"
+    if not isinstance(source, Subscription) or source.kind is SubscriptionKind.PRIVATE:
+        return made_up, []
+    if not source.is_shared:
+        return source.name, []
+    everybody = [] if source.client_id else ["global"]
+    return f"{source.name}|{''.join(everybody)}-{made_up}", ["shared", *everybody]
+
+
+def lookup_of(session: Any, client_id: str, name: str) -> Any:
+    """A receiver that asks what a durable subscription is; ending it ends that."""
+    link = session.receiver(name if client_id else f"{name}|global")
+    link.source.type = Terminus.UNSPECIFIED
+    link.target.type = Terminus.TARGET
+    return link
+
+
+def browser_of(session: Any, queue: Queue, selector: Selector | None, wanted: str) -> Any:
+    """A receiver that consumes nothing."""
+    link = receiver_of(session, queue, "" if selector is None else selector.text, wanted)
+    link.source.distribution_mode = Terminus.DIST_MODE_COPY
+    link.snd_settle_mode = ProtonLink.SND_SETTLED
+    return link
+
+
+def sender_of(session: Any, destination: Destination) -> Any:
+    """A sender to a destination."""
+    link = session.sender(f"jbm-{secrets.token_hex(8)}")
+    _fill(link.target, destination)
+    link.source.address = link.name
+    return link
+
+
+def temporary_of(session: Any, kind: str) -> Any:
+    """A sender to a temporary destination that the server makes, and that lives as long."""
+    link = session.sender(f"jbm-{secrets.token_hex(8)}")
+    link.target.dynamic = True
+    link.target.expiry_policy = Terminus.EXPIRE_WITH_LINK
+    link.target.capabilities.put_object(symbol(kind))
+    lasts = {symbol("lifetime-policy"): Described(symbol("amqp:delete-on-close:list"), [])}
+    link.target.properties.put_object(lasts)
+    link.source.address = link.name
+    return link
+
+
+def coordinator_of(session: Any) -> Any:
+    """A sender to what declares transactions."""
+    link = session.sender(f"jbm-{secrets.token_hex(8)}")
+    link.target.type = Terminus.COORDINATOR
+    link.target.capabilities.put_object(symbol("amqp:local-transactions"))
+    link.source.address = link.name
+    return link
+
+
+def _fill(terminus: Terminus, destination: Destination, *more: str) -> None:
+    terminus.address = destination.name
+    names = [destination.kind, *more]
+    held: Any = Array(UNDESCRIBED, Data.SYMBOL, *(symbol(each) for each in names))  # type: ignore[arg-type]
+    terminus.capabilities.put_object(held)

@@ -1,0 +1,1 @@
+"""What the AMQP server and the AMQP client share: Proton's engine on one thread, errors by name, SASL frames."""
