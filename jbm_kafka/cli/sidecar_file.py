@@ -159,8 +159,8 @@ def _forwarding(given: object, folder: Path) -> ForwardingSettings:
     for name in ("advertised", "user", "password"):
         if not isinstance(table.get(name), str) or not table[name]:
             rule = "write advertised, user and password below [forwarding]; the user has the right forward in each file"
-            # Not what was given: it may be the password.
-            raise wrong_value(f"forwarding.{name}", "what is written there", rule)
+            text = f"forwarding.{name} is missing, empty or no text; {rule}"  # and not its value, maybe the password
+            raise InvalidSettingError(text, setting=f"forwarding.{name}")
     host, _, port = table["advertised"].rpartition(":")
     if not host or not port.isdecimal() or not 1 <= int(port) <= 65_535:
         rule = "write HOST:PORT, as the other sidecars reach this one"

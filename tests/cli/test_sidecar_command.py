@@ -203,7 +203,7 @@ def test_a_whole_file_is_understood(tmp_path: Path) -> None:
         ("limits = 1", "limits is 1"),
         ("drain_s = -1", "drain_s is -1"),
         ("users.anonymous.forward = ['#']", "users.anonymous.forward is ['#']"),
-        ("forwarding = {advertised = 'x:1', user = 'x'}", "forwarding.password is what is written there"),
+        ("forwarding = {advertised = 'x:1', user = 'x'}", "forwarding.password is missing"),
         ("forwarding = {advertised = 'x', user = 'x', password = 'y'}", "forwarding.advertised is 'x'"),
         ("metrics_port = 70000", "metrics_port is 70000"),
         ("listeners = []", "listeners is []"),
