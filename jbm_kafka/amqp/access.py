@@ -13,8 +13,8 @@ from jbm_kafka.core.address_pattern import matches
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import JMSSecurityError
 
-Action = Literal["send", "receive", "browse"]
-ACTIONS: Final[tuple[Action, ...]] = ("send", "receive", "browse")
+Action = Literal["send", "receive", "browse", "forward"]
+ACTIONS: Final[tuple[Action, ...]] = ("send", "receive", "browse", "forward")
 ANONYMOUS: Final = "anonymous"
 """The user that is nobody in particular."""
 _SECRET: Final = secrets.token_bytes(32)
@@ -57,6 +57,10 @@ class Access:
             self._proved[user] = proof
         return is_right
 
+    def is_sidecar(self, user: str) -> bool:
+        """Whether it is the user that the other sidecars are."""
+        return bool(self.users[user].rights.get("forward"))
+
     def authorise(self, user: str, action: Action, destination: Destination) -> None:
         """Raises JMSSecurityError when the user may not."""
         name = destination.name
@@ -66,5 +70,5 @@ class Access:
         raise JMSSecurityError(f"{destination}: user {user!r} may not {action} there; {remedy}", user=user)
 
 
-OPEN: Final = Access({ANONYMOUS: User(rights={each: ["#"] for each in ACTIONS})})
-"""Everybody may come in, as nobody in particular, and do everything."""
+OPEN: Final = Access({ANONYMOUS: User(rights={each: ["#"] for each in ACTIONS if each != "forward"})})
+"""Everybody may come in, as nobody in particular, and do everything; but nobody is another sidecar."""

@@ -15,6 +15,7 @@ from typing import Any
 from proton import Condition
 
 from jbm_kafka.amqp.admin_endpoint import REQUEST_BYTES, AdminEndpoint
+from jbm_kafka.amqp.neighbours import Neighbours
 from jbm_kafka.amqp.server_settings import ServerSettings
 from jbm_kafka.amqp.wire import Wire
 from jbm_kafka.amqp_wire import engine_objects
@@ -23,6 +24,7 @@ from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.jms.connection_counts import ConnectionCounts
+from jbm_kafka.ports.forwarding import ForwardingSidecar
 from jbm_kafka.ports.provider import Provider
 
 log = logging.getLogger(__name__)
@@ -49,6 +51,7 @@ class Server:
         self.container = f"jbm-kafka-{secrets.token_hex(4)}"
         self.wires: set[Wire] = set()
         self.sent: Counter[str] = Counter()
+        self.neighbours: Neighbours | None = None
         self.is_draining = False
         self.is_ready = False
         self.loop = asyncio.new_event_loop()
@@ -142,6 +145,11 @@ class Server:
             )
             self._listening.append(made)
             self.admin_port = made.sockets[0].getsockname()[1]
+        said, provider = self.settings.forwarding, self.provider
+        if said is not None:
+            assert isinstance(provider, ForwardingSidecar), provider
+            self.neighbours = Neighbours(self, said, provider)
+            self.run(self.neighbours.serve())
         self.is_ready = True
         self._look()
 
@@ -163,6 +171,8 @@ class Server:
             wire.peer is not None and wire.peer.has_unsettled for wire in self.wires
         ):
             await asyncio.sleep(LOOK_S)
+        if self.neighbours is not None:
+            await self.neighbours.end()
         for wire in list(self.wires):
             if wire.peer is not None:
                 wire.peer.end(Condition(FORCED, "the sidecar stops; connect again"))

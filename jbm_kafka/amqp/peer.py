@@ -13,6 +13,8 @@ from proton import Condition, Endpoint, Event, Terminus, symbol
 from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.access import Action
+from jbm_kafka.amqp.feeds import FORWARDED
+from jbm_kafka.amqp.forwarder import Forwarder
 from jbm_kafka.amqp.incoming import Coordinator, Producer
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Browser, Receiver
@@ -338,7 +340,7 @@ class Peer:
             return
         self._links.add(link)
         most = self.settings.limits.links_per_connection
-        if len(self._links) > most:
+        if len(self._links) > most and not self.settings.access.is_sidecar(self.user):
             too_many = ResourceAllocationError(f"more than {most} links of one connection; close some")
             self.refuse(link, too_many)
             if len(self._links) > 2 * most:  # also refused ones take memory until the client closes them
@@ -408,6 +410,8 @@ class Peer:
             return
         self._served[link] = served
         link.open()
+        if isinstance(served, Receiver):
+            served.feed()
         if link.is_receiver:
             served.grant()
         else:
@@ -424,6 +428,10 @@ class Peer:
             return
         destination = parse_address(source.address, kind_of(capabilities(source)))
         filters = Filters(source)
+        client_id = (link.remote_properties or {}).get(FORWARDED)
+        if client_id is not None:
+            self._forwarder_opened(link, destination, filters, str(client_id))
+            return
         is_browser = source.distribution_mode == Terminus.DIST_MODE_COPY and not isinstance(destination, Topic)
         self.authorise("browse" if is_browser else "receive", destination)
         if is_browser:
@@ -435,26 +443,35 @@ class Peer:
             raise InvalidDestinationError(f"{destination}: it is not this connection's, or was deleted")
         self.spawn(self._begin(link, self._receiver(link, destination, filters)), link)
 
+    def _forwarder_opened(self, link: Any, destination: Destination, filters: Filters, client_id: str) -> None:
+        if destination.is_temporary:
+            raise InvalidDestinationError(f"{destination}: what is temporary is not forwarded")
+        self.authorise("forward", destination)
+        source = self._source_of(link, destination, filters, client_id)
+        forwarder = Forwarder(self, link, source, filters.selector, next(self._numbers), UnitsAtClient(False))
+        self.spawn(self._begin(link, forwarder), link)
+
     def _receiver(self, link: Any, destination: Destination, filters: Filters) -> Receiver:
-        used: Source
-        if isinstance(destination, Topic):
-            used = subscription_of(
-                destination,
-                link.name,
-                link.remote_source,
-                capabilities(link.remote_source),
-                filters,
-                client_id=self.client_id,
-                connection_id=self.connection_id,
-            )
-        else:
-            assert isinstance(destination, Queue), destination
-            used = destination
+        used = self._source_of(link, destination, filters, self.client_id)
         is_transacted = link.session in self._transacted
         units: UnitsAtClient | UnitsTogether = UnitsAtClient(is_transacted)
         if UNITS in capabilities(link.remote_source):
             units = self._units_of(link, used)
         return Receiver(self, link, used, filters.selector, next(self._numbers), units)
+
+    def _source_of(self, link: Any, destination: Destination, filters: Filters, client_id: str) -> Source:
+        if isinstance(destination, Topic):
+            return subscription_of(
+                destination,
+                link.name,
+                link.remote_source,
+                capabilities(link.remote_source),
+                filters,
+                client_id=client_id,
+                connection_id=self.connection_id,
+            )
+        assert isinstance(destination, Queue), destination
+        return destination
 
     def _units_of(self, link: Any, source: Source) -> UnitsTogether:
         """What the receiver has in common with others of its client's session."""

@@ -12,6 +12,7 @@ from typing import Any
 from proton import Delivery as Sent
 from proton import Link as ProtonLink
 
+from jbm_kafka.amqp.feeds import Feeds, Forwarded
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_transaction, told_outcome
 from jbm_kafka.amqp.units_at_client import Rows, UnitsAtClient, UnitsTogether, later_of_units
@@ -41,6 +42,9 @@ CATCH_UP_S = 2.0
 class Receiver:
     """Serves one receiver of a client; on the event loop, but for `begin` and `leave`."""
 
+    is_forwarded = False
+    """It is another sidecar's."""
+
     def __init__(
         self,
         peer: Client,
@@ -67,15 +71,20 @@ class Receiver:
             mode="AMQP",
             selector=None if isinstance(source, Subscription) else selector,
             one_per_unit=units.one_per_unit,
+            is_forwarded=self.is_forwarded,
             records_attempts=peer.provider.traits.records_attempts,
         )
         self.link = Link(terms, filled=filled, lock=lock)
         self.link.settlement.barrier = units.barrier
         filled.lie_down_unless(lambda: False, LinkBed(peer.mailbox, self.pump))
         self._tags = itertools.count(1)
-        self.unsettled: dict[str, Delivery] = {}
+        self.unsettled: dict[str, Delivery | Forwarded] = {}
         self.units = self._units = units
         units.members.append(self)
+        # One that has several of a unit, as in transactions, says of them together what only their owner can carry out.
+        is_of_one = self._destination.is_temporary or (isinstance(source, Subscription) and not source.is_shared)
+        is_fed = units.one_per_unit and not (self.is_forwarded or is_of_one)
+        self._feeds = Feeds(peer, self, sender, is_used=is_fed)
         self.in_transactions = 0
         """Messages that open transactions have acknowledged."""
         self.is_closed = False
@@ -92,8 +101,10 @@ class Receiver:
             provider.subscribe(source)
             link.notices.on_left = partial(provider.end_use, source)
         elif not source.is_temporary:
-            provider.use_selector(source, self._selector)
-            link.notices.on_left = partial(provider.end_use_of_selector, source, self._selector)
+            # What others select is forwarded to them, so it is as if this one selected everything.
+            used = "" if self._feeds.is_used else self._selector
+            provider.use_selector(source, used)
+            link.notices.on_left = partial(provider.end_use_of_selector, source, used)
         try:
             self._attach()
         except BaseException:
@@ -130,6 +141,10 @@ class Receiver:
                 raise JMSError(f"{self._destination}: no partitions were assigned; is the group's coordinator up?")
             await sleep(LOOK_S)
 
+    def feed(self) -> None:
+        """The client is to get messages of other sidecars, too; on the loop."""
+        self._feeds.begin()
+
     def leave(self) -> None:
         """Leave for good."""
         self.link.leave()
@@ -153,6 +168,11 @@ class Receiver:
             return
         sent = False
         while self._wanted() > 0:
+            forwarded = self._feeds.take()
+            if forwarded is not None:
+                self._send_forwarded(forwarded)
+                sent = True
+                continue
             delivery = self._units.take()
             if delivery is None:
                 with link.lock:
@@ -188,6 +208,7 @@ class Receiver:
                 link.request(missing)
             elif wanted == 0:
                 link.demand.credit = 0
+        self._feeds.ask(wanted)
 
     def _send(self, delivery: Delivery) -> None:
         reference, count = delivery.reference, delivery.count
@@ -205,11 +226,7 @@ class Receiver:
             delivery_count=count.delivery_count - 1,
             now_ms=now_ms,
         )
-        tag = str(next(self._tags))
-        sent = self._sender.delivery(tag)
-        self._sender.stream(data)
-        self._sender.advance()
-        self._peer.outgoing_bytes += len(data)
+        tag, sent = self._transfer(data)
         if self._sender.snd_settle_mode == ProtonLink.SND_SETTLED:
             delivery.lease.acknowledge(reference.offset)
             sent.settle()
@@ -218,12 +235,33 @@ class Receiver:
             self._units.sent(delivery)
             self.unsettled[tag] = delivery
 
+    def _send_forwarded(self, forwarded: Forwarded) -> None:
+        tag, sent = self._transfer(forwarded.data)
+        if self._sender.snd_settle_mode == ProtonLink.SND_SETTLED:
+            forwarded.accept()
+            sent.settle()
+        else:
+            self.unsettled[tag] = forwarded
+
+    def _transfer(self, data: bytes) -> tuple[str, Any]:
+        tag = str(next(self._tags))
+        sent = self._sender.delivery(tag)
+        self._sender.stream(data)
+        self._sender.advance()
+        self._peer.outgoing_bytes += len(data)
+        return tag, sent
+
     def outcome(self, sent: Any) -> None:
         """The client says what became of a message."""
         state = sent.remote_state
         if state in (0, Sent.RECEIVED) and not sent.settled:
             return
         delivery = self.unsettled.pop(sent.tag, None)
+        if isinstance(delivery, Forwarded):
+            delivery.told(sent, self._peer)
+            self.pump()
+            self._peer.touch()
+            return
         if delivery is not None and self._units.is_void(delivery):
             self._settle_void(sent, delivery)
         elif delivery is not None and state == TRANSACTIONAL:
@@ -378,6 +416,8 @@ class Receiver:
             except TimeoutError:
                 done.complete()
             self.pump()
+            await self._feeds.drain(CATCH_UP_S)
+            self.pump()
         finally:
             self._is_draining = False
         if not self.is_closed and self._sender.drain_mode:
@@ -413,7 +453,12 @@ class Receiver:
             self._returned_together()
         self._units.members.remove(self)
         rows = self._units.take_all()
-        rows += [(each, Modified(each.offset, counted=False, was_seen=is_lost)) for each in self.unsettled.values()]
+        for each in self.unsettled.values():
+            if isinstance(each, Forwarded):
+                each.release(was_seen=is_lost)
+            else:
+                rows.append((each, Modified(each.offset, counted=False, was_seen=is_lost)))
+        self._feeds.close()
         self._give_back(rows)
         self.unsettled.clear()
         if self.link.is_attached:

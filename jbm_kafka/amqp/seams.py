@@ -30,6 +30,8 @@ class Host(Protocol):
     wires: set[Any]
     sent: Counter[str]
     """What clients sent, by Kafka topic."""
+    neighbours: Any
+    """The other sidecars; None: nothing is forwarded."""
     is_draining: bool
     """It stops: no message goes out any more."""
 

@@ -39,6 +39,19 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
+class ForwardingSettings:
+    """How the sidecars of a namespace reach each other."""
+
+    advertised: str
+    """host:port, as the others reach this one."""
+    user: str
+    """Whom this one is to the others; there it has the right `forward`."""
+    password: str
+    tls: ssl.SSLContext | None = None
+    """For reaching the others; None: without TLS."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     """All of it."""
 
@@ -47,6 +60,8 @@ class ServerSettings:
     limits: Limits = Limits()
     drain_s: float = 20.0
     """How long a stop waits for what clients have in hand."""
+    forwarding: ForwardingSettings | None = None
+    """None: receivers get messages of this sidecar's partitions only."""
     admin_port: int | None = None
     """On 127.0.0.1, where destinations are made and purged, and health is told; 0: any free one; None: nowhere."""
     counts_released: bool = False

@@ -11,9 +11,9 @@ from types import NoneType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from jbm_kafka.amqp.access import ACTIONS, Access, Action, User
+from jbm_kafka.amqp.access import ACTIONS, ANONYMOUS, Access, Action, User
 from jbm_kafka.amqp.scram import Verifier
-from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
+from jbm_kafka.amqp.server_settings import ForwardingSettings, Limits, Listener, ServerSettings
 from jbm_kafka.cli.cluster_options import default_bootstrap
 from jbm_kafka.cli.cluster_settings import (
     CLUSTER_KEYS,
@@ -41,9 +41,10 @@ FACTORY_KEYS: Final = (
 )
 """As arguments of a ConnectionFactory."""
 SERVER_KEYS: Final = ("drain_s", "metrics_port", "admin_port", "counts_released", "plain_without_tls")
-_TABLES: Final = ("listeners", "users", "limits", "address_settings")
+_TABLES: Final = ("listeners", "users", "limits", "address_settings", "forwarding")
 _KEYS: Final = (*CLUSTER_KEYS, *FACTORY_KEYS, *SERVER_KEYS, *_TABLES)
 _LISTENER_KEYS: Final = ("url", "certificate", "key", "client_ca")
+_FORWARDING_KEYS: Final = ("advertised", "user", "password", "server_ca")
 _USER_KEYS: Final = ("password", *ACTIONS)
 _PORTS: Final = {"amqp": 5672, "amqps": 5671}
 _MOST: Final = 2**31 - 1
@@ -97,6 +98,7 @@ def _server(content: Mapping[str, Any], folder: Path) -> ServerSettings:
         listeners=[_listener(f"listeners[{at}]", each, folder) for at, each in enumerate(_listeners(content))],
         access=_access(content),
         limits=_limits(_table("limits", content.get("limits", {}))),
+        forwarding=_forwarding(content["forwarding"], folder) if "forwarding" in content else None,
         drain_s=checked_seconds("drain_s", content.get("drain_s", usual.drain_s)),
         admin_port=_port("admin_port", content),
         counts_released=checked_flag("counts_released", content.get("counts_released", usual.counts_released)),
@@ -151,11 +153,37 @@ def _tls(name: str, scheme: str, table: Mapping[str, Any], folder: Path) -> ssl.
     return made
 
 
+def _forwarding(given: object, folder: Path) -> ForwardingSettings:
+    table = _table("forwarding", given)
+    _check_names("forwarding.", table, _FORWARDING_KEYS)
+    for name in ("advertised", "user", "password"):
+        if not isinstance(table.get(name), str) or not table[name]:
+            rule = "write advertised, user and password below [forwarding]; the user has the right forward in each file"
+            text = f"forwarding.{name} is missing, empty or no text; {rule}"  # and not its value, maybe the password
+            raise InvalidSettingError(text, setting=f"forwarding.{name}")
+    host, _, port = table["advertised"].rpartition(":")
+    if not host or not port.isdecimal() or not 1 <= int(port) <= 65_535:
+        rule = "write HOST:PORT, as the other sidecars reach this one"
+        raise wrong_value("forwarding.advertised", table["advertised"], rule)
+    tls = None
+    if "server_ca" in table:
+        file = folder / _text("forwarding.server_ca", table["server_ca"])
+        try:
+            tls = ssl.create_default_context(cafile=file)
+        except (OSError, ssl.SSLError) as error:
+            rule = f"it is no PEM file of an authority that can be read ({error})"
+            raise wrong_value("forwarding.server_ca", table["server_ca"], rule) from None
+    return ForwardingSettings(table["advertised"], table["user"], table["password"], tls)
+
+
 def _access(content: Mapping[str, Any]) -> Access:
     users = _table("users", content.get("users", {}))
     if not users:
         text = "users: there are none, so nobody could come in; `jbm-kafka sidecar user NAME` prints the lines of one"
         raise InvalidSettingError(text, setting="users")
+    if isinstance(users.get(ANONYMOUS), Mapping) and "forward" in users[ANONYMOUS]:
+        rule = "nobody in particular is a sidecar; give forward to a user with a password"
+        raise wrong_value(f"users.{ANONYMOUS}.forward", users[ANONYMOUS]["forward"], rule)
     plain = checked_flag("plain_without_tls", content.get("plain_without_tls", False))
     return Access({name: _user(f"users.{name}", given) for name, given in users.items()}, plain_without_tls=plain)
 

@@ -157,6 +157,29 @@ def decode_selectors(value: bytes) -> SelectorSet:
     return SelectorSet(tuple(fields["selectors"]), tuple(fields["holders"]))
 
 
+_SIDECAR = b"sidecar|"
+
+
+def sidecar_key(holder: str) -> bytes:
+    """Of the record that says where a standalone sidecar listens."""
+    return _SIDECAR + holder.encode()
+
+
+def encode_address(address: str) -> bytes:
+    """The value."""
+    return codec("SidecarAddress").encode({"address": address})
+
+
+def addresses_in(values: Mapping[bytes, bytes]) -> Iterator[tuple[str, str]]:
+    """Holder and address of every sidecar whose record can be read here."""
+    for key, value in values.items():
+        if key.startswith(_SIDECAR):
+            try:
+                yield key.removeprefix(_SIDECAR).decode(), str(_decoded("SidecarAddress", value)["address"])
+            except JMSError:
+                continue
+
+
 def topic_key(name: str) -> bytes:
     """Of the record that the destination is a topic."""
     return f"topic|{name}".encode()

@@ -40,6 +40,8 @@ class LinkTerms:
     one_per_unit: bool = False
     records_first: bool = False
     """What it gets is acknowledged, and comes only when that is durable."""
+    is_forwarded: bool = False
+    """It is another sidecar's: it gets what is here, and keeps this process in no group."""
     records_attempts: bool = False
     """Its application gets a message only when that is recorded (REDELIVER-7)."""
 

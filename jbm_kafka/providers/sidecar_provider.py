@@ -191,6 +191,22 @@ class SidecarProvider:
         """Begin to serve a receiver."""
         return self.sidecar.sources.attach(source, link)
 
+    def attach_present(self, source: Source, link: Link) -> GroupWorker | None:
+        """As of `ForwardingSidecar`."""
+        return self.sidecar.sources.attach_present(source, link)
+
+    def publish_address(self, address: str) -> None:
+        """See SidecarAddresses."""
+        self.sidecar.claims.addresses.publish(address)
+
+    def withdraw_address(self) -> None:
+        """See SidecarAddresses."""
+        self.sidecar.claims.addresses.withdraw()
+
+    def other_addresses(self) -> frozenset[str]:
+        """See SidecarAddresses."""
+        return self.sidecar.claims.addresses.others()
+
     def settings_of(self, name: str) -> ResolvedSettings:
         """The address settings in force for a destination."""
         return self.sidecar.destinations.settings_of(name)

@@ -330,8 +330,9 @@ def _unlike(queue: Queue, mine: tuple[str, ...], theirs: tuple[str, ...]) -> Ill
     return IllegalStateError(
         f"{queue}: this process would receive with {_named(mine)}, and other processes receive with {_named(theirs)}. "
         f"A message waits in the process that has its partition, so all processes must select alike: use the same "
-        f"selectors in each, made before connection.start(), or a queue for each selector (a standalone sidecar, which "
-        f"is to come, will forward). A process that was killed counts until its session timeout",
+        f"selectors in each, made before connection.start(), or a queue for each selector, or standalone "
+        f"sidecars, which forward to each other (jbm-kafka docs amqp). A process that was killed counts until its "
+        f"session timeout",
         destination=queue.name,
         selectors=mine,
         others=theirs,

@@ -9,6 +9,7 @@ from jbm_kafka.registry.client_ids import ClientIds
 from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.registry.selector_sets import SelectorSetParts, SelectorSets
+from jbm_kafka.registry.sidecar_addresses import SidecarAddresses
 from jbm_kafka.registry.subscription_remains import SubscriptionRemains
 from jbm_kafka.registry.subscriptions import SubscriptionParts, Subscriptions
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
@@ -30,6 +31,7 @@ class RegistryClaims:
             chance=given.chance,
         )
         self.client_ids = ClientIds(registry, self.holder)
+        self.addresses = SidecarAddresses(registry, self.holder)
         self.subscriptions = Subscriptions(_subscription_parts(given, registry, self.holder, group_workers))
         self.selector_sets = SelectorSets(_selector_set_parts(given, registry, self.holder, group_workers))
 

@@ -93,6 +93,15 @@ class Sources:
                 group_worker.attach(link, is_open=is_open)
             return group_worker
 
+    def attach_present(self, source: Source, link: Link) -> GroupWorker | None:
+        """Serve a link from what is here; see ForwardingSidecar."""
+        with self._lock:
+            found = self.group_worker_of(source)
+            if found is None or not found.is_running or destination_of(source) != found.data.group.destination:
+                return None
+            found.attach(link, is_open=True)
+            return found
+
     def _info_of(self, destination: Destination, *, is_open: bool) -> TopicInfo:
         """Where the topic is gone a consumer that is open waits until others make it again; see ServedLinks."""
         known = self._destinations.topics.known(destination.name) if is_open and not destination.is_temporary else None

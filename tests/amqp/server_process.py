@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from jbm_kafka import AddressSettings
+from jbm_kafka.amqp.access import OPEN, Access, User
 from jbm_kafka.amqp.amqp_server import Server
-from jbm_kafka.amqp.server_settings import Listener, ServerSettings
+from jbm_kafka.amqp.scram import Verifier
+from jbm_kafka.amqp.server_settings import ForwardingSettings, Listener, ServerSettings
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import embedded
 
@@ -31,6 +33,9 @@ class ServerTask:
     namespace: str
     checkpoint_interval_ms: int = 50
     dead_letters: str = "DLQ"
+    partitions: int = 16
+    forwards: bool = False
+    """To others, and others to it."""
 
     def serve(self) -> None:
         """Until it is killed, or told to end."""
@@ -38,10 +43,19 @@ class ServerTask:
             namespace=self.namespace,
             session_timeout_ms=3_000,
             checkpoint_interval_ms=self.checkpoint_interval_ms,
-            address_settings={"#": AddressSettings(max_delivery_attempts=3, dead_letter_address=self.dead_letters)},
+            address_settings={
+                "#": AddressSettings(
+                    max_delivery_attempts=3, dead_letter_address=self.dead_letters, partitions=self.partitions
+                )
+            },
         )
         installation = Installation(self.bootstrap, {}, self.state_dir, config)
-        with Server(ServerSettings([Listener(port=self.port)]), lambda: embedded.connect(installation)):
+        settings = ServerSettings([Listener(port=self.port)])
+        if self.forwards:
+            said = ForwardingSettings(f"127.0.0.1:{self.port}", "sidecars", "secret")
+            sidecars = User(Verifier.of_password("secret"), {"forward": ["#"]})
+            settings = replace(settings, access=Access({**OPEN.users, "sidecars": sidecars}), forwarding=said)
+        with Server(settings, lambda: embedded.connect(installation)):
             print(READY, flush=True)
             signal.sigwait({signal.SIGTERM})
 

@@ -43,12 +43,15 @@ def test_all_of_its_files_together_are_one(tmp_path: Path) -> None:
         ("server.key", "localhost.key"),
         ("server.pem", "localhost.crt"),
         ("clients.pem", "authority.crt"),
+        ("ca.pem", "authority.crt"),
     ):
         (tmp_path / name).write_bytes((made.authority.parent / source).read_bytes())
     file = tmp_path / "sidecar.toml"
     file.write_text("\n".join(blocks("toml")), encoding="utf-8")
     said = read_sidecar_file(file)
-    assert sorted(said.server.access.users) == ["anonymous", "billing", "shop"]
+    assert sorted(said.server.access.users) == ["anonymous", "billing", "shop", "sidecars"]
+    assert said.server.forwarding is not None
+    assert said.server.access.is_sidecar(said.server.forwarding.user)
     assert [each.tls is not None for each in said.server.listeners] == [False, True]
 
 

@@ -25,7 +25,14 @@ TRANSACTED = AcknowledgeMode.TRANSACTED
 
 
 def tasks(
-    count: int, bootstrap: str, folder: Path, *, checkpoint_interval_ms: int = 50, dead_letters: str = "DLQ"
+    count: int,
+    bootstrap: str,
+    folder: Path,
+    *,
+    checkpoint_interval_ms: int = 50,
+    dead_letters: str = "DLQ",
+    partitions: int = 16,
+    forwards: bool = False,
 ) -> list[ServerTask]:
     return [
         ServerTask(
@@ -35,6 +42,8 @@ def tasks(
             namespace="amqpkill",
             checkpoint_interval_ms=checkpoint_interval_ms,
             dead_letters=dead_letters,
+            partitions=partitions,
+            forwards=forwards,
         )
         for place in range(count)
     ]
@@ -93,14 +102,15 @@ def dead_numbers(url: str, dead_letters: str, count: int) -> list[tuple[tuple[in
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("servers", [1, 2])
+@pytest.mark.parametrize(("servers", "partitions", "forwards"), [(1, 16, False), (2, 16, False), (2, 1, True)])
 def test_killed_servers_lose_nothing_and_keep_units_in_order(
-    servers: int, java_clients: JavaClients, bootstrap: str, tmp_path: Path
+    servers: int, partitions: int, forwards: bool, java_clients: JavaClients, bootstrap: str, tmp_path: Path
 ) -> None:
-    """AMQP-9, UNIT-1, UNIT-2, REDELIVER-5: by a failover URI Qpid JMS goes on at a new server on the same port, or at
-    the other."""
+    """AMQP-9, SEL-2, UNIT-1, UNIT-2, REDELIVER-5: by a failover URI Qpid JMS goes on at a new server on the same port,
+    or at the other; where they forward to each other one of them has the only partition."""
     dead_letters = f"dead{secrets.token_hex(4)}"
-    with running(*tasks(servers, bootstrap, tmp_path, dead_letters=dead_letters)) as places:
+    made = tasks(servers, bootstrap, tmp_path, dead_letters=dead_letters, partitions=partitions, forwards=forwards)
+    with running(*made) as places:
         said = {
             "url": f"failover:({','.join(each.url for each in places)})"
             "?failover.randomize=true&failover.maxReconnectDelay=500",

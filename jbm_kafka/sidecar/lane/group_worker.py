@@ -477,7 +477,8 @@ class GroupWorker:
     def _is_unused(self) -> bool:
         """Nobody receives here, and nobody is about to."""
         data = self.data
-        now_ms, links, channels = data.clock.monotonic_ms(), data.links.values(), data.channels.values()
+        now_ms, channels = data.clock.monotonic_ms(), data.channels.values()
+        links = [link for link in data.links.values() if not link.terms.is_forwarded]
         if data.mailbox or self.membership.is_used(now_ms, links):
             return False
         return self.membership.is_over(

@@ -1,0 +1,40 @@
+"""The owner's side of a link of another sidecar: it gets messages of the partitions that are owned here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jbm_kafka.amqp.receiver_links import Receiver
+from jbm_kafka.ports.forwarding import ForwardingSidecar
+
+
+class Forwarder(Receiver):
+    """A receiver that makes this process no member of a group, and keeps it in none: it has what is here."""
+
+    is_forwarded = True
+
+    def begin(self) -> None:
+        """It uses nothing: who forwards has the selector or the subscription in use."""
+
+    async def ready(self) -> None:
+        """There is nothing to wait for."""
+
+    def pump(self) -> None:
+        """As of any receiver, while somebody here receives from the source; else nothing is here."""
+        link = self.link
+        if not self.is_closed and not (link.is_attached and link.group_worker.is_running):
+            link.is_attached = False
+            provider: Any = self._provider
+            assert isinstance(provider, ForwardingSidecar), provider
+            found = provider.attach_present(self._source, link)
+            if found is not None:
+                link.group_worker, link.is_attached = found, True
+                link.notices.is_open = True
+            elif self._sender.drain_mode:
+                self._sender.drained()
+                self._peer.touch()
+        super().pump()
+
+    async def close(self, *, is_lost: bool, ends: bool) -> None:
+        """What is unsettled goes back; a subscription stays."""
+        await super().close(is_lost=is_lost, ends=False)

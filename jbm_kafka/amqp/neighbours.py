@@ -1,0 +1,252 @@
+"""The other sidecars of the namespace: who they are, and a connection to each."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any, cast
+
+from proton import Collector, Connection, Event, ProtonException, Transport
+
+from jbm_kafka.amqp.feeds import Feed, Feeds
+from jbm_kafka.amqp.scram import MECHANISM
+from jbm_kafka.amqp.seams import Host
+from jbm_kafka.amqp.server_settings import ForwardingSettings
+from jbm_kafka.amqp_client.sasl_client import SaslClient
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.ports.forwarding import ForwardingSidecar
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+"""How often the registry is asked who is there, and whoever is not reached is tried again."""
+SILENT_S = 20.0
+"""After so long without a sign of life a sidecar counts as gone."""
+CONNECT_S = 5.0
+
+
+class Neighbour(asyncio.Protocol):
+    """One connection to another sidecar, as its client; on the loop."""
+
+    def __init__(self, host: Host, said: ForwardingSettings) -> None:
+        self.is_open = False
+        self.is_over = False
+        self.trouble = "it does not answer"
+        self._host = host
+        self._limits = host.settings.limits
+        self._socket: asyncio.Transport | None = None
+        self._sasl: SaslClient | None = SaslClient(
+            user=said.user,
+            password=said.password,
+            mechanism=MECHANISM,  # by which the other one proves itself, too
+            is_encrypted=said.tls is not None,
+            has_certificate=False,
+        )
+        self._engine = Transport(Transport.CLIENT)
+        self._collector = Collector()
+        self._connection = Connection()
+        self._session: Any = None
+        self._feeds: dict[Any, Feed] = {}
+        self._served: set[Feeds] = set()
+        self._is_flushing = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._socket = cast(asyncio.Transport, transport)
+        assert self._sasl is not None
+        self._socket.write(self._sasl.begin())
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            if self._sasl is not None:
+                data = self._authenticate(self._sasl, data)
+            while data and not self.is_over:
+                room = self._engine.capacity()
+                if room <= 0:
+                    raise ValueError("it sends what is no AMQP")
+                self._engine.push(data[:room])
+                data = data[room:]
+                self._work()
+            self._flush()
+        except Exception as error:
+            if not isinstance(error, JMSError | ValueError | ProtonException):
+                log.exception("a connection to another sidecar ends by an error of ours")
+            self.trouble = str(error)
+            self.abort()
+
+    def _authenticate(self, sasl: SaslClient, data: bytes) -> bytes:
+        assert self._socket is not None
+        answer = sasl.receive(data)
+        if answer:
+            self._socket.write(answer)
+        if not sasl.is_done:
+            return b""
+        self._sasl = None
+        self._connection.collect(self._collector)
+        self._connection.container = f"ID:{self._host.container}"
+        self._engine.idle_timeout = SILENT_S
+        self._engine.max_frame_size = self._limits.frame_bytes
+        self._engine.bind(self._connection)
+        self._connection.open()
+        self._session = self._connection.session()
+        self._session.incoming_capacity = 64 * self._limits.frame_bytes
+        self._session.open()
+        self._tick()
+        return sasl.rest
+
+    def add(self, feeds: Feeds) -> None:
+        """A link for this receiver."""
+        if self.is_open and not self.is_over and feeds not in self._served:
+            self._served.add(feeds)
+            feed = feeds.open(self._session, self.touch)
+            self._feeds[feed.link] = feed
+
+    def remove(self, feeds: Feeds) -> None:
+        """The receiver ends its link."""
+        self._served.discard(feeds)
+
+    def touch(self) -> None:
+        """Something is to be sent, maybe; once for many."""
+        if not self._is_flushing and not self.is_over:
+            self._is_flushing = True
+            self._host.loop.call_soon(self._flush)
+
+    def _work(self) -> None:
+        while not self.is_over and (event := self._collector.peek()) is not None:
+            self._handle(event)
+            self._collector.pop()
+
+    def _handle(self, event: Any) -> None:
+        kind = event.type
+        if kind == Event.CONNECTION_REMOTE_OPEN:
+            self.is_open = True
+        elif kind in (Event.CONNECTION_REMOTE_CLOSE, Event.SESSION_REMOTE_CLOSE):
+            self.trouble = str(self._connection.remote_condition or "it has ended the connection")
+            self._connection.close()
+            self._host.loop.call_soon(self.abort)
+        elif kind in (Event.LINK_REMOTE_CLOSE, Event.LINK_REMOTE_DETACH):
+            feed = self._feeds.pop(event.link, None)
+            if feed is not None and not feed.is_over:
+                log.info("another sidecar forwards nothing to a receiver for now: %s", event.link.remote_condition)
+                self._served.discard(feed.feeds)
+                feed.end(is_lost=True)
+            event.link.close()
+            event.link.free()
+        elif kind == Event.DELIVERY:
+            feed = self._feeds.get(event.link)
+            if feed is not None and not feed.is_over:
+                feed.arrived(event.delivery)
+
+    def _flush(self) -> None:
+        self._is_flushing = False
+        if self._socket is None or self.is_over or self._sasl is not None:
+            return
+        self._work()
+        while (pending := self._engine.pending()) > 0:
+            self._socket.write(bytes(self._engine.peek(pending) or b""))
+            self._engine.pop(pending)
+            self._work()
+        if pending < 0:
+            self._socket.close()
+
+    def _tick(self) -> None:
+        if not self.is_over:
+            self._engine.tick(time.monotonic())
+            self._flush()
+            self._host.loop.call_later(SILENT_S / 8, self._tick)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.is_over:
+            return
+        self.is_over, self.is_open = True, False
+        feeds, self._feeds = self._feeds, {}
+        for feed in feeds.values():
+            feed.end(is_lost=True)
+        self._engine.unbind()
+        self._collector.release()
+        del self._collector
+
+    def abort(self) -> None:
+        """End it without a word."""
+        if self._socket is not None:
+            self._socket.abort()
+
+
+class Neighbours:
+    """On the loop."""
+
+    def __init__(self, host: Host, said: ForwardingSettings, forwarding: ForwardingSidecar) -> None:
+        self._host = host
+        self._said = said
+        self._forwarding = forwarding
+        self._receivers: set[Feeds] = set()
+        self._reached: dict[str, Neighbour] = {}
+        self._troubles: dict[str, str] = {}
+        """By address what was said of it last."""
+        self._is_over = False
+
+    async def serve(self) -> None:
+        """Know the others, and be known to them, until `end`."""
+        is_known = False
+        while not self._is_over:
+            try:
+                if not is_known:
+                    await self._beside(lambda: self._forwarding.publish_address(self._said.advertised))
+                    is_known = True
+                await self._look(await self._beside(self._forwarding.other_addresses))
+            except JMSError as error:
+                log.info("who the other sidecars are is not known now: %s", error)
+            await asyncio.sleep(LOOK_S)
+
+    async def end(self) -> None:
+        """Forward nothing any more."""
+        self._is_over = True
+        for each in self._reached.values():
+            each.abort()
+        await self._beside(self._forwarding.withdraw_address)
+
+    def join(self, feeds: Feeds) -> None:
+        """A receiver gets from all of them."""
+        self._receivers.add(feeds)
+        for each in self._reached.values():
+            each.add(feeds)
+
+    def leave(self, feeds: Feeds) -> None:
+        """It gets nothing any more."""
+        self._receivers.discard(feeds)
+        for each in self._reached.values():
+            each.remove(feeds)
+
+    async def _beside(self, call: Any) -> Any:
+        return await self._host.loop.run_in_executor(self._host.threads, call)
+
+    async def _look(self, addresses: frozenset[str]) -> None:
+        self._reached = {address: each for address, each in self._reached.items() if not each.is_over}
+        for address in self._reached.keys() - addresses:
+            self._reached.pop(address).abort()
+        await asyncio.gather(*(self._reach(each) for each in addresses - self._reached.keys()))
+        for neighbour in list(self._reached.values()):
+            for feeds in list(self._receivers):  # also those whose link was refused
+                neighbour.add(feeds)
+
+    async def _reach(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        made = Neighbour(self._host, self._said)
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                await self._host.loop.create_connection(lambda: made, host.strip("[]"), int(port), ssl=self._said.tls)
+                while not made.is_open and not made.is_over:
+                    await asyncio.sleep(0.01)
+        except (OSError, ValueError) as error:
+            made.trouble = str(error) or made.trouble
+        if self._is_over or not made.is_open:
+            made.abort()
+            if self._troubles.get(address) != made.trouble:
+                log.warning("the sidecar at %s is not reached, and forwards nothing: %s", address, made.trouble)
+                self._troubles[address] = made.trouble
+            return
+        self._troubles.pop(address, None)
+        self._reached[address] = made

@@ -1,0 +1,306 @@
+"""Two AMQP servers over one world in memory: each forwards to the other's receivers."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from proton import Data, Delivery, Message, Terminus, symbol
+from proton.reactor import LinkOption, Selector
+from proton.utils import BlockingConnection, LinkDetached
+
+from jbm_kafka import AddressSettings
+from jbm_kafka.amqp.access import ANONYMOUS, Access, User
+from jbm_kafka.amqp.amqp_server import Server
+from jbm_kafka.amqp.feeds import FORWARDED
+from jbm_kafka.amqp.neighbours import Neighbours
+from jbm_kafka.amqp.scram import Verifier
+from jbm_kafka.amqp.server_settings import ForwardingSettings, Listener, ServerSettings
+from jbm_kafka.devbroker.ports import free_port
+from jbm_kafka.ports.installation import Installation, SidecarConfig
+from jbm_kafka.providers import in_memory
+from tests.amqp.blocking_transactions import BlockingTransaction, is_committed
+from tests.support.waiting import wait_until
+
+TIMEOUT_S = 20
+EVERYTHING = {"send": ["#"], "receive": ["#"], "browse": ["#"]}
+USERS = {
+    ANONYMOUS: User(rights=EVERYTHING),  # type: ignore[arg-type]
+    "sidecars": User(Verifier.of_password("secret"), {"forward": ["#"]}),
+}
+
+
+def begin(world: str, place: str, *, password: str = "secret", partitions: int = 4) -> Server:
+    config = SidecarConfig(
+        address_settings={
+            "#": AddressSettings(max_delivery_attempts=2, dead_letter_address="DLQ", partitions=partitions)
+        }
+    )
+    port = free_port()
+    said = ForwardingSettings(f"127.0.0.1:{port}", "sidecars", password)
+    settings = ServerSettings([Listener(port=port)], access=Access(USERS), drain_s=0.0, forwarding=said)
+    made = Server(settings, lambda: in_memory.connect(Installation(world, {}, place, config)))
+    made.start()
+    return made
+
+
+@pytest.fixture
+def world() -> str:
+    return f"forward{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+def servers(world: str) -> Iterator[list[Server]]:
+    made = [begin(world, place) for place in ("a", "b")]
+    met(made)
+    yield made
+    for each in made:
+        each.stop()
+
+
+def met(servers: list[Server]) -> None:
+    for each in servers:
+        neighbours = each.neighbours
+        assert neighbours is not None
+        reached = partial(_reaches, neighbours, len(servers) - 1)
+        wait_until(reached, about="all are reached", timeout_s=TIMEOUT_S)
+
+
+def _reaches(neighbours: Neighbours, count: int) -> bool:
+    return len(neighbours._reached) == count
+
+
+def connect(server: Server) -> Any:
+    return BlockingConnection(f"127.0.0.1:{server.ports[0]}", timeout=TIMEOUT_S)
+
+
+@pytest.fixture
+def one_partition(world: str) -> Iterator[list[Server]]:
+    made = [begin(world, place, partitions=1) for place in ("a", "b")]
+    met(made)
+    yield made
+    for each in made:
+        each.stop()
+
+
+def owner_and_other(servers: list[Server]) -> tuple[Server, Server, Any]:
+    """The first has the one partition, and a receiver that selects nothing that is sent."""
+    keeping = connect(servers[0])
+    keeping.create_receiver("orders", credit=1, options=Selector("region = 'nowhere'"))
+    return servers[0], servers[1], keeping
+
+
+def send(client: Any, count: int, **properties: Any) -> None:
+    sender = client.create_sender("orders")
+    for number in range(count):
+        sender.send(Message(body=number, durable=True, group_id=f"{properties}{number}", properties=properties))
+    sender.close()
+
+
+def accepted(receiver: Any, count: int) -> set[int]:
+    bodies = set()
+    for _ in range(count):
+        bodies.add(receiver.receive(timeout=TIMEOUT_S).body)
+        receiver.accept()
+    return bodies
+
+
+def test_a_receiver_gets_what_another_sidecar_owns_whatever_that_ones_receivers_select(servers: list[Server]) -> None:
+    """SEL-2: each selects otherwise, and gets all that it selects, out of all partitions."""
+    one, other = map(connect, servers)
+    eu = one.create_receiver("orders", credit=5, options=Selector("region = 'EU'"))
+    us = other.create_receiver("orders", credit=5, options=Selector("region = 'US'"))
+    send(one, 40, region="EU")
+    send(other, 40, region="US")
+    assert accepted(eu, 40) == set(range(40))
+    assert accepted(us, 40) == set(range(40))
+
+
+def test_a_receiver_where_no_partition_is_gets_everything_in_unit_order(one_partition: list[Server]) -> None:
+    """SEL-2, UNIT-1: more sidecars than partitions; of a unit one comes at a time."""
+    owner, other, keeping = owner_and_other(one_partition)
+    client = connect(other)
+    receiver = client.create_receiver("orders", credit=10)
+    sender = connect(owner).create_sender("orders")
+    for number in range(30):
+        sender.send(Message(body=number, durable=True, group_id="joe"))
+    assert other.provider.sidecar.sources._group_workers.all()[0].data.channels == {}  # type: ignore[attr-defined]
+    for number in range(30):
+        assert receiver.receive(timeout=TIMEOUT_S).body == number
+        assert not receiver.fetcher.has_message
+        receiver.accept()
+    keeping.close()
+
+
+def test_a_failing_message_is_counted_where_its_partition_is_and_is_one_dead_letter(
+    one_partition: list[Server],
+) -> None:
+    """SEL-2, REDELIVER-5: released uncounted, failed, failed again; what is behind it waits for it."""
+    owner, other, keeping = owner_and_other(one_partition)
+    client = connect(other)
+    sender = connect(owner).create_sender("orders")
+    for body in ("poison", "well"):
+        sender.send(Message(body=body, durable=True, group_id="joe"))
+    receiver = client.create_receiver("orders", credit=1)
+    for count, delivered in ((0, False), (0, True), (1, True)):
+        message = receiver.receive(timeout=TIMEOUT_S)
+        assert (message.body, message.delivery_count) == ("poison", count)
+        receiver.fetcher.unsettled[0].local.failed = delivered
+        receiver.release(delivered=delivered)
+    assert receiver.receive(timeout=TIMEOUT_S).body == "well"
+    receiver.accept()
+    letters = connect(other).create_receiver("DLQ", credit=5)
+    assert letters.receive(timeout=TIMEOUT_S).body == "poison"
+    letters.accept()
+    letters.link.drain(1)
+    letters.connection.wait(lambda: not letters.link.credit)
+    assert not letters.fetcher.has_message
+    keeping.close()
+
+
+def test_what_is_confirmed_as_accepted_is_durable_at_its_owner(one_partition: list[Server]) -> None:
+    """SEL-2, AMQP-8: the client that does not settle hears so from there."""
+    owner, other, keeping = owner_and_other(one_partition)
+    client = connect(other)
+    send(client, 1)
+    receiver = client.create_receiver("orders", credit=1)
+    assert receiver.receive(timeout=TIMEOUT_S).body == 0
+    delivery = receiver.fetcher.unsettled.popleft()
+    delivery.update(Delivery.ACCEPTED)
+    client.wait(lambda: delivery.settled)
+    assert delivery.remote_state == Delivery.ACCEPTED
+    receiver.close()
+    again = connect(owner).create_receiver("orders", name="again", credit=0)
+    again.link.drain(1)
+    again.connection.wait(lambda: not again.link.credit)
+    assert not again.fetcher.has_message
+    keeping.close()
+
+
+def test_a_drain_looks_at_the_other_sidecars_too(one_partition: list[Server]) -> None:
+    """SEL-2: a receive without waiting finds what is there."""
+    owner, other, keeping = owner_and_other(one_partition)
+    send(connect(owner), 1)
+    receiver = connect(other).create_receiver("orders", credit=0)
+    receiver.link.drain(2)
+    receiver.connection.wait(lambda: receiver.fetcher.has_message or not receiver.link.credit)
+    assert receiver.receive(timeout=TIMEOUT_S).body == 0
+    keeping.close()
+
+
+def test_a_slow_client_has_no_more_than_its_credit(servers: list[Server]) -> None:
+    """SEL-2: what it was not sent goes to others, though it has a link to each sidecar."""
+    slow, quick = map(connect, servers)
+    first = slow.create_receiver("orders", credit=0)
+    first.link.flow(3)  # by itself it would ask for more
+    send(slow, 40)
+    slow.wait(lambda: not first.link.credit)
+    others = quick.create_receiver("orders", credit=10)
+    assert len(accepted(others, 37)) == 37
+
+
+def test_what_a_stopped_sidecar_forwarded_comes_again_and_a_late_outcome_is_dropped(world: str) -> None:
+    """SEL-2, AMQP-9: marked as redelivered is what the client had; its word on it is void."""
+    owner, other = [begin(world, place, partitions=1) for place in ("a", "b")]
+    try:
+        met([owner, other])
+        owner_and_other([owner, other])
+        client = connect(other)
+        send(client, 1)
+        receiver = client.create_receiver("orders", credit=2)
+        assert receiver.receive(timeout=TIMEOUT_S).body == 0
+        late = receiver.fetcher.unsettled.popleft()
+        owner.stop()
+        assert receiver.receive(timeout=TIMEOUT_S).body == 0
+        late.update(Delivery.ACCEPTED)
+        client.wait(lambda: late.settled)
+        assert late.remote_state == Delivery.RELEASED
+        receiver.accept()
+    finally:
+        owner.stop()
+        other.stop()
+
+
+def test_a_shared_subscription_is_forwarded_and_ends_for_nobody_with_a_link_between_sidecars(
+    one_partition: list[Server],
+) -> None:
+    """SEL-2: both sidecars have a receiver of it, and one of them the partition."""
+    first, second = map(connect, one_partition)
+
+    class Shared(LinkOption):
+        def apply(self, link: Any) -> None:
+            link.source.durability, link.source.expiry_policy = Terminus.DELIVERIES, Terminus.EXPIRE_NEVER
+            link.source.capabilities.put_array(False, Data.SYMBOL)
+            link.source.capabilities.enter()
+            for each in ("topic", "shared", "global"):
+                link.source.capabilities.put_symbol(symbol(each))
+            link.source.capabilities.exit()
+
+    idle = first.create_receiver("prices", name="audit|1", credit=0, options=Shared())
+    receiver = second.create_receiver("prices", name="audit|2", credit=3, options=Shared())
+    sender = first.create_sender("topic://prices")
+    for number in range(6):
+        sender.send(Message(body=number, durable=True))
+    assert accepted(receiver, 6) == set(range(6))
+    second.close()
+    sender.send(Message(body=6, durable=True))
+    idle.flow(1)
+    assert idle.receive(timeout=TIMEOUT_S).body == 6
+    idle.accept()
+
+
+def test_only_who_has_the_right_may_forward(servers: list[Server]) -> None:
+    """SEL-2, AMQP-12: a client that says it is a sidecar is refused, and so is one with a wrong password."""
+
+    class Property(LinkOption):
+        def apply(self, link: Any) -> None:
+            link.properties = {FORWARDED: ""}
+
+    with pytest.raises(LinkDetached, match="unauthorized-access"):
+        connect(servers[0]).create_receiver("orders", options=Property())
+
+
+def test_a_sidecar_with_another_password_is_not_forwarded_to(world: str, caplog: pytest.LogCaptureFixture) -> None:
+    """SEL-2: the log says so, once."""
+    both = [begin(world, "a"), begin(world, "b", password="wrong")]
+    try:
+        wait_until(lambda: "or the password is wrong" in caplog.text, about="said", timeout_s=TIMEOUT_S)
+        assert not any(each.neighbours._reached for each in both[1:])  # type: ignore[union-attr]
+    finally:
+        for each in both:
+            each.stop()
+
+
+def test_a_transaction_gets_messages_of_its_own_sidecar_only(one_partition: list[Server]) -> None:
+    """SEL-2: what another one owns goes to receivers without a transaction."""
+    owner, other, keeping = owner_and_other(one_partition)
+    client = connect(other)
+    transaction = BlockingTransaction(client)
+    receiver = client.create_receiver("orders", credit=5)
+    send(connect(owner), 1)
+    plain = connect(other).create_receiver("orders", credit=1)
+    assert accepted(plain, 1) == {0}
+    assert not receiver.fetcher.has_message
+    assert is_committed(transaction.discharge())
+    keeping.close()
+
+
+def test_a_link_between_sidecars_keeps_nobody_in_a_group(servers: list[Server]) -> None:
+    """SEL-2: partitions are where clients receive, and not where links only look."""
+
+    def serves(server: Server) -> bool:
+        sources = server.provider.sidecar.sources  # type: ignore[attr-defined]
+        return any(each.is_running for each in sources._group_workers.all())
+
+    one, other = map(connect, servers)
+    staying = one.create_receiver("orders", credit=5)
+    send(one, 1)
+    assert accepted(staying, 1) == {0}
+    assert not serves(servers[1])
+    other.create_receiver("orders", credit=0).close()
+    wait_until(lambda: not serves(servers[1]), about="it has left", timeout_s=TIMEOUT_S)
+    send(one, 8)
+    assert accepted(staying, 8) == set(range(8))
