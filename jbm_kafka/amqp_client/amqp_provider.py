@@ -30,7 +30,14 @@ from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
-from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jbm_kafka.core.destination import (
+    Destination,
+    Queue,
+    TemporaryQueue,
+    TemporaryTopic,
+    Topic,
+    parse_destination,
+)
 from jbm_kafka.core.jms_errors import (
     ConnectionFailedError,
     IllegalStateError,
@@ -59,6 +66,7 @@ RECONNECT_S = 15.0
 PAUSE_S = 0.2
 FLUSH_TIMEOUT_S = 60.0
 LEAVE_TIMEOUT_S = 10.0
+INFOS_MAX = 2_000
 SENDERS_MAX = 200
 """Links that send, kept for the next message to the same destination."""
 TRANSACTION_BYTES_MAX = 64 * 2**20
@@ -90,7 +98,7 @@ class AmqpProvider:
         self._infos: dict[str, tuple[Destination, TopicInfo]] = {}
         """By name, of the destination that was asked for last."""
         self._topics: dict[str, Destination] = {}
-        """What an `Outgoing` is for, by its topic."""
+        """What an `Outgoing` is for, by its topic; any other topic is the destination's text."""
         self._client_id = ""
         self._numbers = itertools.count(1)
         self._under_way = SendsUnderWay()
@@ -204,9 +212,10 @@ class AmqpProvider:
             return found[1]
         with self._lock:
             topic = destination.name
-            if self._topics.setdefault(topic, destination) != destination:
+            if destination.is_temporary or self._topics.setdefault(topic, destination) != destination:
                 topic = str(destination)
-                self._topics[topic] = destination
+            if len(self._infos) >= INFOS_MAX:
+                self._infos.clear()
             info = TopicInfo(topic, topic, 1, MESSAGE_BYTES_MAX)
             self._infos[destination.name] = destination, info
         return info
@@ -237,6 +246,9 @@ class AmqpProvider:
                 return
             if self._senders[destination].is_idle:
                 self._senders.pop(destination).begin_close()
+
+    def _destination(self, topic: str) -> Destination:
+        return self._topics.get(topic) or parse_destination(topic)
 
     def message_ids(self, topic: str, partition: int, offsets: Collection[int]) -> Mapping[int, str]:
         """Not known here."""
@@ -467,7 +479,7 @@ class AmqpProvider:
     def _encoded(self, record: Outgoing, report: SendReport | None) -> _Unsent:
         if self._is_closed:
             raise AmqpSendFault(IllegalStateError("the connection is closed; make a new one"))
-        destination = self._topics[record.topic]
+        destination = self._destination(record.topic)
         data = transfer_of(record, destination, self.clock.now_ms())
 
         def told(error: JMSError | None, _: Any) -> None:
@@ -549,7 +561,7 @@ class AmqpProvider:
                     sent.set_exception(error)
 
         assert self._connection is not None
-        destination = self._topics[record.topic]
+        destination = self._destination(record.topic)
         data = transfer_of(record, destination, self.clock.now_ms())
         self._on_loop_sender(self._connection, destination).put(data, told, state)
         return sent

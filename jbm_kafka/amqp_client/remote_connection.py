@@ -7,6 +7,7 @@ import logging
 import secrets
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from proton import Condition, Endpoint, Event, symbol
@@ -28,6 +29,7 @@ CLOSE_TIMEOUT_S = 10.0
 TICK_S = 0.02
 """How often it is looked what sessions have acknowledged, while somebody receives."""
 IDLE_TICK_S = 0.5
+LOOK_S = 0.001
 
 
 class RemoteConnection:
@@ -123,10 +125,12 @@ class RemoteConnection:
         self._is_closing = True
         self.engine.close()
         self.touch()
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._closed), CLOSE_TIMEOUT_S)
-        except TimeoutError:
-            self.abort()
+        self.abort()
+        deadline = self.loop.time() + CLOSE_TIMEOUT_S
+        while not self.is_over and self.loop.time() < deadline:  # so that its socket is closed before the loop ends
+            await asyncio.sleep(LOOK_S)
 
     def abort(self) -> None:
         """End it without a word."""

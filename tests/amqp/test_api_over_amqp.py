@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import ssl
 from collections.abc import Callable, Iterator
@@ -10,7 +11,18 @@ from typing import Any
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic, XAConnectionFactory, errors
+from jbm_kafka import (
+    AcknowledgeMode,
+    AddressSettings,
+    ConnectionFactory,
+    Message,
+    Queue,
+    Topic,
+    Worker,
+    XAConnectionFactory,
+    aio,
+    errors,
+)
 from jbm_kafka.amqp.access import Access, User
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.scram import Verifier
@@ -201,6 +213,42 @@ def test_a_message_is_the_same_over_amqp_and_beside_it(connection: Connection, w
             )
             for name in ("correlation_id", "type", "reply_to", "priority", "timestamp", "delivery_mode"):
                 assert getattr(got, name) == getattr(sent, name), name
+
+
+def test_asyncio_and_workers_go_by_it_too(server: Server) -> None:
+    """AMQP-14: a transaction on an event loop; and handlers, of which one fails once."""
+    queue, got = Queue("orders"), list[tuple[object, int]]()
+
+    async def transact() -> list[object]:
+        async with (
+            aio.ConnectionFactory(url_of(server)).create_connection() as connection,
+            connection.create_session(AcknowledgeMode.TRANSACTED) as session,
+        ):
+            producer, consumer = await session.create_producer(queue), await session.create_consumer(queue)
+            for body in ("1", "2"):
+                await producer.send(body, unit_of_order="u")
+            await session.commit()
+            received = [await consumer.receive(TIMEOUT_S) for _ in range(2)]
+            await session.commit()
+            assert await consumer.receive(0.1) is None
+            return [message.body for message in received if message is not None]
+
+    assert asyncio.run(transact()) == ["1", "2"]
+    worker = Worker(url_of(server))
+
+    @worker.handler("orders", concurrency=2)
+    def take(message: Message) -> None:
+        got.append((message.body, message.delivery_count))
+        if got[-1] == ("a", 1):
+            raise ValueError("once")
+
+    with ConnectionFactory(url_of(server)).create_sender() as sender:
+        for body in "ab":
+            sender.send(queue, body, unit_of_order="u")
+    worker.start()
+    eventually(lambda: len(got) == 3)
+    worker.stop()
+    assert got == [("a", 1), ("a", 2), ("b", 1)]
 
 
 def test_a_connection_that_breaks_is_told_and_what_was_in_hand_comes_again(
