@@ -109,7 +109,7 @@ def accepted(receiver: Any, count: int) -> set[int]:
 
 
 def test_a_receiver_gets_what_another_sidecar_owns_whatever_that_ones_receivers_select(servers: list[Server]) -> None:
-    """SEL-2: each selects otherwise, and gets all that it selects, out of all partitions."""
+    """Of SEL-2: each selects otherwise, and gets all that it selects, out of all partitions."""
     one, other = map(connect, servers)
     eu = one.create_receiver("orders", credit=5, options=Selector("region = 'EU'"))
     us = other.create_receiver("orders", credit=5, options=Selector("region = 'US'"))
@@ -120,7 +120,7 @@ def test_a_receiver_gets_what_another_sidecar_owns_whatever_that_ones_receivers_
 
 
 def test_a_receiver_where_no_partition_is_gets_everything_in_unit_order(one_partition: list[Server]) -> None:
-    """SEL-2, UNIT-1: more sidecars than partitions; of a unit one comes at a time."""
+    """UNIT-1, of SEL-2: more sidecars than partitions; of a unit one comes at a time."""
     owner, other, keeping = owner_and_other(one_partition)
     client = connect(other)
     receiver = client.create_receiver("orders", credit=10)
@@ -138,7 +138,7 @@ def test_a_receiver_where_no_partition_is_gets_everything_in_unit_order(one_part
 def test_a_failing_message_is_counted_where_its_partition_is_and_is_one_dead_letter(
     one_partition: list[Server],
 ) -> None:
-    """SEL-2, REDELIVER-5: released uncounted, failed, failed again; what is behind it waits for it."""
+    """REDELIVER-5, of SEL-2: released uncounted, failed, failed again; what is behind it waits for it."""
     owner, other, keeping = owner_and_other(one_partition)
     client = connect(other)
     sender = connect(owner).create_sender("orders")
@@ -162,7 +162,7 @@ def test_a_failing_message_is_counted_where_its_partition_is_and_is_one_dead_let
 
 
 def test_what_is_confirmed_as_accepted_is_durable_at_its_owner(one_partition: list[Server]) -> None:
-    """SEL-2, AMQP-8: the client that does not settle hears so from there."""
+    """AMQP-8, of SEL-2: the client that does not settle hears so from there."""
     owner, other, keeping = owner_and_other(one_partition)
     client = connect(other)
     send(client, 1)
@@ -181,7 +181,7 @@ def test_what_is_confirmed_as_accepted_is_durable_at_its_owner(one_partition: li
 
 
 def test_a_drain_looks_at_the_other_sidecars_too(one_partition: list[Server]) -> None:
-    """SEL-2: a receive without waiting finds what is there."""
+    """Of SEL-2: a receive without waiting finds what is there."""
     owner, other, keeping = owner_and_other(one_partition)
     send(connect(owner), 1)
     receiver = connect(other).create_receiver("orders", credit=0)
@@ -192,7 +192,7 @@ def test_a_drain_looks_at_the_other_sidecars_too(one_partition: list[Server]) ->
 
 
 def test_a_slow_client_has_no_more_than_its_credit(servers: list[Server]) -> None:
-    """SEL-2: what it was not sent goes to others, though it has a link to each sidecar."""
+    """Of SEL-2: what it was not sent goes to others, though it has a link to each sidecar."""
     slow, quick = map(connect, servers)
     first = slow.create_receiver("orders", credit=0)
     first.link.flow(3)  # by itself it would ask for more
@@ -203,7 +203,7 @@ def test_a_slow_client_has_no_more_than_its_credit(servers: list[Server]) -> Non
 
 
 def test_what_a_stopped_sidecar_forwarded_comes_again_and_a_late_outcome_is_dropped(world: str) -> None:
-    """SEL-2, AMQP-9: marked as redelivered is what the client had; its word on it is void."""
+    """AMQP-9, of SEL-2: marked as redelivered is what the client had; its word on it is void."""
     owner, other = [begin(world, place, partitions=1) for place in ("a", "b")]
     try:
         met([owner, other])
@@ -227,7 +227,7 @@ def test_what_a_stopped_sidecar_forwarded_comes_again_and_a_late_outcome_is_drop
 def test_a_shared_subscription_is_forwarded_and_ends_for_nobody_with_a_link_between_sidecars(
     one_partition: list[Server],
 ) -> None:
-    """SEL-2: both sidecars have a receiver of it, and one of them the partition."""
+    """Of SEL-2: both sidecars have a receiver of it, and one of them the partition."""
     first, second = map(connect, one_partition)
 
     class Shared(LinkOption):
@@ -253,7 +253,7 @@ def test_a_shared_subscription_is_forwarded_and_ends_for_nobody_with_a_link_betw
 
 
 def test_only_who_has_the_right_may_forward(servers: list[Server]) -> None:
-    """SEL-2, AMQP-12: a client that says it is a sidecar is refused, and so is one with a wrong password."""
+    """AMQP-12, of SEL-2: a client that says it is a sidecar is refused, and so is one with a wrong password."""
 
     class Property(LinkOption):
         def apply(self, link: Any) -> None:
@@ -264,7 +264,7 @@ def test_only_who_has_the_right_may_forward(servers: list[Server]) -> None:
 
 
 def test_a_sidecar_with_another_password_is_not_forwarded_to(world: str, caplog: pytest.LogCaptureFixture) -> None:
-    """SEL-2: the log says so, once."""
+    """Of SEL-2: the log says so, once."""
     both = [begin(world, "a"), begin(world, "b", password="wrong")]
     try:
         wait_until(lambda: "or the password is wrong" in caplog.text, about="said", timeout_s=TIMEOUT_S)
@@ -275,7 +275,7 @@ def test_a_sidecar_with_another_password_is_not_forwarded_to(world: str, caplog:
 
 
 def test_a_transaction_gets_messages_of_its_own_sidecar_only(one_partition: list[Server]) -> None:
-    """SEL-2: what another one owns goes to receivers without a transaction."""
+    """Of SEL-2: what another one owns goes to receivers without a transaction."""
     owner, other, keeping = owner_and_other(one_partition)
     client = connect(other)
     transaction = BlockingTransaction(client)
@@ -289,7 +289,7 @@ def test_a_transaction_gets_messages_of_its_own_sidecar_only(one_partition: list
 
 
 def test_a_link_between_sidecars_keeps_nobody_in_a_group(servers: list[Server]) -> None:
-    """SEL-2: partitions are where clients receive, and not where links only look."""
+    """Of SEL-2: partitions are where clients receive, and not where links only look."""
 
     def serves(server: Server) -> bool:
         sources = server.provider.sidecar.sources  # type: ignore[attr-defined]

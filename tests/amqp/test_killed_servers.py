@@ -106,8 +106,8 @@ def dead_numbers(url: str, dead_letters: str, count: int) -> list[tuple[tuple[in
 def test_killed_servers_lose_nothing_and_keep_units_in_order(
     servers: int, partitions: int, forwards: bool, java_clients: JavaClients, bootstrap: str, tmp_path: Path
 ) -> None:
-    """AMQP-9, SEL-2, UNIT-1, UNIT-2, REDELIVER-5: by a failover URI Qpid JMS goes on at a new server on the same port,
-    or at the other; where they forward to each other one of them has the only partition."""
+    """AMQP-9, UNIT-1, UNIT-2, REDELIVER-5, of SEL-2: by a failover URI Qpid JMS goes on at a new server on the same
+    port, or at the other; where they forward to each other one of them has the only partition."""
     dead_letters = f"dead{secrets.token_hex(4)}"
     made = tasks(servers, bootstrap, tmp_path, dead_letters=dead_letters, partitions=partitions, forwards=forwards)
     with running(*made) as places:
