@@ -161,6 +161,7 @@ def test_a_failing_message_is_counted_where_its_partition_is_and_is_one_dead_let
     keeping.close()
 
 
+@pytest.mark.thorough
 def test_what_is_confirmed_as_accepted_is_durable_at_its_owner(one_partition: list[Server]) -> None:
     """AMQP-8, of SEL-2: the client that does not settle hears so from there."""
     owner, other, keeping = owner_and_other(one_partition)
@@ -180,6 +181,7 @@ def test_what_is_confirmed_as_accepted_is_durable_at_its_owner(one_partition: li
     keeping.close()
 
 
+@pytest.mark.thorough
 def test_a_drain_looks_at_the_other_sidecars_too(one_partition: list[Server]) -> None:
     """Of SEL-2: a receive without waiting finds what is there."""
     owner, other, keeping = owner_and_other(one_partition)
@@ -191,6 +193,7 @@ def test_a_drain_looks_at_the_other_sidecars_too(one_partition: list[Server]) ->
     keeping.close()
 
 
+@pytest.mark.thorough
 def test_a_slow_client_has_no_more_than_its_credit(servers: list[Server]) -> None:
     """Of SEL-2: what it was not sent goes to others, though it has a link to each sidecar."""
     slow, quick = map(connect, servers)
@@ -224,6 +227,7 @@ def test_what_a_stopped_sidecar_forwarded_comes_again_and_a_late_outcome_is_drop
         other.stop()
 
 
+@pytest.mark.thorough
 def test_a_shared_subscription_is_forwarded_and_ends_for_nobody_with_a_link_between_sidecars(
     one_partition: list[Server],
 ) -> None:
@@ -252,6 +256,7 @@ def test_a_shared_subscription_is_forwarded_and_ends_for_nobody_with_a_link_betw
     idle.accept()
 
 
+@pytest.mark.thorough
 def test_only_who_has_the_right_may_forward(servers: list[Server]) -> None:
     """AMQP-12, of SEL-2: a client that says it is a sidecar is refused, and so is one with a wrong password."""
 
@@ -263,6 +268,7 @@ def test_only_who_has_the_right_may_forward(servers: list[Server]) -> None:
         connect(servers[0]).create_receiver("orders", options=Property())
 
 
+@pytest.mark.thorough
 def test_a_sidecar_with_another_password_is_not_forwarded_to(world: str, caplog: pytest.LogCaptureFixture) -> None:
     """Of SEL-2: the log says so, once."""
     both = [begin(world, "a"), begin(world, "b", password="wrong")]
@@ -288,6 +294,7 @@ def test_a_transaction_gets_messages_of_its_own_sidecar_only(one_partition: list
     keeping.close()
 
 
+@pytest.mark.thorough
 def test_a_link_between_sidecars_keeps_nobody_in_a_group(servers: list[Server]) -> None:
     """Of SEL-2: partitions are where clients receive, and not where links only look."""
 

@@ -13,7 +13,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue, Topic, aio
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
-from tests.jms.over_amqp import is_over_amqp
+from tests.jms.over_amqp import SOON_OVER_AMQP, is_over_amqp
 from tests.jms.support import SETTINGS
 from tests.support.amqp_server import amqp_server
 from tests.support.on_a_loop import LoopThread, OnALoop
@@ -86,11 +86,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Both, where a test connects at all."""
     name = metafunc.module.__name__.rpartition(".")[2]
     if "backend" in metafunc.fixturenames and name in ON_BOTH:
-        backends = ["kafka"] if metafunc.definition.get_closest_marker("kafka_only") else ["kafka", "memory"]
+        backends: list[object] = ["kafka"]
+        if not metafunc.definition.get_closest_marker("kafka_only"):
+            backends.append("memory")
         if name in ON_A_LOOP and len(backends) > 1 and not metafunc.definition.get_closest_marker("threads_only"):
             backends.append("aio")
         if len(backends) > 1 and is_over_amqp(name, metafunc.function.__name__):
-            backends.append("amqp")
+            backends.append("amqp" if name in SOON_OVER_AMQP else pytest.param("amqp", marks=pytest.mark.thorough))
         metafunc.parametrize("backend", backends, indirect=True, scope="package")
 
 

@@ -38,6 +38,8 @@ ON_AMQP = {
     "test_units",
 }
 """The files."""
+SOON_OVER_AMQP = {"test_client", "test_listeners", "test_redelivery", "test_subscriptions", "test_transacted"}
+"""Those that `make test` runs there; the others are for `make test-thorough`."""
 _INSIDE = "it reaches for the sidecar's worker, which is in another process"
 _SETTINGS = "it gives the factory settings of the sidecar"
 _PLACES = "partitions and offsets are the sidecar's"
