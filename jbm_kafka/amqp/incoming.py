@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -39,7 +40,7 @@ class Producer:
         self._parts: list[bytes] = []
         self._size = 0
         self._waiting: deque[tuple[Any, bytes]] = deque()
-        """Not sent yet: where the first of them goes is being asked."""
+        """Not sent yet: where the first of them goes is being asked, or one before them waits for room."""
         self._is_asking = False
         self._checked: dict[Destination, TopicInfo] = {}
         self._unconfirmed = 0
@@ -160,7 +161,10 @@ class Producer:
             delivery, data = self._waiting.popleft()
             self._reject(delivery, error)
             self._waited(delivery, len(data))
-        self._is_asking, is_asked = False, True
+        self._go_on(is_asked=True)
+
+    def _go_on(self, *, is_asked: bool) -> None:
+        self._is_asking = False
         while self._waiting and not self._is_asking:
             delivery, data = self._waiting.popleft()
             self._take(delivery, data, is_asked=is_asked)
@@ -193,13 +197,29 @@ class Producer:
         self._unconfirmed += 1
         size = len(message.value or b"")
         peer.hold(size)
+        report = partial(self._reported, delivery, target, size)
         try:
-            peer.provider.send(record, partial(self._reported, delivery, target, size), is_waited_for=True)
+            is_sent = not peer.sends_beside and peer.provider.try_send(record, report, is_waited_for=True)
+        except KafkaClientError:
+            is_sent = False  # `send` does what helps, as asking Kafka anew where a partition is
+        if is_sent:
+            peer.server.sent[record.topic] += 1
+        else:
+            self._is_asking = True
+            peer.sends_beside += 1
+            peer.spawn(self._send_beside(record, report), self._receiver)
+
+    async def _send_beside(self, record: Outgoing, report: Callable[[KafkaClientError | None], None]) -> None:
+        """Send when there is room, for which the loop cannot wait; what this producer sends after it waits too."""
+        peer = self._peer
+        try:
+            await peer.call(partial(peer.provider.send, record, report, is_waited_for=True))
             peer.server.sent[record.topic] += 1
         except KafkaClientError as error:
-            self._unconfirmed -= 1
-            peer.hold(-size)
-            self._reject(delivery, peer.provider.send_error(error, target))
+            report(error)
+        finally:
+            peer.sends_beside -= 1
+        self._go_on(is_asked=False)
 
     def _send_in_transaction(self, delivery: Any, record: Outgoing, message: IncomingMessage) -> None:
         data = delivery.remote.data

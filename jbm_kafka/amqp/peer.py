@@ -113,6 +113,7 @@ class Peer:
         self._read = read
         self.outgoing_bytes = 0
         """Of messages that were given to the engine and not written to the socket; the engine tells but a part."""
+        self.sends_beside = 0
         self._held_bytes = 0
         self._part_bytes = 0
         self.is_over = False

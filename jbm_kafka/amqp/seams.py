@@ -76,6 +76,8 @@ class Client(Protocol):
     def declare(self) -> Any:
         """A new transaction."""
 
+    sends_beside: int
+    """Messages that wait on the connection's lane for room; meanwhile all it sends goes there."""
     outgoing_bytes: int
     """Of messages on their way; whoever sends one adds to it."""
 

@@ -271,7 +271,9 @@ class Provider(Protocol):
     def try_send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> bool:
         """As `send`, but never waits, for an event loop: False when there is no room now, and nothing was sent.
 
-        `report` is called on a thread of the provider's, and must not wait either. Try again after any report.
+        `report` is called on a thread of the provider's, and must not wait either. Try again after any report,
+        and after some ms too, for a partition may be held until what was given up before is purged; or `send` it from
+        another thread.
         """
 
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:

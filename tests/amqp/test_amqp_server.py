@@ -36,6 +36,10 @@ class ThroughProvider:
         """No commit is answered."""
         self.held: deque[Callable[[], None]] | None = None
         """Confirmations of sends, which the test gives."""
+        self.has_room = threading.Event()
+        """Not set: a send waits."""
+        self.has_room.set()
+        self.is_waiting = threading.Event()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -46,7 +50,16 @@ class ThroughProvider:
         else:
             self._inner.submit(work)
 
+    def try_send(self, record: Any, report: Callable[[Any], None], *, is_waited_for: bool) -> bool:
+        if self.has_room.is_set():
+            self.send(record, report, is_waited_for=is_waited_for)
+            return True
+        return False
+
     def send(self, record: Any, report: Callable[[Any], None], *, is_waited_for: bool) -> None:
+        if not self.has_room.is_set():
+            self.is_waiting.set()
+            self.has_room.wait(TIMEOUT_S)
         held = self.held
         give = report if held is None else lambda error: held.append(partial(report, error))
         self._inner.send(record, give, is_waited_for=is_waited_for)
@@ -243,6 +256,32 @@ def test_a_client_that_sends_faster_than_kafka_takes_is_read_no_more(
             held.popleft()()
     assert most <= 12
     assert all(each.remote_state == Delivery.ACCEPTED for each in sent)
+
+
+def test_a_partition_that_takes_nothing_stops_only_who_sends_to_it(
+    provider: ThroughProvider, server: Server, client: Any
+) -> None:
+    """AMQP-10: the event loop itself waited for room, and with it every client."""
+    first, second = client.create_sender("orders"), client.create_sender("orders", name="second")
+    for sender in (first, second):
+        sender.send(Message(body="known", durable=True))
+    provider.has_room.clear()
+    sent = [
+        sender.link.send(Message(body=f"{who} {number}"))
+        for number in range(3)
+        for who, sender in (("first", first), ("second", second))
+    ]
+    sending = threading.Thread(target=lambda: client.wait(lambda: all(each.settled for each in sent)))
+    sending.start()
+    assert provider.is_waiting.wait(TIMEOUT_S)
+    connect(server).create_receiver("others", credit=1)
+    assert not any(each.settled for each in sent)
+    provider.has_room.set()
+    sending.join()
+    receiver = client.create_receiver("orders", credit=20)
+    found = [receiver.receive(TIMEOUT_S).body for _ in range(8)]
+    for who in ("first", "second"):
+        assert [each for each in found if each.startswith(who)] == [f"{who} {number}" for number in range(3)]
 
 
 def test_a_client_that_stalls_in_the_middle_of_a_frame_is_let_go(server: Server, client: Any) -> None:
