@@ -5,12 +5,10 @@ A message that goes on under the kind that its record has is not looked at: what
 
 from collections.abc import Set as AbstractSet
 
-import pyarrow as pa
-from pyspark.sql import Column
+from pyspark.sql import Column, is_remote
 from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.codec.bodies import BODY_HEADER, decode_value
-from jbm_spark.columns import last_header
 
 CAME_AS = "out_came_as"
 """The column of `kind_of_record`."""
@@ -30,6 +28,8 @@ def names_its_kind(columns: AbstractSet[str]) -> Column:
 
 def kind_of_record() -> Column:
     """The kind that the record says that the row came from."""
+    from jbm_spark.columns import last_header  # not where an executor loads this module for `body_fault`
+
     return last_header(F.col("kafka.headers"), BODY_HEADER).cast("string")
 
 
@@ -43,16 +43,14 @@ def unreadable_body(kind: Column, value: Column, columns: AbstractSet[str]) -> C
     is_asked = names_its_kind(columns) & kind.isin(*WRITTEN_BY_US)
     # Others are not carried to Python and back.
     asked = F.when(is_asked, kind), F.when(is_asked, value)
-    return F.coalesce(of_text, F.arrow_udf(_faults, "string")(*asked))  # type: ignore[attr-defined]
+    if is_remote():
+        return F.coalesce(of_text, F.udf(body_fault, "string", useArrow=False)(*asked))
+    from jbm_spark.arrow_batches import faults
+
+    return F.coalesce(of_text, faults(body_fault, *asked))
 
 
-def _faults(kinds: pa.Array, values: pa.Array) -> pa.Array:
-    if kinds.null_count == len(kinds):  # as nearly always
-        return pa.nulls(len(kinds), pa.string())
-    return pa.array(map(body_fault, kinds.to_pylist(), values.to_pylist()), pa.string())
-
-
-def body_fault(kind: str | None, value: bytearray | None) -> str | None:
+def body_fault(kind: str | None, value: bytes | bytearray | None) -> str | None:
     """What is wrong with the bytes of a body of that kind, in one line, as a receiver would see it."""
     if kind is None:
         return None

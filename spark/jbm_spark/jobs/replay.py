@@ -242,7 +242,7 @@ def _as_source(context: click.Context, parameter: click.Parameter, value: str) -
 @click.option("--to", "target", metavar="DEST", required=True, callback=as_destination, help="Where they are sent.")
 @click.option("--since", "since_ms", metavar="TIME", callback=_as_instant, help="Sent at this time (UTC) or later.")
 @click.option("--until", "until_ms", metavar="TIME", callback=_as_instant, help="Sent before this time.")
-@click.option("--where", metavar="SQL", help="Only what this chooses: \"priority > 4\".")
+@click.option("--where", metavar="SQL", help='Only what this chooses: "priority > 4".')
 @click.option("--shift-times", is_flag=True, help="Keep expirations, counted from now. [the messages have none]")
 @click.option("--job", metavar="NAME", help="Another name sends them again. [made of these options]")
 @click.option("--rate", metavar="N", type=Whole(1), help="At most so many a second.")
