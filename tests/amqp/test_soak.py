@@ -15,16 +15,20 @@ from tests.amqp.visitors import visit_all
 
 VISITORS = 3
 GROWTH_MAX = 1.05
+WARMING_MAX = 1.10
+"""Of a minute, in which the server's caches and Kafka's client still fill."""
 
 
 @pytest.mark.parametrize(
-    "visits",
+    ("visits", "growth_max"),
     [
-        pytest.param(500, marks=[pytest.mark.thorough, pytest.mark.timeout(400)]),
-        pytest.param(5_000, marks=[pytest.mark.slow, pytest.mark.timeout(1_800)]),
+        pytest.param(500, WARMING_MAX, marks=[pytest.mark.thorough, pytest.mark.timeout(400)]),
+        pytest.param(5_000, GROWTH_MAX, marks=[pytest.mark.slow, pytest.mark.timeout(1_800)]),
     ],
 )
-def test_memory_does_not_grow_with_clients_that_left(visits: int, bootstrap: str, tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_clients_that_left(
+    visits: int, growth_max: float, bootstrap: str, tmp_path: Path
+) -> None:
     """AMQP-10."""
     processes = ProcessPoolExecutor(VISITORS, multiprocessing.get_context("spawn"))
     with running(*tasks(1, bootstrap, tmp_path)) as (server,), processes:
@@ -34,4 +38,4 @@ def test_memory_does_not_grow_with_clients_that_left(visits: int, bootstrap: str
     third = len(samples) // 3
     thirds = [mean(size for _, size in samples[place * third : (place + 1) * third]) for place in range(3)]
     print("seconds", samples[-1][0] - samples[0][0], "MB by thirds", [round(size / 2**20, 1) for size in thirds])
-    assert thirds[2] <= GROWTH_MAX * thirds[1]
+    assert thirds[2] <= growth_max * thirds[1]
