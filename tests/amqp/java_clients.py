@@ -14,12 +14,16 @@ from jbm_kafka.devbroker.folders import cache_folder
 from jbm_kafka.devbroker.maven import FETCH_TIMEOUT_S, copy_jars
 
 SOURCES = Path(__file__).parent / "java"
+JAVAX_CLIENT, JAKARTA_CLIENT = "<version>1.16.0</version>", "<version>2.10.0</version>"
+"""Qpid JMS of `javax.jms`, as in the pom, and of `jakarta.jms`."""
 JORAM = "org/objectweb/jtests/jms/conform/"
 
 
-def jars() -> Path:
+def jars(*, are_jakarta: bool = False) -> Path:
     """The folder that has them; where they are not there they are fetched."""
     pom = (SOURCES / "pom.xml").read_text(encoding="utf-8")
+    if are_jakarta:
+        pom = pom.replace(JAVAX_CLIENT, JAKARTA_CLIENT)
     folder = cache_folder() / f"amqp-clients-{hashlib.sha256(pom.encode()).hexdigest()[:8]}"
     if not folder.exists():
         with locked(folder.with_name(folder.name + ".lock"), timeout_s=FETCH_TIMEOUT_S):
@@ -40,13 +44,23 @@ def joram_tests() -> list[str]:
     return sorted(name.removesuffix(".class").replace("/", ".") for name in names)
 
 
+def _as_jakarta(source: Path, folder: Path) -> Path:
+    made = folder / source.name
+    made.write_text(source.read_text(encoding="utf-8").replace("javax.jms", "jakarta.jms"), encoding="utf-8")
+    return made
+
+
 class JavaClients:
     """Our classes, compiled into a folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = f"{folder}:{jars()}/*"
-        sources = [str(each) for each in sorted(SOURCES.glob("*.java"))]
-        subprocess.run(["javac", "-nowarn", "-cp", self._path, "-d", str(folder), *sources], check=True, timeout=120)
+    def __init__(self, folder: Path, *, are_jakarta: bool = False) -> None:
+        self._path = f"{folder}:{jars(are_jakarta=are_jakarta)}/*"
+        sources = sorted(SOURCES.glob("*.java"))
+        if are_jakarta:
+            sources = [_as_jakarta(each, folder) for each in sources]
+        subprocess.run(
+            ["javac", "-nowarn", "-cp", self._path, "-d", str(folder), *map(str, sources)], check=True, timeout=120
+        )
         (folder / "provider.properties").write_text("jms.provider.admin.class = JoramAdmin\n", encoding="ascii")
         (folder / "test.properties").write_text("timeout = 30000\n", encoding="ascii")
 

@@ -43,6 +43,14 @@ def test_qpid_jms_in_memory(java_clients: JavaClients) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
+def test_jakarta_qpid_jms_in_memory(tmp_path: Path) -> None:
+    """REDELIVER-2, REDELIVER-3, UNIT-1, UNIT-2, SEND-6, SEND-7, TOPIC-3, AMQP-1."""
+    installation = Installation(f"{PREFIX}jakarta", {}, None, SidecarConfig(address_settings=ADDRESSES))
+    play(JavaClients(tmp_path, are_jakarta=True), lambda: in_memory.connect(installation), large=900_000)
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
 def test_qpid_jms_on_kafka(java_clients: JavaClients, bootstrap: str, tmp_path: Path) -> None:
     """REDELIVER-2, REDELIVER-3, UNIT-1, UNIT-2, SEND-6, SEND-7, TOPIC-3, AMQP-1."""
     create_topic(bootstrap, f"{PREFIX}large", config={"max.message.bytes": str(8 * 2**20)})
