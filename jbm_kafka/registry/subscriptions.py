@@ -204,20 +204,20 @@ class Subscriptions:
             raise unanswered
 
     def _held_again(self, values: Values, group: str, incarnation: str) -> Changes:
-        found = self._found(values, group)
-        wanted = self._records[group].subscription
-        if found is None or found.incarnation != incarnation:
+        found, known = self._found(values, group), self._records.get(group)
+        if found is None or known is None or found.incarnation != incarnation:
+            wanted = group if known is None else str(known.subscription)
             raise IllegalStateError(
                 f"{wanted}: the subscription was ended or changed by another process, while nobody heard of this one "
                 f"for its session timeout; close this consumer and subscribe again",
-                name=wanted.name,
+                name=wanted if known is None else known.subscription.name,
             )
         me = self._parts.holder.name
         if me in found.holders or not self._uses[group]:
             return {}
         others = self._parts.holder.living(found.holders)
-        if others and not wanted.is_shared:
-            raise _has_consumer_elsewhere(wanted)
+        if others and not known.subscription.is_shared:
+            raise _has_consumer_elsewhere(known.subscription)
         return self._written(group, replace(found, holders=tuple(sorted((*others, me)))))
 
     # -- ending ----------------------------------------------------------------------------------------------------
@@ -326,6 +326,8 @@ class Subscriptions:
             return {key: None} if found.is_ending and found.incarnation == ended.incarnation else {}
 
         self._registry.update(forget, records=tombstones)
+        if not self._uses[group]:
+            self._records.pop(group, None)
 
     # -- what killed processes left --------------------------------------------------------------------------------
 

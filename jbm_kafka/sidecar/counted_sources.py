@@ -1,4 +1,4 @@
-"""The counts of every queue and subscription that this process ever served, whichever group worker counted them."""
+"""The counts of the queues and subscriptions that this process has served, whichever group worker counted them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from jbm_kafka.core.subscription import SubscriptionKind
 from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
 from jbm_kafka.registry.channel_group import ChannelGroup
 
+ENDED_MAX = 1_000
+"""So many that ended are remembered, those that ended last: a client may make up names of subscriptions without end."""
 SourceKey = tuple[str, str]
 """Of a destination and a subscription, as `DestinationStatistics` has them."""
 
@@ -56,11 +58,13 @@ class CountedSources:
 
     def _fold(self) -> None:
         for key, counters in [row for row in self._live if row[1].has_ended]:
-            row, before = _row(key, counters), self._ended.get(key)
+            row, before = _row(key, counters), self._ended.pop(key, None)
             self._ended[key] = row if before is None else before + row
             self._reconnects += counters.reconnects
             self._rebalances += counters.rebalances
             self._live.remove((key, counters))
+        while len(self._ended) > ENDED_MAX:
+            del self._ended[next(iter(self._ended))]
 
 
 def _row(key: SourceKey, counters: SourceCounters) -> DestinationStatistics:

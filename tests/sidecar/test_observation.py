@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.sidecar.counted_sources import CountedSources
 from jbm_kafka.sidecar.observation import CHECKPOINT_MS, TURN_MS
 from tests.sidecar.stepped import SteppedSidecar
 
@@ -49,3 +52,13 @@ def test_partitions_that_are_not_open_yet_are_not_ready(process: SteppedSidecar)
     found = process.sidecar.observation.health(None)
     assert (found.is_alive, found.is_ready) == (True, False)
     assert found.reasons == ("queue:orders: its partitions are not open yet",)
+
+
+def test_names_without_end_are_not_counted_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server whose clients make up subscriptions had a row with a histogram for each of them."""
+    monkeypatch.setattr("jbm_kafka.sidecar.counted_sources.ENDED_MAX", 2)
+    counted = CountedSources()
+    for number in range(5):
+        name = Queue(f"q{number}")
+        counted.begin(ChannelGroup.of_queue(name, namespace="", partitions=1)).has_ended = True
+    assert [key for key, _ in counted.look()[0]] == ["q3", "q4"]

@@ -32,3 +32,20 @@ def test_what_was_sent_before_to_partitions_that_were_added_unheard_of_came_to_a
     assert recorded(one, subscription).begins == (0, 0, 1)
     one.sources.end_use(subscription)
     processes.close()
+
+
+def test_what_has_ended_is_forgotten() -> None:
+    """TOPIC-3: a server whose clients come and go kept a record of each of their subscriptions."""
+    processes = Processes()
+    _, one = processes.start()
+    held = one.claims.subscriptions._records
+    for number in range(3):
+        private = Subscription(PRICES, SubscriptionKind.PRIVATE, f"made-up-{number}")
+        one.sources.subscribe(private)
+        assert len(held) == 1
+        one.sources.end_use(private)
+        assert not held
+    one.sources.subscribe(KINDS[0])
+    one.sources.end_use(KINDS[0])
+    assert list(held) == [KINDS[0].group_id("")]  # it is there still
+    processes.close()
