@@ -119,7 +119,10 @@ def test_killed_processes_start_again_and_lose_nothing(
             timeout_s=PATIENCE_S,
         )
         wait_until(lambda: bool(children(group.pid)), about="a process", timeout_s=PATIENCE_S)
-        os.kill(children(group.pid)[0], signal.SIGKILL)
+        killed = children(group.pid)[0]
+        os.kill(killed, signal.SIGKILL)
+        # Noticed, or it would be one that did not end well when all are asked to.
+        wait_until(lambda: killed not in children(group.pid), about="a look at it", timeout_s=PATIENCE_S)  # noqa: B023
     wait_until(
         lambda: {unit: firsts(numbers) for unit, numbers in handled(shop_log).items()} == WANTED,
         about="all",
