@@ -9,7 +9,7 @@ from functools import cache, partial
 
 from jbm_kafka.codec.registry_records import ClientRecord, client_key, decode_client, encode_client
 from jbm_kafka.core.jms_errors import InvalidClientIDError
-from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.ports import KafkaClientError, Unreachable
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.registry_log import Changes, RegistryLog
@@ -114,11 +114,14 @@ class ClientIds:
         failure: Exception | None = None
         try:
             self._registry.update(lambda values: self._decide_all(dict(values), together))
-        except Exception as error:  # each of them hears it
-            failure = error
-        for asked in together:
-            asked.is_done = True
-            asked.error = asked.error or failure
+        except BaseException as error:  # each of them hears it, also where an interrupt ends this one's wait
+            failure = error if isinstance(error, Exception) else Unreachable("the change was interrupted")
+            if failure is not error:
+                raise
+        finally:
+            for asked in together:
+                asked.is_done = True
+                asked.error = asked.error or failure
 
     def _decide_all(self, values: dict[bytes, bytes], together: Sequence[_Asked]) -> Changes:
         """One after the other, each seeing what those before it change; a refusal costs the others nothing."""
