@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 from asyncio import get_running_loop, sleep
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable
 from typing import Any, Final
 
 from proton import Delivery as Sent
@@ -16,6 +17,7 @@ from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
+from jbm_kafka.amqp_wire.names import SESSION
 from jbm_kafka.core.jms_errors import JMSError
 
 FORWARDED: Final = symbol("jbm:forwarded")
@@ -30,13 +32,16 @@ _numbers = itertools.count(1)
 class Forwarded:
     """One message of another sidecar, with a client or on its way there."""
 
-    __slots__ = ("_feed", "_incoming", "_sent", "arrived_at", "data")
+    __slots__ = ("_feed", "_incoming", "_is_fencing", "_sent", "arrived_at", "data", "mark")
 
     def __init__(self, feed: Feed, incoming: Any, data: bytes) -> None:
         self.data = data
         self.arrived_at = get_running_loop().time()
+        self.mark = incoming.tag.partition("|")[2]
+        """Its unit, as its owner's tag says it; "": of none."""
         self._feed = feed
         self._incoming = incoming
+        self._is_fencing = False
         self._sent: Any = None
         """The client's, which waits to hear that what it said is durable."""
 
@@ -46,10 +51,12 @@ class Forwarded:
 
     def release(self, *, was_seen: bool = False) -> None:
         """It goes back uncounted. `was_seen`: the client may have had it, so it comes again marked."""
-        if was_seen:
-            self._end()  # without an outcome, which says just that
-        else:
-            self._say(Sent.MODIFIED)
+        # Without an outcome says just that.
+        self._say(0 if was_seen else Sent.MODIFIED, is_settled=not self._fence(Sent.MODIFIED))
+
+    def void(self) -> None:
+        """Its owner has it again already, with one before it; to say so is of no meaning there."""
+        self._say(Sent.RELEASED)
 
     def told(self, sent: Any, peer: Client) -> None:
         """The client says what became of it."""
@@ -63,21 +70,43 @@ class Forwarded:
         elif self._feed.is_over:  # its owner has died, or the partition moved: it comes again
             if not sent.settled:
                 sent.update(Sent.RELEASED)
-        elif sent.settled:
-            self._say(state, remote)
         else:
-            self._sent = sent
-            self._say(state, remote, is_settled=False)
-            return
+            is_waiting = not sent.settled
+            self._sent = sent if is_waiting else None
+            self._say(state, remote, is_settled=not (self._fence(state) or is_waiting))
+            if is_waiting:
+                return
         sent.settle()
+
+    def _fence(self, state: int) -> bool:
+        """True: with it its owner takes back what comes behind it in its unit, and confirms that.
+
+        What comes of the unit until then was sent before; what waits here goes back now.
+        """
+        units = self._feed.feeds.units
+        if units.keeps_later or state == Sent.ACCEPTED or not self.mark or self._feed.is_over:
+            return False
+        self._is_fencing = True
+        units.going_back[self.mark] += 1
+        for each in units.members:
+            each.feeds.void(self.mark)
+        return True
 
     def confirmed(self, peer: Client) -> None:
         """Its owner says what holds, or will say nothing any more."""
+        if self._is_fencing:
+            self._is_fencing = False
+            self._feed.feeds.units.going_back -= Counter([self.mark])
         sent, self._sent = self._sent, None
         if sent is not None and not (peer.is_over or self._feed.feeds.is_closed):
-            sent.update(Sent.RELEASED if self._feed.is_over else self._incoming.remote_state)
+            state = Sent.RELEASED if self._feed.is_over else self._incoming.remote_state
+            if state:
+                sent.update(state)
             sent.settle()
-            peer.touch()
+            if self._feed.feeds.units.keeps_later:
+                peer.touch()
+            else:
+                peer.flush()  # before what comes next of the unit
         self._end()
 
     def _say(self, state: int, remote: Any = None, *, is_settled: bool = True) -> None:
@@ -85,6 +114,7 @@ class Forwarded:
             return
         if remote is not None and state == Sent.MODIFIED:
             self._incoming.local.failed, self._incoming.local.undeliverable = remote.failed, remote.undeliverable
+            self._incoming.local.annotations = remote.annotations
         if remote is not None and state == Sent.REJECTED:
             self._incoming.local.condition = remote.condition
         if state:
@@ -126,6 +156,9 @@ class Feed:
             data, self._parts = b"".join(self._parts), []
             self.link.advance()
             forwarded = self.held[incoming.tag] = Forwarded(self, incoming, data)
+            if forwarded.mark in self.feeds.units.going_back:
+                forwarded.void()
+                return
             self.feeds.waiting.append(forwarded)
             self.feeds.arrived()
 
@@ -149,6 +182,7 @@ class Feeds:
     def __init__(self, peer: Client, receiver: Any, sender: Any, *, is_used: bool) -> None:
         """`receiver`: whom they are for; `sender`: its link to the client."""
         self.peer = peer
+        self.units = receiver.units
         self.waiting: deque[Forwarded] = deque()
         """What came and is not sent to the client, which gets it first."""
         self.is_used = is_used and peer.server.neighbours is not None
@@ -169,7 +203,7 @@ class Feeds:
         link = session.receiver(f"{self._sender.name.partition('|')[0]}|{next(_numbers)}")
         link.source.copy(self._sender.remote_source)
         link.snd_settle_mode = ProtonLink.SND_UNSETTLED
-        link.properties = {FORWARDED: self.peer.client_id}
+        link.properties = {FORWARDED: self.peer.client_id, symbol(SESSION): self.units.session_id}
         link.open()
         feed = Feed(self, link, touch)
         self._feeds.append(feed)
@@ -197,10 +231,8 @@ class Feeds:
         if not self._feeds:
             return
         room = wanted - len(self.waiting)
-        if wanted == 0 and self.waiting:
-            now = get_running_loop().time()
-            while self.waiting and now - self.waiting[0].arrived_at > KEEP_S:
-                self.waiting.popleft().release()
+        if wanted == 0:
+            self.release_old()
         if room > 0 and not self._is_draining:
             share = max(1, room // len(self._feeds))
             for feed in self._feeds:
@@ -209,21 +241,52 @@ class Feeds:
                     feed.link.flow(share - credit)
                     feed.touch()
 
-    async def drain(self, timeout_s: float) -> None:
-        """Return when each has sent what it has, as far as the client's credit goes."""
-        asked = [feed for feed in self._feeds if not feed.is_over]
-        if not asked:
-            return
+    def release_old(self) -> None:
+        """What waits for a client without credit for so long is for others."""
+        now = get_running_loop().time()
+        while self.waiting and now - self.waiting[0].arrived_at > KEEP_S:
+            self.waiting.popleft().release()
+
+    def void(self, mark: str) -> None:
+        """Its owner has taken back what waits of this unit."""
+        void = [each for each in self.waiting if each.mark == mark]
+        if void:
+            self.waiting = deque(each for each in self.waiting if each.mark != mark)
+            for each in void:
+                each.void()
+
+    @property
+    def has_unread(self) -> bool:
+        """Something waits, or may come."""
+        return bool(self.waiting) or any(feed.link.credit for feed in self._feeds)
+
+    async def drain(self, timeout_s: float, *, at_least: int = 1) -> None:
+        """Return when each has sent what it has, as far as the client's credit goes.
+
+        Until `drained` they are asked for no more. `at_least`: of one that is asked for nothing now.
+        """
         self._is_draining = True
-        try:
-            for feed in asked:
-                feed.link.drain(0 if feed.link.credit else 1)
-                feed.touch()
-            ends_at = get_running_loop().time() + timeout_s
-            while any(not feed.is_over and feed.link.credit for feed in asked) and get_running_loop().time() < ends_at:
-                await sleep(LOOK_S)
-        finally:
-            self._is_draining = False
+        asked = [feed for feed in self._feeds if not feed.is_over and (at_least or feed.link.credit)]
+        for feed in asked:
+            feed.link.drain(0 if feed.link.credit else at_least)
+            feed.touch()
+        await self._until(timeout_s, lambda: not any(not feed.is_over and feed.link.credit for feed in asked))
+
+    async def take_back(self, timeout_s: float) -> None:
+        """Return when nothing waits nor comes, and the owners have again what waited. Until `drained` none comes."""
+        await self.drain(timeout_s, at_least=0)
+        while self.waiting:
+            self.waiting.popleft().release()
+        await self._until(timeout_s, lambda: not self.units.going_back)
+
+    def drained(self) -> None:
+        """They may be asked again."""
+        self._is_draining = False
+
+    async def _until(self, timeout_s: float, holds: Callable[[], bool]) -> None:
+        ends_at = get_running_loop().time() + timeout_s
+        while not holds() and get_running_loop().time() < ends_at:
+            await sleep(LOOK_S)
 
     def close(self) -> None:
         """Let go of them; the receiver has given back what the client had."""

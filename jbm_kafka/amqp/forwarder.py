@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 from jbm_kafka.amqp.receiver_links import Receiver
+from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.forwarding import ForwardingSidecar
 
 
@@ -19,6 +21,11 @@ class Forwarder(Receiver):
     async def ready(self) -> None:
         """There is nothing to wait for."""
 
+    def mark_of(self, delivery: Delivery) -> str:
+        """Its unit: who forwards drops what its owner takes back behind another."""
+        place = delivery.unit_place
+        return "" if place is None else f"|{place[0]}.{crc32(place[1]):x}"
+
     def pump(self) -> None:
         """As of any receiver, while somebody here receives from the source; else nothing is here."""
         link = self.link
@@ -30,6 +37,7 @@ class Forwarder(Receiver):
             if found is not None:
                 link.group_worker, link.is_attached = found, True
                 link.notices.is_open = True
+                self._introduce()
             elif self._sender.drain_mode:
                 self._sender.drained()
                 self._peer.touch()

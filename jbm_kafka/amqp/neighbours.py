@@ -228,8 +228,9 @@ class Neighbours:
         for address in self._reached.keys() - addresses:
             self._reached.pop(address).abort()
         await asyncio.gather(*(self._reach(each) for each in addresses - self._reached.keys()))
-        for neighbour in list(self._reached.values()):
-            for feeds in list(self._receivers):  # also those whose link was refused
+        for feeds in list(self._receivers):
+            feeds.release_old()
+            for neighbour in list(self._reached.values()):  # also one that refused its link
                 neighbour.add(feeds)
 
     async def _reach(self, address: str) -> None:

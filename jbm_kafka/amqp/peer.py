@@ -28,7 +28,7 @@ from jbm_kafka.amqp.terminus import (
 )
 from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
 from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition_of
-from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
+from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, TRANSACTED, UNITS
 from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -449,7 +449,9 @@ class Peer:
             raise InvalidDestinationError(f"{destination}: what is temporary is not forwarded")
         self.authorise("forward", destination)
         source = self._source_of(link, destination, filters, client_id)
-        forwarder = Forwarder(self, link, source, filters.selector, next(self._numbers), UnitsAtClient(False))
+        is_together = UNITS in capabilities(link.remote_source)
+        units = self._units_of(link, source) if is_together else UnitsAtClient(False)
+        forwarder = Forwarder(self, link, source, filters.selector, next(self._numbers), units)
         self.spawn(self._begin(link, forwarder), link)
 
     def _receiver(self, link: Any, destination: Destination, filters: Filters) -> Receiver:
@@ -458,7 +460,8 @@ class Peer:
         units: UnitsAtClient | UnitsTogether = UnitsAtClient(is_transacted)
         if UNITS in capabilities(link.remote_source):
             units = self._units_of(link, used)
-        return Receiver(self, link, used, filters.selector, next(self._numbers), units)
+            is_transacted = symbol(TRANSACTED) in (link.remote_properties or {})
+        return Receiver(self, link, used, filters.selector, next(self._numbers), units, is_transacted=is_transacted)
 
     def _source_of(self, link: Any, destination: Destination, filters: Filters, client_id: str) -> Source:
         if isinstance(destination, Topic):

@@ -53,6 +53,8 @@ class Receiver:
         selector: Selector | None,
         number: int,
         units: UnitsAtClient | UnitsTogether,
+        *,
+        is_transacted: bool = False,
     ) -> None:
         self._peer = peer
         self._sender = sender
@@ -81,10 +83,9 @@ class Receiver:
         self.unsettled: dict[str, Delivery | Forwarded] = {}
         self.units = self._units = units
         units.members.append(self)
-        # One that has several of a unit, as in transactions, says of them together what only their owner can carry out.
         is_of_one = self._destination.is_temporary or (isinstance(source, Subscription) and not source.is_shared)
-        is_fed = units.one_per_unit and not (self.is_forwarded or is_of_one)
-        self._feeds = Feeds(peer, self, sender, is_used=is_fed)
+        self.feeds = Feeds(peer, self, sender, is_used=not (is_transacted or self.is_forwarded or is_of_one))
+        self._is_recalling = False
         self.in_transactions = 0
         """Messages that open transactions have acknowledged."""
         self.is_closed = False
@@ -102,7 +103,7 @@ class Receiver:
             link.notices.on_left = partial(provider.end_use, source)
         elif not source.is_temporary:
             # What others select is forwarded to them, so it is as if this one selected everything.
-            used = "" if self._feeds.is_used else self._selector
+            used = "" if self.feeds.is_used else self._selector
             provider.use_selector(source, used)
             link.notices.on_left = partial(provider.end_use_of_selector, source, used)
         try:
@@ -143,7 +144,7 @@ class Receiver:
 
     def feed(self) -> None:
         """The client is to get messages of other sidecars, too; on the loop."""
-        self._feeds.begin()
+        self.feeds.begin()
 
     def leave(self) -> None:
         """Leave for good."""
@@ -168,7 +169,7 @@ class Receiver:
             return
         sent = False
         while self._wanted() > 0:
-            forwarded = self._feeds.take()
+            forwarded = self.feeds.take()
             if forwarded is not None:
                 self._send_forwarded(forwarded)
                 sent = True
@@ -208,7 +209,22 @@ class Receiver:
                 link.request(missing)
             elif wanted == 0:
                 link.demand.credit = 0
-        self._feeds.ask(wanted)
+        others = [each for each in self._units.members if each is not self and each.feeds.has_unread]
+        if not (wanted and others):
+            self.feeds.ask(wanted)
+        elif not self._is_recalling:
+            self._is_recalling = True
+            self._peer.spawn(self._recall(others), self._sender)
+
+    async def _recall(self, others: Sequence[Receiver]) -> None:
+        """Only one of a session's receivers has unread messages, of other sidecars, too."""
+        try:
+            for each in others:
+                await each.feeds.take_back(CATCH_UP_S)
+                each.feeds.drained()
+        finally:
+            self._is_recalling = False
+        self.pump()
 
     def _send(self, delivery: Delivery) -> None:
         reference, count = delivery.reference, delivery.count
@@ -226,7 +242,7 @@ class Receiver:
             delivery_count=count.delivery_count - 1,
             now_ms=now_ms,
         )
-        tag, sent = self._transfer(data)
+        tag, sent = self._transfer(data, self.mark_of(delivery))
         if self._sender.snd_settle_mode == ProtonLink.SND_SETTLED:
             delivery.lease.acknowledge(reference.offset)
             sent.settle()
@@ -236,15 +252,19 @@ class Receiver:
             self.unsettled[tag] = delivery
 
     def _send_forwarded(self, forwarded: Forwarded) -> None:
-        tag, sent = self._transfer(forwarded.data)
+        tag, sent = self._transfer(forwarded.data, "")
         if self._sender.snd_settle_mode == ProtonLink.SND_SETTLED:
             forwarded.accept()
             sent.settle()
         else:
             self.unsettled[tag] = forwarded
 
-    def _transfer(self, data: bytes) -> tuple[str, Any]:
-        tag = str(next(self._tags))
+    def mark_of(self, delivery: Delivery) -> str:
+        """What its tag says beside its number."""
+        return ""
+
+    def _transfer(self, data: bytes, mark: str) -> tuple[str, Any]:
+        tag = f"{next(self._tags)}{mark}"
         sent = self._sender.delivery(tag)
         self._sender.stream(data)
         self._sender.advance()
@@ -366,7 +386,8 @@ class Receiver:
         if not self._units.keeps_later:
             first = rows
             for receiver in self._units.members:
-                later = later_of_units(first, receiver.unsettled)
+                mine = {tag: each for tag, each in receiver.unsettled.items() if isinstance(each, Delivery)}
+                later = later_of_units(first, mine)
                 for tag in later:
                     del receiver.unsettled[tag]
                 rows = [*rows, *((each, Modified(each.offset, counted=False)) for each in later.values())]
@@ -416,10 +437,13 @@ class Receiver:
             except TimeoutError:
                 done.complete()
             self.pump()
-            await self._feeds.drain(CATCH_UP_S)
+            await self.feeds.drain(CATCH_UP_S)
             self.pump()
+            if not self._units.keeps_later:  # another of the session's receivers may ask next
+                await self.feeds.take_back(CATCH_UP_S)
         finally:
             self._is_draining = False
+            self.feeds.drained()
         if not self.is_closed and self._sender.drain_mode:
             with link.lock:
                 link.demand.credit = 0
@@ -458,7 +482,7 @@ class Receiver:
                 each.release(was_seen=is_lost)
             else:
                 rows.append((each, Modified(each.offset, counted=False, was_seen=is_lost)))
-        self._feeds.close()
+        self.feeds.close()
         self._give_back(rows)
         self.unsettled.clear()
         if self.link.is_attached:

@@ -12,14 +12,18 @@ from proton import Data, Delivery, Message, Terminus, symbol
 from proton.reactor import LinkOption, Selector
 from proton.utils import BlockingConnection, LinkDetached
 
-from jbm_kafka import AddressSettings
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
+from jbm_kafka.amqp import feeds
 from jbm_kafka.amqp.access import ANONYMOUS, Access, User
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.feeds import FORWARDED
 from jbm_kafka.amqp.neighbours import Neighbours
 from jbm_kafka.amqp.scram import Verifier
 from jbm_kafka.amqp.server_settings import ForwardingSettings, Listener, ServerSettings
+from jbm_kafka.amqp_wire.names import SESSION, UNITS
+from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.devbroker.ports import free_port
+from jbm_kafka.jms.connection import Connection
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 from tests.amqp.blocking_transactions import BlockingTransaction, is_committed
@@ -59,6 +63,11 @@ def servers(world: str) -> Iterator[list[Server]]:
     yield made
     for each in made:
         each.stop()
+
+
+def python(server: Server) -> Connection:
+    """A connection of the API, over AMQP."""
+    return ConnectionFactory(f"amqp://127.0.0.1:{server.ports[0]}").create_connection()
 
 
 def met(servers: list[Server]) -> None:
@@ -311,3 +320,153 @@ def test_a_link_between_sidecars_keeps_nobody_in_a_group(servers: list[Server]) 
     wait_until(lambda: not serves(servers[1]), about="it has left", timeout_s=TIMEOUT_S)
     send(one, 8)
     assert accepted(staying, 8) == set(range(8))
+
+
+def test_a_session_of_the_api_gets_several_of_a_unit_from_another_sidecar(one_partition: list[Server]) -> None:
+    """UNIT-1, UNIT-3, of SEL-2: what it recovers comes again, in order, counted, before what follows."""
+    _, other, keeping = owner_and_other(one_partition)
+    with python(other) as connection:
+        producer = connection.create_session().create_producer(Queue("orders"))
+        for number in range(8):
+            producer.send(str(number), unit_of_order="joe")
+        session = connection.create_session(AcknowledgeMode.CLIENT)
+        consumer = session.create_consumer(Queue("orders"))
+
+        def received(count: int) -> list[tuple[Any, int]]:
+            found = [consumer.receive(TIMEOUT_S) for _ in range(count)]
+            return [(message and message.body, message.delivery_count if message else 0) for message in found]
+
+        assert received(3) == [(str(number), 1) for number in range(3)]
+        session.recover()
+        assert received(3) == [(str(number), 2) for number in range(3)]
+        session.acknowledge()
+        assert received(5) == [(str(number), 1) for number in range(3, 8)]
+        session.acknowledge()
+    keeping.close()
+
+
+class Together(LinkOption):
+    """A receiver that has several of a unit."""
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+
+    def apply(self, link: Any) -> None:
+        link.source.capabilities.put_array(False, Data.SYMBOL)
+        link.source.capabilities.enter()
+        link.source.capabilities.put_symbol(symbol(UNITS))
+        link.source.capabilities.exit()
+        link.properties = {symbol(SESSION): self._session}
+
+
+def partitions_at(server: Server) -> set[int]:
+    workers = server.provider.sidecar.sources._group_workers.all()  # type: ignore[attr-defined]
+    return {partition for worker in workers for partition in worker.data.channels}
+
+
+def a_unit_at(server: Server) -> str:
+    return next(unit for unit in "abcdefghijkl" if partition_for(unit.encode(), 4) in partitions_at(server))
+
+
+def waiting_at(server: Server) -> int:
+    assert server.neighbours is not None
+    return sum(len(each.waiting) for each in list(server.neighbours._receivers))
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_what_waits_behind_a_failed_message_does_not_come_before_it(
+    servers: list[Server], is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UNIT-1, UNIT-3, of SEL-2: it waits for the client's credit, or goes back for want of it, in portions."""
+    monkeypatch.setattr(feeds, "KEEP_S", 60.0 if is_kept else feeds.KEEP_S)
+    _, other, keeping = owner_and_other(servers)
+    client, sending = connect(other), connect(other)
+    receiver = client.create_receiver("orders", credit=0, options=Together("one"))
+    wait_until(lambda: [len(partitions_at(each)) for each in servers] == [2, 2], about="shared", timeout_s=TIMEOUT_S)
+    here, there = a_unit_at(other), a_unit_at(servers[0])
+    sender = sending.create_sender("orders")
+
+    def sent(unit: str, *numbers: int) -> None:
+        for number in numbers:
+            sender.send(Message(body=f"{unit}{number}", durable=True, group_id=unit))
+
+    sent(there, 0)
+    receiver.link.flow(1)
+    assert receiver.receive(timeout=TIMEOUT_S).body == f"{there}0"
+    receiver.link.flow(2)
+    sent(here, 0, 1)
+    client.wait(lambda: not receiver.link.credit)
+    sent(there, 1, 2)
+    wait_until(lambda: waiting_at(other) == 2, about="they wait", timeout_s=TIMEOUT_S)
+    if is_kept:
+        failed = receiver.fetcher.unsettled.popleft()
+        failed.local.failed = True
+        failed.update(Delivery.MODIFIED)
+        client.wait(lambda: failed.settled)
+    else:
+        wait_until(lambda: waiting_at(other) == 0, about="they are for others", timeout_s=TIMEOUT_S)
+        receiver.accept()
+    assert [receiver.fetcher.pop().body for _ in range(2)] == [f"{here}0", f"{here}1"]
+    receiver.accept()
+    receiver.accept()
+    receiver.link.flow(10)
+    numbers = range(3) if is_kept else range(1, 3)
+    for number in numbers:
+        message = receiver.receive(timeout=TIMEOUT_S)
+        assert (message.body, message.delivery_count) == (f"{there}{number}", int(number == 0))
+        receiver.accept()
+    keeping.close()
+
+
+@pytest.mark.thorough
+def test_receivers_of_one_session_share_units_also_of_another_sidecar(one_partition: list[Server]) -> None:
+    """UNIT-3, of SEL-2: whichever the application receives from, a unit comes in order."""
+    _, other, keeping = owner_and_other(one_partition)
+    with python(other) as connection:
+        producer = connection.create_session().create_producer(Queue("orders"))
+        for number in range(20):
+            producer.send(str(number), unit_of_order="joe")
+        session = connection.create_session(AcknowledgeMode.CLIENT)
+        consumers = [session.create_consumer(Queue("orders")) for _ in range(2)]
+        for number in range(20):
+            message = consumers[number % 2].receive(TIMEOUT_S)
+            assert message is not None
+            assert message.body == str(number)
+            if number % 6 == 5:
+                session.acknowledge()
+        session.acknowledge()
+    keeping.close()
+
+
+@pytest.mark.thorough
+def test_the_api_at_every_sidecar_keeps_units_in_order_whatever_fails(servers: list[Server]) -> None:
+    """UNIT-1, REDELIVER-5, of SEL-2: each fails now and then, in portions of many units; the delay is its own word."""
+    queue, units, each = Queue("orders"), 6, 15
+    done: dict[str, int] = dict.fromkeys(map(str, range(units)), -1)
+    with python(servers[0]) as first, python(servers[1]) as second:
+        producer = first.create_session().create_producer(queue)
+        for number in range(each):
+            for unit in done:
+                producer.send(f"{unit} {number}", unit_of_order=unit)
+        sessions = [made.create_session(AcknowledgeMode.CLIENT) for made in (first, second)]
+        consumers = [session.create_consumer(queue) for session in sessions]
+        left, turn = units * each, 0
+        failed: set[str] = set()
+        while left:
+            turn += 1
+            session, consumer = sessions[turn % 2], consumers[turn % 2]
+            had: list[str] = []
+            while len(had) < 7 and (message := consumer.receive(0.05)) is not None:
+                had.append(str(message.body))
+            fails = turn % 3 == 0 and failed.isdisjoint(had)
+            seen = dict(done)
+            for text in had:
+                unit, at = text.split()
+                assert int(at) == seen[unit] + 1, (text, done)
+                seen[unit] += 1
+            if fails:
+                failed |= set(had)
+                session.recover()
+            else:
+                session.acknowledge()
+                done, left = seen, left - len(had)
