@@ -42,14 +42,17 @@ class ToldOutcome:
         if state == Sent.REJECTED:
             error = self.error or "rejected by its receiver"
             return Modified(offset, counted=True, last_error=error, is_rejected=True)
-        if state == Sent.MODIFIED and self.undeliverable:
-            if is_expired(delivery.reference.expiration_ms, now_ms):  # as Qpid JMS says of what expired on its way
-                return Modified(offset, counted=False)
-            error = "its receiver says: undeliverable here"
-            return Modified(offset, counted=True, last_error=error, is_rejected=True)
+        if self.undeliverable and is_expired(delivery.reference.expiration_ms, now_ms):
+            return Modified(offset, counted=False)  # as Qpid JMS says of what expired on its way
         if state == Sent.MODIFIED:
-            cause = self.error or None
-            return Modified(offset, self.failed, self.delay_ms, was_seen=self.was_seen, last_error=cause)
+            return Modified(
+                offset,
+                self.failed,
+                self.delay_ms,
+                was_seen=self.was_seen,
+                last_error=self.error or None,
+                undeliverable_here=self.undeliverable,
+            )
         is_released = state == Sent.RELEASED
         return Modified(offset, counted=is_released and counts_released, was_seen=not is_released)
 

@@ -35,6 +35,8 @@ class Rule(Enum):
     """It is out of attempts and waits for an operator, with its unit (UNIT-16)."""
     NOT_SELECTED = "not-selected"
     """No receiver's selector chooses it (UNIT-6)."""
+    UNDELIVERABLE_HERE = "undeliverable-here"
+    """As NOT_SELECTED, because a receiver that could have it is not to get it again (AMQP-16)."""
     EXPIRED = "expired"
     """Its time to live is over; it leaves as soon as somebody receives."""
     LEAVING = "leaving"

@@ -218,6 +218,16 @@ class Selected:
 
 
 @dataclass(frozen=True, slots=True)
+class UndeliverableHere:
+    """A receiver with a selector of its own, as it were, is not to get these again, which its session has in hand."""
+
+    session: SessionId
+    offsets: Sequence[int]
+    chooses: int
+    """The receiver's bit."""
+
+
+@dataclass(frozen=True, slots=True)
 class AddedUncommitted:
     """Messages sent in an open transaction take their place: NOT_COMMITTED (contract channels only)."""
 
@@ -391,6 +401,7 @@ Change = (
     | DepartureFailed
     | TimePassed
     | Selected
+    | UndeliverableHere
     | Spilled
     | Unspilled
     | Shelved

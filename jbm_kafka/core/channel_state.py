@@ -108,6 +108,10 @@ class ChannelState:
                 durable.end_branch(change.branch)
             case c.Selected():
                 self._selected(change)
+            case c.UndeliverableHere():
+                hand = self.in_hand[change.session]
+                for offset in change.offsets:
+                    hand[offset].chosen_by &= ~change.chooses
             case c.Spilled():
                 self.gates.spill(self.gates.by_key[change.key], change.kept)
             case c.Unspilled():

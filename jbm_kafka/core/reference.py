@@ -54,8 +54,9 @@ class Reference:
         self.body_kind = body_kind
         """What the record announces its body to be, opaque too: noted where its headers are looked through anyway."""
         self.chosen_by = EVERYONE
-        """A bit for each selector that chooses it. It follows from the record, so comparisons leave it out; set
-        while the reference is made, and changed by `Selected` alone."""
+        """A bit for each selector that chooses it. It follows from the record and from what receivers must not get
+        again, so comparisons leave it out; set while the reference is made, and changed by `Selected` and
+        `UndeliverableHere` alone."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Reference) and self._values() == other._values()

@@ -36,6 +36,8 @@ class Modified(NamedTuple):
     """Why the attempt failed, where that is known."""
     is_rejected: bool = False
     """The application gives it up: it leaves as one that is out of attempts does. Counted."""
+    undeliverable_here: bool = False
+    """Whoever gives it back must not get it again; the channel hears that by `UndeliverableHere`."""
 
 
 @dataclass(frozen=True, slots=True)

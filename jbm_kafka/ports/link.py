@@ -209,6 +209,8 @@ class Link:
         self.notices = Notices(filled)
         self.is_attached = False
         """Its group worker serves it."""
+        self.undeliverable: set[tuple[int, int]] = set()
+        """(partition, offset) of what it must not get again; the group worker's."""
         self.is_closed = False
         self.is_stopped = False
         """The connection is stopped: nothing is taken."""

@@ -15,9 +15,12 @@ from proton import Connection, Delivery, Message, Timeout, symbol
 from proton.reactor import LinkOption
 from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 
+from jbm_kafka import Queue
+from jbm_kafka.admin import Admin
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
 from jbm_kafka.amqp_wire import engine_objects
+from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
@@ -31,7 +34,8 @@ class ThroughProvider:
     """The provider in memory, but that its answers are the test's: nothing fails or waits in memory by itself."""
 
     def __init__(self) -> None:
-        self._inner: Any = in_memory.connect(Installation(f"amqp{secrets.token_hex(4)}", {}, None, SidecarConfig()))
+        self.world = f"amqp{secrets.token_hex(4)}"
+        self._inner: Any = in_memory.connect(Installation(self.world, {}, None, SidecarConfig()))
         self.is_unsure = False
         """No commit is answered."""
         self.held: deque[Callable[[], None]] | None = None
@@ -120,6 +124,90 @@ def test_a_failed_message_comes_again_counted(client: Any) -> None:
     again = receiver.receive(timeout=TIMEOUT_S)
     assert again.delivery_count == 1
     receiver.accept()
+
+
+def undeliverable(receiver: Any, *, failed: bool) -> None:
+    """It says so of the message that it has."""
+    local = receiver.fetcher.unsettled[0].local
+    local.undeliverable, local.failed = True, failed
+    receiver.release(delivered=True)
+
+
+def accepted(receiver: Any, count: int) -> list[tuple[Any, int]]:
+    """What comes next, each with its count."""
+    found = []
+    for _ in range(count):
+        message = receiver.receive(timeout=TIMEOUT_S)
+        found.append((message.body, message.delivery_count))
+        receiver.accept()
+    return found
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_what_is_undeliverable_at_a_link_goes_to_others_with_its_unit_behind_it(client: Any, failed: bool) -> None:
+    """AMQP-16: and this link goes on with other units."""
+    sender = client.create_sender("orders")
+    for body in ("joe 1", "ann 1", "joe 2", "ann 2"):
+        sender.send(Message(body=body, durable=True, group_id=body[:3]))
+    refusing = client.create_receiver("orders", credit=1)
+    bodies = set()
+    for number in range(2):
+        bodies.add(refusing.receive(timeout=TIMEOUT_S).body)
+        undeliverable(refusing, failed=failed)
+        sender.send(Message(body=number, durable=True))
+    assert bodies == {"joe 1", "ann 1"}
+    assert sorted(accepted(refusing, 2)) == [(0, 0), (1, 0)]
+    assert is_empty(refusing)
+    found = accepted(client.create_receiver("orders", name="another"), 4)
+    assert [row for row in found if "joe" in row[0]] == [("joe 1", int(failed)), ("joe 2", 0)]
+    assert [row for row in found if "ann" in row[0]] == [("ann 1", int(failed)), ("ann 2", 0)]
+
+
+def test_what_is_undeliverable_at_the_only_link_waits_until_it_is_another_one(
+    provider: ThroughProvider, client: Any
+) -> None:
+    """AMQP-16, of UNIT-17."""
+    sender = client.create_sender("orders")
+    sender.send(Message(body="joe 1", durable=True, group_id="joe"))
+    receiver = client.create_receiver("orders", credit=1)
+    assert receiver.receive(timeout=TIMEOUT_S).body == "joe 1"
+    undeliverable(receiver, failed=False)
+    sender.send(Message(body="joe 2", durable=True, group_id="joe"))
+    assert is_empty(receiver)
+    with Admin(f"memory://{provider.world}") as admin:
+        (joe,) = admin.explain(Queue("orders"), unit="joe").messages
+    assert [reason.rule for reason in joe.reasons] == [Rule.UNDELIVERABLE_HERE]
+    receiver.close()
+    assert accepted(client.create_receiver("orders", name="another"), 2) == [("joe 1", 0), ("joe 2", 0)]
+
+
+def test_what_expires_while_it_is_undeliverable_makes_room_for_what_is_behind_it(client: Any) -> None:
+    """AMQP-16, SEND-5."""
+    sender = client.create_sender("orders")
+    sender.send(Message(body="joe 1", durable=True, group_id="joe", ttl=1.0))
+    sender.send(Message(body="joe 2", durable=True, group_id="joe"))
+    receiver = client.create_receiver("orders", credit=1)
+    assert receiver.receive(timeout=TIMEOUT_S).body == "joe 1"
+    undeliverable(receiver, failed=True)
+    receiver.link.flow(1)
+    assert receiver.receive(timeout=TIMEOUT_S).body == "joe 2"
+
+
+def test_what_is_undeliverable_everywhere_is_a_dead_letter_when_its_attempts_are_used_up(
+    server: Server, client: Any
+) -> None:
+    """AMQP-16, REDELIVER-3: the default is ten."""
+    client.create_sender("orders").send(Message(body="one", durable=True))
+    clients = [connect(server) for _ in range(10)]
+    for count, each in enumerate(clients):
+        receiver = each.create_receiver("orders", credit=1)
+        assert receiver.receive(timeout=TIMEOUT_S).delivery_count == count
+        undeliverable(receiver, failed=True)
+        each.create_sender("elsewhere")  # with the answer the outcome has come there
+    letters = client.create_receiver("DLQ", credit=1)
+    assert letters.receive(timeout=TIMEOUT_S).body == "one"
+    for each in clients:
+        each.close()
 
 
 def test_a_message_larger_than_the_frame_is_carried(client: Any) -> None:

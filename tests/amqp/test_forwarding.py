@@ -171,6 +171,32 @@ def test_a_failing_message_is_counted_where_its_partition_is_and_is_one_dead_let
 
 
 @pytest.mark.thorough
+def test_what_is_undeliverable_at_a_link_of_another_sidecar_goes_to_another_link_there(
+    one_partition: list[Server],
+) -> None:
+    """AMQP-16: the owner has a link for each of theirs."""
+    owner, other, keeping = owner_and_other(one_partition)
+    client = connect(other)
+    sender = connect(owner).create_sender("orders")
+    for body in ("joe 1", "joe 2", "ann 1"):
+        sender.send(Message(body=body, durable=True, group_id=body[:3]))
+    refusing = client.create_receiver("orders", credit=1)
+    assert refusing.receive(timeout=TIMEOUT_S).body == "joe 1"
+    refusing.fetcher.unsettled[0].local.undeliverable = True
+    refusing.release(delivered=True)
+    assert refusing.receive(timeout=TIMEOUT_S).body == "ann 1"
+    refusing.accept()
+    refusing.link.drain(1)
+    client.wait(lambda: not refusing.link.credit)
+    assert not refusing.fetcher.has_message
+    another = client.create_receiver("orders", credit=1, name="another")
+    for body in ("joe 1", "joe 2"):
+        assert another.receive(timeout=TIMEOUT_S).body == body
+        another.accept()
+    keeping.close()
+
+
+@pytest.mark.thorough
 def test_what_is_confirmed_as_accepted_is_durable_at_its_owner(one_partition: list[Server]) -> None:
     """AMQP-8, of SEL-2: the client that does not settle hears so from there."""
     owner, other, keeping = owner_and_other(one_partition)

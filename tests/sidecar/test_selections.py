@@ -7,8 +7,9 @@ import logging
 import pytest
 
 from jbm_kafka.browsing.intake import reference_of
-from jbm_kafka.core.changes import Fetched, OfferedRaised, TimePassed
+from jbm_kafka.core.changes import Acknowledged, Fetched, OfferedRaised, TimePassed
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.offer import decide_offer
 from jbm_kafka.core.reference import EVERYONE, Reference
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.ports.link import Link
@@ -44,7 +45,7 @@ def test_equal_selectors_have_one_bit_and_nobody_is_asked_while_there_is_none() 
     assert red.chosen_by == EVERYONE
     links = [choosing(RED), choosing("( JMSType='red' )"), choosing(BLUE), choosing(None)]
     selections.take(links, [])
-    bits = [selections.bit_of(link.terms.selector) for link in links]
+    bits = [selections.bit_of(link) for link in links]
     assert bits[0] == bits[1]
     assert set(bits) == {EVERYONE, 2, 4}
     selections.look([red, plain])
@@ -56,12 +57,47 @@ def test_what_is_in_memory_is_asked_by_a_selector_that_comes_also_where_it_gets_
     selections, state = Selections(), state_of(painted(0, "red"), painted(1, "blue"))
     red, blue = choosing(RED), choosing(BLUE)
     selections.take([red], [state])
-    bit = selections.bit_of(red.terms.selector)
+    bit = selections.bit_of(red)
     assert {each.offset: each.chosen_by for each in state.in_memory()} == {0: EVERYONE | 2, 1: EVERYONE}
     selections.take([blue], [state])
-    assert selections.bit_of(blue.terms.selector) == bit == 2
+    assert selections.bit_of(blue) == bit == 2
     assert {each.offset: each.chosen_by for each in state.in_memory()} == {0: EVERYONE, 1: EVERYONE | 2}
     assert state.gates.free_for(bit) == 1
+
+
+@pytest.mark.parametrize("counts_selectors", [True, False])
+def test_a_receiver_has_a_bit_of_its_own_while_it_must_not_get_something_again(counts_selectors: bool) -> None:
+    """AMQP-16: of a queue with what it selects, of a subscription without, for that is not there else."""
+    selections, state = Selections(counts_selectors=counts_selectors), state_of(painted(0, "red"), painted(1, "blue"))
+    red, others = choosing(RED), choosing(None)
+    red.undeliverable = {(0, 0)}
+    selections.take([red, others], [state])
+    assert selections.bit_of(others) == EVERYONE
+    own = selections.bit_of(red)
+    unread = painted(0, "red")
+    selections.look([unread])
+    assert unread.chosen_by == EVERYONE
+    chosen = {each.offset: bool(each.chosen_by & own) for each in state.in_memory()}
+    assert chosen == {0: False, 1: not counts_selectors}
+    red.undeliverable.clear()
+    selections.take([red, others], [state])
+    assert selections.is_selecting is counts_selectors
+
+
+def test_what_has_left_the_queue_is_remembered_for_no_receiver() -> None:
+    group_worker = GroupWorkerUnderTest(budget_bytes=1 << 20)
+    data, link = group_worker.group_worker.data, choosing(None)
+    data.links[link.terms.link_id] = link
+    group_worker.fetch(3, None)
+    for offsets in ([0], [1, 2]):
+        change = decide_offer(group_worker.state, "s", limit=len(offsets), now_ms=0).change
+        group_worker.state.apply(change)
+        data.note_undeliverable(link, group_worker.channel, offsets)
+    assert (len(link.undeliverable), data.selections.is_selecting) == (3, True)
+    assert all(each.chosen_by == EVERYONE for each in group_worker.state.in_memory())
+    group_worker.state.apply(Acknowledged("s", [0, 1, 2]))
+    data.forget_undeliverable()
+    assert (link.undeliverable, data.selections.is_selecting) == (set(), False)
 
 
 def test_when_the_last_receiver_goes_its_selector_stays_until_another_comes() -> None:
@@ -82,7 +118,7 @@ def test_who_has_credit_is_who_is_read_for() -> None:
     selections.take([red, blue], [])
     assert selections.wanted_by([red, blue]) == selections.present
     red.demand.credit = 1
-    assert selections.wanted_by([red, blue]) == selections.bit_of(red.terms.selector)
+    assert selections.wanted_by([red, blue]) == selections.bit_of(red)
 
 
 def test_units_that_nobody_chooses_pause_nothing_however_many(caplog: pytest.LogCaptureFixture) -> None:

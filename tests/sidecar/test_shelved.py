@@ -45,7 +45,7 @@ class Shelving(GroupWorkerUnderTest):
 
     def bit_of(self, link: Link) -> int:
         """What the channel knows its selector by."""
-        return self.group_worker.data.selections.bit_of(link.terms.selector)
+        return self.group_worker.data.selections.bit_of(link)
 
     def drink(self, link: Link, now_ms: int = NOW_MS) -> Iterator[int]:
         """What the receiver gets, until nothing stands on the shelf that it may choose and nothing comes."""

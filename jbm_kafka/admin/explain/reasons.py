@@ -37,6 +37,10 @@ _TABLE: Final[Mapping[Rule, tuple[str, str]]] = {
         "all processes of a queue select alike: end them all, and start them with selectors of which one chooses it, "
         "or with none",
     ),
+    Rule.UNDELIVERABLE_HERE: (
+        "no other receiver may have it than those that said that it is undeliverable there",
+        "start another receiver, or have those connect anew",
+    ),
     Rule.EXPIRED: ("its time to live is over: it leaves as soon as somebody receives", ""),
     Rule.LEAVING: ("it is on its way to the dead-letter or expiry address", ""),
     Rule.IN_DOUBT: ("it is acknowledged in a commit or checkpoint whose end is not known yet", ""),

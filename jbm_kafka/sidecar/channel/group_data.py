@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from jbm_kafka.browsing.intake import what_it_has
 from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.changes import UndeliverableHere
 from jbm_kafka.core.counters import SourceCounters
 from jbm_kafka.core.reference import EVERYONE
 from jbm_kafka.ports import GroupConsumer
@@ -87,8 +88,7 @@ class GroupData:
         """Channels that read what is parked, before their logs."""
         self.links: dict[str, Link] = {}
         """By id: the receivers that are served."""
-        self.selections = Selections()
-        """Of a queue's receivers. What a subscription does not choose it never has."""
+        self.selections = Selections(counts_selectors=group.subscription is None)
         self.consumer: GroupConsumer | None = None
         """None before the group is joined."""
         self.is_abandoned = False
@@ -105,8 +105,26 @@ class GroupData:
 
     def links_changed(self) -> None:
         """A receiver came or went, maybe with a selector of its own."""
-        if self.group.subscription is None:
-            self.selections.take(self.links.values(), [channel.state for channel in self.channels.values()])
+        self.selections.take(self.links.values(), [channel.state for channel in self.channels.values()])
+
+    def note_undeliverable(self, link: Link, channel: OwnedChannel, offsets: Collection[int]) -> None:
+        """The receiver must not get these again; what of them its session has in hand is about to go back."""
+        session, has_bit = link.terms.session_id, bool(link.undeliverable)
+        offsets = [offset for offset in offsets if offset in channel.state.in_hand.get(session, ())]
+        link.undeliverable.update((channel.partition, offset) for offset in offsets)
+        if has_bit and offsets:
+            channel.state.apply(UndeliverableHere(session, offsets, self.selections.bit_of(link)))
+        elif offsets:
+            self.links_changed()
+
+    def forget_undeliverable(self) -> None:
+        """What receivers must not get again, and has left the queue, is remembered no longer."""
+        channels, links = self.channels, [link for link in self.links.values() if link.undeliverable]
+        for link in links:
+            settled = [(p, o) for p, o in link.undeliverable if p in channels and o not in channels[p].state.unsettled]
+            link.undeliverable.difference_update(settled)
+        if not all(link.undeliverable for link in links):
+            self.links_changed()
 
     def wanted(self) -> int:
         """The bits of the receivers that would take more now; of all when no receiver would."""

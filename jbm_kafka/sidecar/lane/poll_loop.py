@@ -188,6 +188,8 @@ class Turn:
         self._looked_at_ms, self.has_looked = now_ms, True
         self.flow.look_at_share()
         self.dispatch.take_back_from_idle(now_ms)
+        if self._data.selections.is_selecting:
+            self._data.forget_undeliverable()
         self.departures.retry(self._data.clock.now_ms())
         self._look_at_branches()
         self._parking.look(now_ms)

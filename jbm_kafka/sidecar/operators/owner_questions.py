@@ -120,9 +120,11 @@ class OwnerQuestions:
 
     def _refined(self, channel: OwnedChannel, rule: Rule, offset: int) -> Rule:
         """The channel's own rule, made exact with the receivers that would take a message that may go."""
+        links = self._data.links.values()
+        if rule is Rule.NOT_SELECTED and any((channel.partition, offset) in link.undeliverable for link in links):
+            return Rule.UNDELIVERABLE_HERE
         if rule is not Rule.READY:
             return rule
-        links = self._data.links.values()
         if self._is_paused():
             return Rule.PAUSED
         if channel.is_closing:
@@ -191,7 +193,7 @@ class OwnerQuestions:
         states, selections = [channel.state for channel in self._data.channels.values()], self._data.selections
 
         def has_some(link: Link) -> bool:
-            chooses = selections.bit_of(link.terms.selector)
+            chooses = selections.bit_of(link)
             return any(state.arrivals or state.gates.free_for(chooses) for state in states)
 
         return has_some

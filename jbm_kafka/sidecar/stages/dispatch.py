@@ -98,7 +98,7 @@ class Dispatch:
     def _grant_link(self, link: Link, own: Sequence[OwnedChannel]) -> None:
         """From the channels that have something for anybody, and from those that go on with its session's units."""
         ready, is_selecting = self._ready, self._data.selections.is_selecting
-        chooses = self._data.selections.bit_of(link.terms.selector) if is_selecting else EVERYONE
+        chooses = self._data.selections.bit_of(link) if is_selecting else EVERYONE
         if is_selecting:
             ready = [channel for channel in ready if _has_some_for(channel, chooses)]
         channels = ready + [channel for channel in own if channel not in ready]

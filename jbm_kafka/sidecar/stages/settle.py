@@ -113,12 +113,25 @@ class Settle:
         for lease, row in disposition.returned:
             if not lease.is_revoked:
                 returned.setdefault(owned(lease), []).append(row)
+        self._note_undeliverable(link.terms.session_id, disposition)
         for channel, rows in returned.items():
             self.give_back(channel, link.terms.session_id, rows)
         if disposition.returned:
             link.return_is_done(disposition)
         if disposition.done is not None:
             _complete_when_durable(disposition.done, waits_for, error)
+
+    def _note_undeliverable(self, session: SessionId, disposition: Disposition) -> None:
+        """Each is of the receiver that got it, which may be another one of the session than the one that says it."""
+        found: dict[PartitionLease, list[int]] = {}
+        for lease, row in disposition.returned:
+            if row.undeliverable_here and not lease.is_revoked:
+                found.setdefault(lease, []).append(row.offset)
+        for lease, offsets in found.items():
+            channel = owned(lease)
+            for link in self._data.links_of(session):
+                if link.settlement.leases.get(channel.partition) is lease:
+                    self._data.note_undeliverable(link, channel, offsets)
 
     def give_back(self, channel: OwnedChannel, session: SessionId, rows: Sequence[Modified]) -> None:
         """Return messages; what is out of attempts goes on its way, stragglers leave the session's buffers."""

@@ -97,6 +97,23 @@ public class QpidTest {
     }
 
     @Test
+    public void whatAConsumersOwnPolicyGivesUpIsForAnotherOne() throws Exception {
+        send("elsewhere", "one");
+        Session session = connect("?jms.redeliveryPolicy.maxRedeliveries=1").createSession(false, Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer consumer = session.createConsumer(session.createQueue(PREFIX + "elsewhere"));
+        for (int count = 0; count < 2; count++) {
+            assertEquals("one", text(consumer.receive(SOON)));
+            session.recover();
+        }
+        assertNull(consumer.receive(NOTHING));
+        Session other = session(Session.AUTO_ACKNOWLEDGE);
+        Message again = other.createConsumer(other.createQueue(PREFIX + "elsewhere")).receive(SOON);
+        assertEquals("one", text(again));
+        assertEquals(2, again.getIntProperty("JMSXDeliveryCount"));
+        assertNull(consumer.receive(NOTHING));
+    }
+
+    @Test
     public void aGroupIsInOneConsumersHandsAndInOrderOverRollbacks() throws Exception {
         int groups = 4, each = 10;
         Session sending = session(Session.SESSION_TRANSACTED);
