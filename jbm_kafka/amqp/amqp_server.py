@@ -21,9 +21,9 @@ from jbm_kafka.amqp.wire import Wire
 from jbm_kafka.amqp_wire import engine_objects
 from jbm_kafka.amqp_wire.conditions import FORCED
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
+from jbm_kafka.client.connection_counts import ConnectionCounts
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.statistics import Health, Statistics
-from jbm_kafka.jms.connection_counts import ConnectionCounts
 from jbm_kafka.ports.forwarding import ForwardingSidecar
 from jbm_kafka.ports.provider import Provider
 

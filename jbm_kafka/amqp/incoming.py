@@ -12,13 +12,12 @@ from proton import Condition, Delivery, Described, Message, ulong
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
 from jbm_kafka.amqp_wire.conditions import UNKNOWN_TRANSACTION, condition_of
+from jbm_kafka.client.partition_choice import partition_of
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
 from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.jms_errors import JMSError, MessageTooLargeError
-from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER, parse_temporary_name
-from jbm_kafka.jms.routing import other_count
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.kafka import Outgoing
 from jbm_kafka.ports.provider import TopicInfo
@@ -117,14 +116,9 @@ class Producer:
             temporary = parse_temporary_name(target.name) if target.is_temporary else None
             if temporary is not None:
                 partition: int | None = temporary.partition
-            elif unit is not None:
-                if not info.takes_units:
-                    raise other_count(info)
-                partition = info.partition(unit)
-            elif message.duplicate_id is not None:
-                partition = partition_for(message.duplicate_id.encode(), info.unit_partitions)
             else:
-                partition = partition_for(self._without_unit, info.partitions)
+                repeated = None if message.duplicate_id is None else message.duplicate_id.encode()
+                partition = partition_of(info, unit, repeated, self._without_unit)
             if partition is None:
                 self._ask(delivery, data, target, unit)
                 return

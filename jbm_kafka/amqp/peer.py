@@ -30,6 +30,7 @@ from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
 from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition_of
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, TRANSACTED, UNITS
 from jbm_kafka.client.call_lane import CallLane
+from jbm_kafka.client.own_temporaries import OwnTemporaries
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidDestinationError, JMSError, ResourceAllocationError
@@ -107,7 +108,7 @@ class Peer:
         self.client_id = ""
         self.user = user
         self.transactions: dict[bytes, LocalTransaction] = {}
-        self.temporaries: dict[str, TemporaryQueue | TemporaryTopic] = {}
+        self._temporaries = OwnTemporaries(server.provider, self.connection_id)
         self.touch = touch
         self.flush = flush
         self._read = read
@@ -378,17 +379,12 @@ class Peer:
 
     async def _make_temporary(self, named: frozenset[str]) -> TemporaryQueue | TemporaryTopic:
         kind: type[Any] = TemporaryTopic if "temporary-topic" in named else TemporaryQueue
-        number = next(self._numbers)
-        made: TemporaryQueue | TemporaryTopic = await self.call(
-            lambda: self.provider.create_temporary(kind, self.connection_id, number)
-        )
-        self.temporaries[made.name] = made
+        made: TemporaryQueue | TemporaryTopic = await self.call(lambda: self._temporaries.create(kind))
         return made
 
     async def end_temporary(self, made: TemporaryQueue | TemporaryTopic) -> None:
         """The link that it was made for has ended."""
-        if self.temporaries.pop(made.name, None) is not None:
-            await self.call(lambda: self.provider.delete_temporary(made))
+        await self.call(lambda: self._temporaries.delete(made))
 
     async def _produce_temporary(self, link: Any) -> None:
         made = await self._make_temporary(capabilities(link.remote_target))
@@ -440,8 +436,8 @@ class Peer:
             browser = Browser(self, link, destination, filters.selector, capabilities(source) & {ALL, DELIVERABLE})
             self.spawn(self._begin(link, browser), link)
             return
-        if destination.is_temporary and destination.name not in self.temporaries:
-            raise InvalidDestinationError(f"{destination}: it is not this connection's, or was deleted")
+        if destination.is_temporary:
+            self._temporaries.check(destination)
         self.spawn(self._begin(link, self._receiver(link, destination, filters)), link)
 
     def _forwarder_opened(self, link: Any, destination: Destination, filters: Filters, client_id: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from functools import partial
 
+from jbm_kafka.client.source_use import begin_use
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.completion import Completion
@@ -30,8 +30,7 @@ def purge(provider: Provider, queue: Queue) -> int:
     terms = LinkTerms(link_id=name, session_id=name, prefetch=BATCH, mode="AMQP")
     link = Link(terms, filled=Sleepers(lock), lock=lock)
     provider.ensure(queue)
-    provider.use_selector(queue, "")
-    link.notices.on_left = partial(provider.end_use_of_selector, queue, "")
+    begin_use(provider, queue, link, "")
     try:
         link.group_worker = provider.attach(queue, link)
         link.is_attached = True

@@ -18,6 +18,7 @@ from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_tran
 from jbm_kafka.amqp.units_at_client import Rows, UnitsAtClient, UnitsTogether, later_of_units
 from jbm_kafka.amqp_wire.loop_mailbox import LinkBed, answer
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE
+from jbm_kafka.client.source_use import begin_use
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.bodies import body_kind
 from jbm_kafka.core.destination import Queue
@@ -97,19 +98,12 @@ class Receiver:
 
     def begin(self) -> None:
         """Use the source and be served. Raises JMSError when that cannot be."""
-        link, provider, source = self.link, self._provider, self._source
-        if isinstance(source, Subscription):
-            provider.subscribe(source)
-            link.notices.on_left = partial(provider.end_use, source)
-        elif not source.is_temporary:
-            # What others select is forwarded to them, so it is as if this one selected everything.
-            used = "" if self.feeds.is_used else self._selector
-            provider.use_selector(source, used)
-            link.notices.on_left = partial(provider.end_use_of_selector, source, used)
+        # What others select is forwarded to them, so it is as if this one selected everything.
+        begin_use(self._provider, self._source, self.link, "" if self.feeds.is_used else self._selector)
         try:
             self._attach()
         except BaseException:
-            link.leave()
+            self.link.leave()
             raise
         self._introduce()
 

@@ -231,6 +231,7 @@ class Connection:
         close_sessions(self._core, sessions)
         for session in sessions:
             session._wait_closed()
+        self._core.requests.close()
         self._core.temporaries.close()
         self._core.close_deadline.wait_closing(self._core.provider.flush, CLOSE_TIMEOUT_S)
         self._core.close_deadline.wait_closing(self._core.completions.wait_done, CLOSE_TIMEOUT_S)

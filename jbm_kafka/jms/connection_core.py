@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from jbm_kafka.client.connection_counts import ConnectionCounts
+from jbm_kafka.client.own_temporaries import OwnTemporaries
 from jbm_kafka.codec.schema_registry import SchemaCodecs
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError, SendTimeoutError
@@ -16,10 +18,9 @@ from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms import sends_at_exit
 from jbm_kafka.jms.close_deadline import CloseDeadline
 from jbm_kafka.jms.completions import Completions
-from jbm_kafka.jms.connection_counts import ConnectionCounts
 from jbm_kafka.jms.exception_listener import ListenerCalls
 from jbm_kafka.jms.named_messages import with_ids
-from jbm_kafka.jms.own_temporaries import OwnTemporaries
+from jbm_kafka.jms.requests import Requests
 from jbm_kafka.jms.tracing import Tracing
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import Provider
@@ -56,6 +57,7 @@ class ConnectionCore:
         self.connection_id = f"c{secrets.token_hex(6)}"
         self.client_id: str | None = None
         self.temporaries = OwnTemporaries(provider, self.connection_id)
+        self.requests = Requests(provider, self.connection_id)
         self.completions = Completions()
         self.listener_calls = ListenerCalls(lambda error: with_ids(error, provider.message_ids))
         self.close_deadline = CloseDeadline(provider)

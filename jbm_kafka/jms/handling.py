@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial, reduce
 from typing import Any
 
+from jbm_kafka.client.connection_counts import HandlerSeconds
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.jms_errors import JMSError, TransactionInDoubtError
-from jbm_kafka.jms.connection_counts import HandlerSeconds
 from jbm_kafka.jms.exception_listener import ExceptionListener
 from jbm_kafka.jms.handler_settlement import Settlement, TracedSettlement
 from jbm_kafka.jms.listener_failures import what_follows

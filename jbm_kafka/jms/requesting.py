@@ -103,7 +103,7 @@ def _reply_of(
         JMSError: the request was not sent.
     """
     deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
-    requests = session.connection.temporaries.requests
+    requests = session.connection.requests
     address = yield requests.reply_to
     pending = requests.begin(correlation_id, session.filled)
     try:

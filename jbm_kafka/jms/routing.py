@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from jbm_kafka.client.partition_choice import partition_of
 from jbm_kafka.codec.identity import GROUP_ID, unit_name
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import MessageFormatError, OrderError
-from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.sentinels import NO_UNIT, SYSTEM_GENERATED, UNSET, UnitMarker
 from jbm_kafka.core.wrong_values import no_utf8, shown
@@ -105,20 +105,20 @@ class Routing:
 
     def partition(self, info: TopicInfo, unit: Unit, duplicate_id: str | None, *, spread: bool) -> int:
         """Where the record goes: all of a unit to one partition, and all of a session's without a unit too."""
-        if unit.key is not None:
-            if unit.topic is not info:
-                if not info.takes_units:
-                    raise other_count(info)
-                found = info.partition(unit.key)
-                unit.partition = self._place_unit(info.topic, unit.key) if found is None else found
-                unit.topic = info
+        key = unit.key
+        if key is not None and unit.topic is info:
             return unit.partition
-        if duplicate_id is not None:
-            return partition_for(_utf8("duplicate_id", duplicate_id), info.unit_partitions)
-        if spread:
+        if spread and key is None and duplicate_id is None:
             self._turn += 1
             return self._turn % info.partitions
-        return partition_for(self._without_unit, info.partitions)
+        repeated = _utf8("duplicate_id", duplicate_id) if key is None and duplicate_id is not None else None
+        found = partition_of(info, key, repeated, self._without_unit)
+        if key is None:
+            assert found is not None, info
+            return found
+        unit.partition = self._place_unit(info.topic, key) if found is None else found
+        unit.topic = info
+        return unit.partition
 
     def _of_group(self, group: str, message: Message) -> Unit:
         """A received message that is sent on keeps its key, also one that is no text and only shows as `0x…`."""
@@ -159,15 +159,3 @@ def _utf8(name: str, text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as fault:
         raise MessageFormatError(f"{name} is {shown(text)}: {no_utf8(fault)}", value=text) from None
-
-
-def other_count(info: TopicInfo) -> OrderError:
-    """The error for sending a unit to a topic that has got more partitions."""
-    return OrderError(
-        f"{info.topic} has {info.partitions} partitions now, and its units are routed by {info.unit_partitions}: by "
-        f"another count they would leave their earlier messages behind. Let them be routed anew, each when nothing of "
-        f"it is left, with: jbm-kafka admit-partitions {info.topic}; messages without a unit can be sent meanwhile",
-        topic=info.topic,
-        partitions=info.partitions,
-        unit_partitions=info.unit_partitions,
-    )

@@ -6,10 +6,10 @@ import secrets
 import threading
 from functools import partial
 
+from jbm_kafka.client.connection_counts import SentByTopic
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.jms.call_guard import CallGuard, CallInUse
 from jbm_kafka.jms.connection_core import ConnectionCore
-from jbm_kafka.jms.connection_counts import SentByTopic
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.outbox import Outbox
 from jbm_kafka.jms.send_group import SendGroups

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from functools import partial
 
+from jbm_kafka.client import source_use
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.selectors.selector import Selector
@@ -92,20 +93,8 @@ def begin_use(connection: ConnectionCore, source: Source, link: Link, selector: 
     if destination.is_temporary:
         connection.temporaries.use(destination)
         link.notices.on_left = partial(connection.temporaries.left, destination)
-    if not isinstance(source, Subscription):
-        if not destination.is_temporary:
-            connection.provider.use_selector(source, _normal(selector))
-            link.notices.on_left = partial(connection.provider.end_use_of_selector, source, _normal(selector))
-        return
     try:
-        connection.provider.subscribe(source)
+        source_use.begin_use(connection.provider, source, link, _normal(selector))
     except BaseException:
         link.leave()
         raise
-    link.notices.on_left = partial(_end_use, connection, source)
-
-
-def _end_use(connection: ConnectionCore, subscription: Subscription) -> None:
-    connection.provider.end_use(subscription)
-    if subscription.topic.is_temporary:
-        connection.temporaries.left(subscription.topic)

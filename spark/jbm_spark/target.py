@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jbm_kafka.client.partition_choice import other_count
 from jbm_kafka.core.destination import Destination, with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError, OrderError
-from jbm_kafka.jms.routing import other_count
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.registry.live_settings import LiveSettings

@@ -150,7 +150,7 @@ def test_two_requests_of_one_correlation_id_do_not_wait_at_once(
     with ThreadPoolExecutor(1) as pool:
         first = connection.create_session()
         asked = pool.submit(first.request, orders, one(), timeout=None)
-        eventually(lambda: "the same" in first._core.connection.temporaries.requests._pending, "the first waits")
+        eventually(lambda: "the same" in first._core.connection.requests._pending, "the first waits")
         with pytest.raises(errors.IllegalStateError, match="'the same': another request of this connection waits"):
             session.request(orders, one(), timeout=None)
         first.close()

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
+from jbm_kafka.client.source_use import begin_use
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.subscription import Source, Subscription
@@ -78,10 +79,9 @@ class OwnConnections:
 @contextmanager
 def _subscribed(provider: SidecarProvider, subscription: Subscription) -> Iterator[None]:
     """Served as a consumer of it that asks for nothing; without its client id, which its program may hold."""
-    provider.subscribe(subscription)
     lock = threading.RLock()
     link = Link(LinkTerms("admin/1", session_id="admin", prefetch=1), filled=Sleepers(lock), lock=lock)
-    link.notices.on_left = lambda: provider.end_use(subscription)
+    begin_use(provider, subscription, link, "")
     try:
         worker = provider.attach(subscription, link)
         link.group_worker, link.is_attached = worker, True

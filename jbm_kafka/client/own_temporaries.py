@@ -10,7 +10,6 @@ from functools import partial
 
 from jbm_kafka.core.destination import Destination, TemporaryQueue, TemporaryTopic, deleted_by
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
-from jbm_kafka.jms.requests import Requests
 from jbm_kafka.ports.provider import Provider, Temporary
 
 
@@ -18,7 +17,6 @@ class OwnTemporaries:
     """Any thread."""
 
     def __init__(self, provider: Provider, connection_id: str) -> None:
-        self.requests = Requests(provider, connection_id)
         self._provider = provider
         self._connection_id = connection_id
         self._numbers = itertools.count(1)
@@ -35,25 +33,29 @@ class OwnTemporaries:
             JMSError: the cluster does not allow it, or does not answer.
         """
         made = self._provider.create_temporary(kind, self._connection_id, next(self._numbers))
-        deleted_by(made, partial(self._delete, made))
+        deleted_by(made, partial(self.delete, made))
         with self._lock:
             self._present.add(made)
         return made
+
+    def check(self, destination: Destination) -> None:
+        """Raises InvalidDestinationError: it is not this connection's, or was deleted."""
+        if destination not in self._present:
+            mine = f"-{self._connection_id}." in destination.name
+            why = "it was deleted" if mine else "another connection made it, and only that one may receive from it"
+            raise InvalidDestinationError(
+                f"{destination}: {why}; make one with create_temporary_{_word(destination)}()",
+                destination=destination.name,
+            )
 
     def use(self, destination: Destination) -> None:
         """A consumer begins to receive, until `left`.
 
         Raises:
-            InvalidDestinationError: it is not this connection's, or was deleted.
+            InvalidDestinationError: as of `check`.
         """
         with self._lock:
-            if destination not in self._present:
-                mine = f"-{self._connection_id}." in destination.name
-                why = "it was deleted" if mine else "another connection made it, and only that one may receive from it"
-                raise InvalidDestinationError(
-                    f"{destination}: {why}; make one with create_temporary_{_word(destination)}()",
-                    destination=destination.name,
-                )
+            self.check(destination)
             self._receivers[destination] += 1
 
     def left(self, destination: Destination) -> None:
@@ -65,11 +67,15 @@ class OwnTemporaries:
         """The connection ends; nothing receives any more."""
         with self._lock:
             present, self._present = self._present, set()
-        self.requests.close()
         for destination in present:
             self._provider.delete_temporary(destination)
 
-    def _delete(self, destination: TemporaryQueue | TemporaryTopic) -> None:
+    def delete(self, destination: TemporaryQueue | TemporaryTopic) -> None:
+        """It ends, unless it has.
+
+        Raises:
+            IllegalStateError: it has a consumer, or the process is another one.
+        """
         if os.getpid() != self._process:
             raise IllegalStateError(f"{destination}: it belongs to the parent process, and fork made this one")
         with self._lock:
