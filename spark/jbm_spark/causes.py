@@ -17,6 +17,11 @@ _STOPPED = re.compile(
     r"(Interrupted|InterruptedIO|ClosedByInterrupt)Exception|part of cancelled job group"
 )
 """As Spark itself knows it, in `StreamExecution`."""
+_LOST = re.compile(
+    r"in offset \[(?P<first>\d+), (?P<end>\d+)\) for topic partition (?P<topic>\S+)-(?P<partition>\d+)"
+    r"|Partition (?P<cut>\S+)-(?P<of>\d+) offset was changed from (?P<before>\d+) to (?P<now>\d+)"
+)
+"""Which messages Spark could not read: some of them, in the first form; in the second the log ends before them."""
 _LENGTH_MAX = 500
 _StopOfSpark: type[Exception] = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
 """Shows in a traceback as py4j's own does, whose text is that of Java, with its trace."""
@@ -82,7 +87,7 @@ def cause_line(error: Exception) -> str:
         return ours[-1][:_LENGTH_MAX]
     for pattern, meaning in _KNOWN:
         if any(re.search(pattern, line) for line in lines):
-            return meaning
+            return _lost_range(str(error)) + meaning
     raised = [found["error"].strip() for found in _PYTHON.finditer(str(error))]
     if raised:
         return raised[-1][:_LENGTH_MAX]
@@ -93,3 +98,16 @@ def cause_line(error: Exception) -> str:
     cause = _JAVA_PACKAGE.sub("", _STATE.sub("", _QUERY_PREFIX.sub("", line)))[:_LENGTH_MAX]
     remedy = next((remedy for pattern, remedy in _REMEDIES if any(re.search(pattern, line) for line in lines)), None)
     return cause if remedy is None else f"{cause.rstrip('.')}; {remedy}"
+
+
+def _lost_range(text: str) -> str:
+    found = _LOST.search(text)
+    if found is None:
+        return ""
+    if found["first"] is not None:
+        return (
+            f"some of the offsets {found['first']} to {int(found['end']) - 1} of topic {found['topic']}, partition "
+            f"{found['partition']}: "
+        )
+    cut = f"offset {found['before']} of topic {found['cut']}, partition {found['of']}"
+    return f"{cut}, whose log ends at {found['now']}: "

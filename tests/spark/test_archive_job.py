@@ -1,16 +1,12 @@
 """`jbm-spark archive`: what an archive has is what the topic had, for every reader of its files, at every moment."""
 
 import json
-import os
 import random
 import re
-import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +20,14 @@ from jbm_kafka import AcknowledgeMode, ConnectionFactory
 from jbm_kafka.admin import Admin
 from jbm_spark.archiving import read_archive, read_archived_events
 from jbm_spark.archiving.archive_folder import locked_archive
-from jbm_spark.archiving.data_folder import BATCHES_MAX
+from jbm_spark.archiving.table_folder import BATCHES_MAX
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import ArchiveError
 from jbm_spark.events import events
 from jbm_spark.jobs.archive import Archived, run
 from jbm_spark.messages import messages
 from tests.spark.any_record import any_record
+from tests.spark.archive_process import archiving
 from tests.spark.conftest import PATIENCE_S, Topics
 from tests.spark.records import Record
 from tests.support.topics import admin_client
@@ -225,22 +222,6 @@ def test_two_jobs_do_not_write_to_one_archive(topics: Topics, tmp_path: Path) ->
 
 
 # -- killed --------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def archiving(topics: Topics, topic: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """The job with its JVM, again and again at every second; both are killed at the end."""
-    command = [sys.executable, "-m", "jbm_spark.cli", "archive", topic, "--to", str(folder), "--every", "1s", "--json"]
-    process = subprocess.Popen([*command, "--bootstrap", topics.bootstrap], start_new_session=True, text=True,
-                               stdout=subprocess.PIPE)  # fmt: skip
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
 
 
 @pytest.mark.slow

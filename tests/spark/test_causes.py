@@ -66,6 +66,14 @@ GONE = "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may 
             "messages that were not read yet are gone",
         ),
         (
+            f"{QUERY}{GONE}\nReason: Could not read records in offset [5, 88) for topic partition big-orders-1\n{REST}",
+            "some of the offsets 5 to 87 of topic big-orders, partition 1: messages that were not read yet are gone",
+        ),
+        (
+            f"{QUERY}{GONE}\nReason: Partition big-orders-1 offset was changed from 5 to 3.\n{REST}",
+            "offset 5 of topic big-orders, partition 1, whose log ends at 3: messages that were not read yet are gone",
+        ),
+        (
             "An error occurred while calling o815.count.\n: org.apache.spark.sql.kafka010.KafkaIllegalStateException: "
             "The resolved start offset 5 is greater than the resolved end offset 2 for topic orders partition 0.\n",
             "`ending` lies before `starting` in a partition: give a later end, or an earlier start",

@@ -1,6 +1,6 @@
 """Rows to Parquet files and back, as every reader of such files understands them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,9 +29,13 @@ def write_rows(rows: DataFrame, path: Path, *, key: Sequence[str], files: int) -
         )
 
 
-def read_rows(spark: SparkSession, path: Path, schema: str) -> DataFrame:
-    """The rows of all files in there, of one batch or of many."""
-    return spark.read.schema(schema).parquet(str(path))
+def read_rows(spark: SparkSession, paths: Iterable[Path], schema: str, *, base: Path | None = None) -> DataFrame:
+    """The rows of these files, and of all files in these folders; names of folders below `base` tell columns, too."""
+    named = [str(path) for path in paths]
+    if not named:
+        return spark.createDataFrame([], schema)
+    reader = spark.read.schema(schema)
+    return (reader if base is None else reader.option("basePath", str(base))).parquet(*named)
 
 
 def count_back(rows: DataFrame, span: Span, *, key: Sequence[str]) -> int:

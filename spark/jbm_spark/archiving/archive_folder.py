@@ -1,13 +1,15 @@
 """The folder of an archive: whose it is, and that one job at a time writes to it. No Spark needed.
 
     _archive.json   which destination of which cluster it is of
-    messages/       what readers read: segment=N/batch=N/day=YYYY-MM-DD/*.parquet
+    messages/       what readers read: segment=N/batch=N/day=YYYY-MM-DD/*.parquet, or a Delta table
     events/         the same, of what became of the messages
+    _positions/     of a Delta archive: how far it has come
     _staging/       what is being written; removed by the next job
 
 Readers pass over names that begin with `_`, and batches come to `messages` by a rename when they are whole.
 """
 
+import importlib
 import json
 import shutil
 import uuid
@@ -25,6 +27,8 @@ IDENTITY_FILE = "_archive.json"
 LOCK_FILE = "_archive.lock"
 STAGING = "_staging"
 MESSAGES, EVENTS = "messages", "events"
+PARQUET, DELTA = "parquet", "delta"
+FORMATS = (PARQUET, DELTA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,15 @@ class ArchiveIdentity:
     """As in `queue:orders`."""
     cluster_id: str
     """The brokers' own name of their cluster."""
+    file_format: str = PARQUET
+    """One of FORMATS."""
+
+    def as_json(self) -> dict[str, object]:
+        """For its file; a folder of Parquet files says nothing of its format, as before there were others."""
+        fields = asdict(self)
+        if self.file_format == PARQUET:
+            del fields["file_format"]
+        return {"format": 1, **fields}
 
 
 def archive_path(folder: object) -> Path:
@@ -49,7 +62,7 @@ def archive_path(folder: object) -> Path:
     path = local_folder(text, plain_is_local=True) if text else None
     if path is None:
         raise ArchiveError(
-            f"archive {text!r}: an archive of Parquet files is in a folder that this process and all executors have, "
+            f"archive {text!r}: an archive is in a folder that this process and all executors have, "
             "such as /data/orders, for its batches are renamed in one step; mount the storage there"
         )
     return path
@@ -66,7 +79,10 @@ def read_identity(path: Path) -> ArchiveIdentity:
         fields = json.loads(file.read_text(encoding="utf-8"))
         if fields.pop("format") != 1:
             raise ArchiveError(f"archive {path} is of a newer format: use the jbm-kafka that wrote it")
-        return ArchiveIdentity(**fields)
+        found = ArchiveIdentity(**fields)
+        if found.file_format not in FORMATS:
+            raise ValueError(f"its files are {found.file_format!r}")
+        return found
     except FileNotFoundError:
         raise ArchiveError(
             f"{path} is no archive: it has no file {IDENTITY_FILE}; jbm-spark archive DESTINATION --to {path} makes one"
@@ -79,12 +95,20 @@ def read_identity(path: Path) -> ArchiveIdentity:
 
 
 @contextmanager
-def locked_archive(path: Path, *, destination: str, cluster_id: str) -> Iterator[ArchiveIdentity]:
+def locked_archive(
+    path: Path, *, destination: str, cluster_id: str, file_format: str | None = None
+) -> Iterator[ArchiveIdentity]:
     """The archive of the destination, made if it is missing, while no other job writes to it; its staging is empty.
+
+    `file_format` None: the one that it has; a new one is of Parquet files.
 
     Raises:
         ArchiveError: the folder cannot be written, another job has it, or it is something else.
     """
+    if file_format not in (None, *FORMATS):
+        raise ArchiveError(f"--format {file_format}: an archive is of format {' or '.join(FORMATS)}")
+    if file_format == DELTA:
+        importlib.import_module("jbm_spark.archiving.delta_folder")  # where its package is missing nothing is made
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path / LOCK_FILE)
@@ -94,12 +118,12 @@ def locked_archive(path: Path, *, destination: str, cluster_id: str) -> Iterator
     if not is_ours:
         raise ArchiveError(f"archive {path} is being written by another job: wait for its end, or stop it")
     try:
-        yield _claimed(path, destination, cluster_id)
+        yield _claimed(path, destination, cluster_id, file_format)
     finally:
         lock.close()
 
 
-def _claimed(path: Path, destination: str, cluster_id: str) -> ArchiveIdentity:
+def _claimed(path: Path, destination: str, cluster_id: str, file_format: str | None) -> ArchiveIdentity:
     others = sorted(found.name for found in path.iterdir() if found.name not in (LOCK_FILE, IDENTITY_FILE, STAGING))
     if not (path / IDENTITY_FILE).exists() and others:
         raise ArchiveError(
@@ -108,8 +132,8 @@ def _claimed(path: Path, destination: str, cluster_id: str) -> ArchiveIdentity:
         )
     try:
         if not (path / IDENTITY_FILE).exists():
-            made = ArchiveIdentity(uuid.uuid4().hex, destination, cluster_id)
-            write_text_durably(path / IDENTITY_FILE, json.dumps({"format": 1, **asdict(made)}) + "\n")
+            made = ArchiveIdentity(uuid.uuid4().hex, destination, cluster_id, file_format or PARQUET)
+            write_text_durably(path / IDENTITY_FILE, json.dumps(made.as_json()) + "\n")
         shutil.rmtree(path / STAGING, ignore_errors=True)
         for name in (STAGING, MESSAGES, EVENTS):
             (path / name).mkdir(exist_ok=True)
@@ -122,6 +146,11 @@ def _claimed(path: Path, destination: str, cluster_id: str) -> ArchiveIdentity:
         raise ArchiveError(
             f"archive {path} is that of {identity.destination}{of_cluster}, and this job is for {destination} in "
             f"cluster {cluster_id}: give each a folder of its own"
+        )
+    if file_format not in (None, identity.file_format):
+        raise ArchiveError(
+            f"archive {path} is of format {identity.file_format}, and not {file_format}: name a new folder, or leave "
+            "--format out"
         )
     return identity
 

@@ -11,9 +11,9 @@ except ModuleNotFoundError as error:
 
 from jbm_spark.archiving.archive_event_rows import EVENTS_SCHEMA, event_rows
 from jbm_spark.archiving.archive_files import read_rows
-from jbm_spark.archiving.archive_folder import EVENTS, MESSAGES, archive_path, read_identity
+from jbm_spark.archiving.archive_folder import EVENTS, MESSAGES, archive_path
 from jbm_spark.archiving.archive_rows import MESSAGES_SCHEMA, message_rows
-from jbm_spark.archiving.data_folder import DataFolder
+from jbm_spark.archiving.archive_tables import archived_table
 from jbm_spark.call_checks import check_session
 
 
@@ -45,8 +45,5 @@ def archived_messages(spark: SparkSession, folder: str | os.PathLike[str]) -> Da
 
 def _rows(spark: SparkSession, folder: str | os.PathLike[str], name: str, schema: str) -> DataFrame:
     check_session(spark)
-    path = archive_path(folder)
-    read_identity(path)
-    data = DataFolder(path, name)
-    data.manifests()
-    return read_rows(spark, data.path, schema)
+    data = archived_table(archive_path(folder), name)
+    return read_rows(spark, data.files(), schema, base=data.path)

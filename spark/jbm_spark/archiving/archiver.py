@@ -14,9 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.ports import KafkaAdmin
 from jbm_spark.archiving.archive_files import ROWS_A_FILE, count_back, read_rows, write_rows
-from jbm_spark.archiving.data_folder import DataFolder, Segment
 from jbm_spark.archiving.manifest import Manifest, Span
 from jbm_spark.archiving.next_span import TopicState, next_span, topic_state
+from jbm_spark.archiving.table_folder import SEGMENT_BYTES, Fragments, TableFolder, position
 from jbm_spark.causes import cause_line
 from jbm_spark.errors import ArchiveError, SparkJobError
 
@@ -31,7 +31,7 @@ class TopicArchiver:
     spark: SparkSession
     admin: KafkaAdmin
     topic: str
-    folder: DataFolder
+    folder: TableFolder
     schema: str
     """Of the rows, in the words of Spark's DDL."""
     rows_of: Callable[[Span], DataFrame] = field(repr=False)
@@ -52,7 +52,7 @@ class TopicArchiver:
             SparkJobError: Spark failed.
             KafkaClientError: no answer.
         """
-        span = next_span(until, self.folder.position(), offsets_max=OFFSETS_MAX, accept_loss=self.accept_loss)
+        span = next_span(until, position(self.folder), offsets_max=OFFSETS_MAX, accept_loss=self.accept_loss)
         if span is None:
             return None
         staged = self.folder.staged()
@@ -61,10 +61,10 @@ class TopicArchiver:
         try:
             rows = self.rows_of(span).observe(written, F.count(F.lit(1)).alias("rows"))
             write_rows(rows, staged, key=self.key, files=-(-offsets // ROWS_A_FILE))
-            read_back = count_back(read_rows(self.spark, staged, self.schema), span, key=self.key)
+            read_back = count_back(read_rows(self.spark, [staged], self.schema), span, key=self.key)
         except (PySparkException, Py4JError) as error:
             # Where the log was cut meanwhile this names the range; Spark says it in fifty lines.
-            next_span(self.state(), self.folder.position(), offsets_max=1, accept_loss=False)
+            next_span(self.state(), position(self.folder), offsets_max=1, accept_loss=False)
             raise SparkJobError(
                 f"archive of {self.topic}: {cause_line(error)}; nothing of this batch was published"
             ) from None
@@ -80,26 +80,25 @@ class TopicArchiver:
         return self.folder.publish(rows=read_back, span=span)
 
     def compact(self) -> bool:
-        """Whether a segment of many batches is one of a single batch now.
+        """Whether many small files are one now, or one a day.
 
         Raises:
             ArchiveError: the rows that its files have are not those that were written; nothing has changed.
         """
-        segment = self.folder.to_compact()
-        if segment is None:
+        fragments = self.folder.to_compact()
+        if fragments is None:
             return False
         staged = self.folder.staged()
-        rows = read_rows(self.spark, segment.path, self.schema)
-        write_rows(rows, staged, key=self.key, files=segment.data_bytes // (64 * 1024 * 1024))
-        _check_compacted(read_rows(self.spark, staged, self.schema), segment)
-        self.folder.replace(segment)
+        rows = read_rows(self.spark, fragments.paths, self.schema)
+        write_rows(rows, staged, key=self.key, files=fragments.data_bytes // (SEGMENT_BYTES // 2))
+        self._check_compacted(read_rows(self.spark, [staged], self.schema), fragments)
+        self.folder.replace(fragments)
         return True
 
-
-def _check_compacted(rows: DataFrame, segment: Segment) -> None:
-    expected, found = sum(manifest.rows for manifest in segment.manifests), rows.count()
-    if expected != found:
-        raise ArchiveError(
-            f"archive {segment.path}: its batches had {expected} rows when they were written, and {found} can be read: "
-            "files are missing or were added; nothing was compacted, restore them"
-        )
+    def _check_compacted(self, rows: DataFrame, fragments: Fragments) -> None:
+        found = rows.count()
+        if fragments.rows != found:
+            raise ArchiveError(
+                f"archive {self.folder.path}: {fragments.rows} rows were written to files that are to be compacted, "
+                f"and {found} can be read: files are missing or were added; nothing was compacted, restore them"
+            )

@@ -7,19 +7,14 @@ fails then, and reads anew.
 """
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from jbm_spark.archiving.durably import sync, sync_all
 from jbm_spark.archiving.exchange import can_exchange, exchange
 from jbm_spark.archiving.manifest import MANIFEST_FILE, Manifest, Span, compacted, read_manifest
+from jbm_spark.archiving.table_folder import BATCHES_MAX, SEGMENT_BYTES, Fragments, staged_files
 from jbm_spark.errors import ArchiveError
-
-SEGMENT_BYTES = 128 * 1024 * 1024
-"""A segment that has as much gets no further batch, and is not compacted again."""
-BATCHES_MAX = 8
-"""A segment with more of them is compacted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +33,7 @@ class Segment:
 
 
 class DataFolder:
-    """One of the folders that readers read; the caller has the archive's lock where it writes."""
+    """A `TableFolder` of whole batches. A segment of SEGMENT_BYTES gets no further one."""
 
     def __init__(self, archive: Path, name: str) -> None:
         self.path = archive / name
@@ -68,9 +63,10 @@ class DataFolder:
         """Of all batches, in order; raises as `segments`."""
         return [manifest for segment in self.segments() for manifest in segment.manifests]
 
-    def position(self) -> Span | None:
-        """The last that was archived; None: nothing yet. Raises as `segments`."""
-        return next((manifest.spans[-1] for manifest in reversed(self.manifests())), None)
+    def files(self) -> list[Path]:
+        """The folder itself; raises as `segments`."""
+        self.segments()
+        return [self.path]
 
     def staged(self) -> Path:
         """A place that is not there, for the files of the next batch."""
@@ -99,22 +95,25 @@ class DataFolder:
             sync(self.path)
         return manifest
 
-    def to_compact(self) -> Segment | None:
+    def to_compact(self) -> Fragments | None:
         """The segment that has too many batches, where it can be done at all."""
         last = next(reversed(self.segments()), None)
-        is_due = last is not None and len(last.manifests) > BATCHES_MAX
-        return last if is_due and can_exchange(self._staging) else None
+        if last is None or len(last.manifests) <= BATCHES_MAX or not can_exchange(self._staging):
+            return None
+        return Fragments((last.path,), sum(manifest.rows for manifest in last.manifests), last.data_bytes)
 
-    def replace(self, segment: Segment) -> None:
+    def replace(self, fragments: Fragments) -> None:
         """What was staged has all rows of the segment, and takes its place."""
-        outer = self._staging / segment.path.name
+        [path] = fragments.paths
+        segment = _segment(path)
+        outer = self._staging / path.name
         shutil.rmtree(outer, ignore_errors=True)
         outer.mkdir()
         manifest = compacted(segment.manifests, data_bytes=_tidied(self._staged))
         manifest.write(self._staged)
         self._staged.rename(outer / manifest.folder_name)
         sync_all(outer)
-        exchange(outer, segment.path)
+        exchange(outer, path)
         sync(self.path)
         shutil.rmtree(outer, ignore_errors=True)
 
@@ -130,14 +129,8 @@ def _segment(path: Path) -> Segment:
 
 def _tidied(staged: Path) -> int:
     """Bytes of the data files; what Spark leaves beside them is removed."""
-    size = 0
-    for path in _files(staged):
-        if path.suffix == ".parquet" and not path.name.startswith((".", "_")):
-            size += path.stat().st_size
-        elif path.name != MANIFEST_FILE:
+    data = staged_files(staged)
+    for path in list(staged.rglob("*")):
+        if path.is_file() and path not in data and path.name != MANIFEST_FILE:
             path.unlink()
-    return size
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in list(folder.rglob("*")) if path.is_file())
+    return sum(path.stat().st_size for path in data)

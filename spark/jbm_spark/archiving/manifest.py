@@ -49,13 +49,18 @@ class Manifest:
 
     @property
     def folder_name(self) -> str:
-        """Of the batch's folder, in the manner of Hive. Always both numbers: readers take one number for an int, and
-        refuse a folder whose batches are ints and texts."""
-        return f"batch={self.first:08d}-{self.last:08d}"
+        """Of the batch's folder."""
+        return batch_name(self.first, self.last)
 
     def write(self, folder: Path) -> None:
         """Into the folder, which nobody sees yet."""
         (folder / MANIFEST_FILE).write_text(json.dumps({"format": 1, **asdict(self)}) + "\n", encoding="utf-8")
+
+
+def batch_name(first: int, last: int) -> str:
+    """Of a batch's folder, in the manner of Hive. Always both numbers: readers take one number for an int, and refuse a
+    folder whose batches are ints and texts."""
+    return f"batch={first:08d}-{last:08d}"
 
 
 def compacted(manifests: Sequence[Manifest], *, data_bytes: int) -> Manifest:

@@ -1,6 +1,6 @@
-"""Keeps the messages of a queue or topic, and what became of them, as Parquet files.
+"""Keeps the messages of a queue or topic, and what became of them, as Parquet files or as Delta tables.
 
-    jbm-spark archive orders --to /data/orders [--every 5m]
+    jbm-spark archive orders --to /data/orders [--every 5m] [--format delta]
 
 Each run adds what has come since the last one. Killed at any moment, it goes on where it was, and readers of the folder
 see each message once at every moment. Nothing is acknowledged.
@@ -23,7 +23,6 @@ from jbm_kafka.cli.connect import Named, as_named
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.registry.own_topics import events_topic
-from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs.job import in_session, job_options
 from jbm_spark.topic_check import TIMEOUT_S, check_topics, cluster_id, one_line_errors
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from jbm_spark.archiving.manifest import Manifest, Span
     from jbm_spark.archiving.next_span import TopicState
 
-FORMATS = ("parquet",)
 _DURATION = re.compile(r"([1-9][0-9]{0,6})(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -75,25 +73,30 @@ def run(
     namespace: str = "",
     kafka: Mapping[str, object] | None = None,
     every_s: float | None = None,
+    file_format: str | None = None,
     stop: threading.Event | None = None,
     accept_loss: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> Archived:
     """Archive what the topic has now and what the archive has not; with `every_s` again and again, until `stop` is set.
 
-    `tell` is called with a line for each batch.
+    `file_format` is `parquet` or `delta`; None: the one that the archive has, and a new one is of Parquet files. `tell`
+    is called with a line for each batch.
 
     Raises:
-        ArchiveError: the folder cannot be written, is another archive's, or has lost batches; or messages are gone that
-            were not archived, and `accept_loss` is not given. What was published stays.
+        ArchiveError: there is no such format; the folder cannot be written, is another archive's, or has lost batches;
+            or messages are gone that were not archived, and `accept_loss` is not given. What was published stays.
         InvalidDestinationError: there is no such queue or topic.
         SparkJobError: Spark failed, or the brokers do not answer.
     """
+    from pyspark.sql.types import StructType
+
     from jbm_spark.archiving.archive_event_rows import EVENT_KEY, EVENTS_SCHEMA, archived_event_rows
     from jbm_spark.archiving.archive_folder import EVENTS, MESSAGES, archive_path, locked_archive
     from jbm_spark.archiving.archive_rows import MESSAGES_SCHEMA, archived_rows
+    from jbm_spark.archiving.archive_tables import archive_table
     from jbm_spark.archiving.archiver import TopicArchiver
-    from jbm_spark.archiving.data_folder import DataFolder
+    from jbm_spark.archiving.table_folder import position
     from jbm_spark.call_checks import check_session
     from jbm_spark.events import events
     from jbm_spark.messages import messages
@@ -119,17 +122,19 @@ def run(
     with (
         one_line_errors(f"archive {source}"),
         closing(client.admin()) as admin,
-        locked_archive(path, destination=str(source), cluster_id=admin.cluster_id()) as identity,
+        locked_archive(path, destination=str(source), cluster_id=admin.cluster_id(), file_format=file_format) as whose,
         ReaderRegistration(bootstrap=bootstrap, namespace=namespace, kafka=kafka) as registration,
     ):
-        archiver = TopicArchiver(spark, admin, source.kafka_topic(namespace), DataFolder(path, MESSAGES),
-                                 MESSAGES_SCHEMA, rows_of, accept_loss=accept_loss)  # fmt: skip
-        of_events = TopicArchiver(spark, admin, events_topic(namespace), DataFolder(path, EVENTS), EVENTS_SCHEMA,
-                                  events_of, EVENT_KEY, accept_loss)  # fmt: skip
-        name = f"archive-{identity.archive_id[:12]}"
+        tables = [archive_table(path, name, whose, StructType.fromDDL(schema).json())
+                  for name, schema in ((MESSAGES, MESSAGES_SCHEMA), (EVENTS, EVENTS_SCHEMA))]  # fmt: skip
+        archiver = TopicArchiver(spark, admin, source.kafka_topic(namespace), tables[0], MESSAGES_SCHEMA, rows_of,
+                                 accept_loss=accept_loss)  # fmt: skip
+        of_events = TopicArchiver(spark, admin, events_topic(namespace), tables[1], EVENTS_SCHEMA, events_of, EVENT_KEY,
+                                  accept_loss)  # fmt: skip
+        name = f"archive-{whose.archive_id[:12]}"
         batches = rows = fates = compactions = 0
         while True:
-            until, at = archiver.state(), archiver.folder.position()
+            until, at = archiver.state(), position(archiver.folder)
             is_same = at is not None and at.topic_id == until.topic_id
             registration.renew(name, until.topic, at.end if at and is_same else {}, topic_id=until.topic_id)
             for manifest in _batches(archiver, until, ended):
@@ -177,30 +182,30 @@ def _stopped_by_signal() -> Iterator[threading.Event]:
         signal.signal(signal.SIGTERM, before)
 
 
-@click.command(short_help="Keep messages, and what became of them, as Parquet files.")
+@click.command(short_help="Keep messages, and what became of them, as Parquet files or Delta tables.")
 @click.argument("destination", metavar="DEST", callback=as_named)
 @click.option("--to", "folder", metavar="FOLDER", required=True, help="The archive; made if it is missing.")
 @click.option("--every", "every_s", metavar="TIME", callback=_as_seconds, help="Again after 5m, 1h, ..., until ended.")
-@click.option("--format", "file_format", metavar="FORMAT", default="parquet", show_default=True, help="parquet.")
+@click.option("--format", "file_format", metavar="FORMAT", help="parquet or delta. [what it has; else parquet]")
 @click.option("--accept-loss", is_flag=True, help="Go on behind messages that were deleted before they were archived.")
 @job_options
 def archive(
-    destination: Named, folder: str, every_s: float | None, file_format: str, accept_loss: bool,
+    destination: Named, folder: str, every_s: float | None, file_format: str | None, accept_loss: bool,
     cluster: Cluster, master: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Keep what a queue or topic has had since the last run in a folder. Nothing is acknowledged, nothing deleted."""
-    if file_format not in FORMATS:
-        raise SparkJobError(f"--format {file_format}: an archive is of Parquet files; write --format parquet")
     source = Queue(destination) if isinstance(destination, str) else destination
 
     def check(cluster: Cluster) -> None:
-        from jbm_spark.archiving.archive_folder import archive_path, locked_archive
+        from jbm_spark.archiving.archive_folder import MESSAGES, archive_path, locked_archive
+        from jbm_spark.archiving.archive_tables import archive_table
 
         path = archive_path(folder)
         check_topics([source], about=f"archive {source}", bootstrap=cluster.bootstrap, namespace=cluster.namespace,
                      kafka=cluster.kafka)  # fmt: skip
-        with locked_archive(path, destination=str(source), cluster_id=cluster_id(cluster.bootstrap, cluster.kafka)):
-            pass  # a folder that cannot be used is told now, and not when Spark has started
+        at = cluster_id(cluster.bootstrap, cluster.kafka)
+        with locked_archive(path, destination=str(source), cluster_id=at, file_format=file_format) as whose:
+            archive_table(path, MESSAGES, whose)  # a folder that cannot be used is told before Spark has started
 
     def tell(line: str) -> None:
         print(f"jbm-spark: {line}", file=sys.stderr, flush=True)
@@ -210,7 +215,8 @@ def archive(
             "archive",
             lambda spark: run(
                 spark, source, folder, bootstrap=cluster.bootstrap, namespace=cluster.namespace, kafka=cluster.kafka,
-                every_s=every_s, stop=stop, accept_loss=accept_loss, tell=None if as_json else tell,
+                every_s=every_s, file_format=file_format, stop=stop, accept_loss=accept_loss,
+                tell=None if as_json else tell,
             ),
             cluster=cluster, master=master, as_json=as_json, check=check,
         )  # fmt: skip

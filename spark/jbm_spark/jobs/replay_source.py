@@ -13,7 +13,7 @@ from jbm_kafka.kafka import ConfluentKafka
 from jbm_spark.archiving.archive_folder import MESSAGES, archive_path, read_identity
 from jbm_spark.archiving.archive_reading import archived_messages
 from jbm_spark.archiving.archive_rows import message_rows
-from jbm_spark.archiving.data_folder import DataFolder
+from jbm_spark.archiving.archive_tables import archived_table
 from jbm_spark.archiving.next_span import topic_state
 from jbm_spark.messages import messages
 from jbm_spark.topic_check import TIMEOUT_S, one_line_errors
@@ -48,7 +48,7 @@ def replay_source(
     """
     if not isinstance(source, Destination):
         path = archive_path(source)
-        spans = [span for manifest in DataFolder(path, MESSAGES).manifests() for span in manifest.spans]
+        spans = [span for manifest in archived_table(path, MESSAGES).manifests() for span in manifest.spans]
         topic_ids = tuple(dict.fromkeys(span.topic_id for span in spans))
         rows = message_rows(archived_messages(spark, path), "topic_id")
         whose = read_identity(path)

@@ -1,0 +1,198 @@
+"""`messages` or `events` of an archive as a Delta table: files that count since a commit in the table's log names them.
+
+A batch is one commit, with the archive's id and the batch's number as the version of an application (Delta's `txn`). So
+the log itself tells which batches there are, and none is committed twice. How far a batch has come in Kafka is in a
+file below `_positions` that is there before the commit, and counts with it. What a killed job leaves behind is in no
+commit: nobody reads it, and after Delta's own seven days a compaction removes it.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from jbm_spark.archiving.durably import sync, sync_all
+from jbm_spark.archiving.manifest import Manifest, Span, batch_name, compacted, read_manifest
+from jbm_spark.archiving.table_folder import BATCHES_MAX, SEGMENT_BYTES, Fragments, staged_files
+from jbm_spark.errors import ArchiveError
+
+try:
+    import pyarrow as pa
+    from deltalake import DeltaTable, Schema
+    from deltalake.exceptions import DeltaError
+    from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
+    from pyarrow import parquet
+except ModuleNotFoundError as error:
+    raise ArchiveError(
+        f"an archive of --format delta needs Delta's own package, and {error.name} is not installed: pip install "
+        "deltalake pyarrow"
+    ) from None
+
+LOG = "_delta_log"
+POSITIONS = "_positions"
+_DAY = "day"
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One that the newest version of the table has."""
+
+    path: Path
+    day: str
+    size: int
+    rows: int
+
+
+class DeltaFolder:
+    """A `TableFolder` that is a Delta table, partitioned by day; made with its first batch."""
+
+    def __init__(self, archive: Path, name: str, archive_id: str, schema_json: str | None) -> None:
+        self.path = archive / name
+        self._staged = archive / "_staging" / name
+        self._positions = archive / POSITIONS / name
+        self._archive_id = archive_id
+        self._schema_json = schema_json
+
+    def manifests(self) -> Sequence[Manifest]:
+        """One for all batches.
+
+        Raises:
+            ArchiveError: the table's log or the position is missing, or cannot be read.
+        """
+        whole = self._whole(self._table())
+        return [] if whole is None else [whole]
+
+    def files(self) -> Sequence[Path]:
+        """Of the newest version; raises as `manifests`, and where one of them is missing."""
+        table = self._table()
+        found = [] if table is None else [each.path for each in self._files(table)]
+        missing = next((path for path in found if not path.exists()), None)
+        if missing is not None:
+            raise ArchiveError(f"archive {self.path}: file {missing.relative_to(self.path)} is missing: restore it")
+        return found
+
+    def staged(self) -> Path:
+        """A place that is not there."""
+        shutil.rmtree(self._staged, ignore_errors=True)
+        return self._staged
+
+    def publish(self, *, rows: int, span: Span) -> Manifest:
+        """What was staged is the next batch. Raises ArchiveError where the log cannot be written."""
+        table = self._table() or self._create()
+        before = self._whole(table)
+        number = 0 if before is None else before.last + 1
+        added = self._moved_in(is_new=True)
+        batch = Manifest(number, number, rows, sum(each.size for each in added), (span,))
+        earlier = () if before is None else (before,)
+        size = sum(manifest.data_bytes for manifest in (*earlier, batch))
+        self._write_position(compacted((*earlier, batch), data_bytes=size))
+        self._commit(table, added, Transaction(self._archive_id, number))
+        for place in self._positions.iterdir():
+            if place.name not in {batch_name(0, each) for each in (number - 1, number)}:  # who reads may need the last
+                shutil.rmtree(place, ignore_errors=True)
+        return batch
+
+    def to_compact(self) -> Fragments | None:
+        """The small files of the days that have many."""
+        table = self._table()
+        if table is None:
+            return None
+        by_day: dict[str, list[_File]] = {}
+        for each in self._files(table):
+            if each.size < SEGMENT_BYTES // 2:
+                by_day.setdefault(each.day, []).append(each)
+        small = [each for files in by_day.values() if len(files) > BATCHES_MAX for each in files]
+        if not small:
+            return None
+        rows, data_bytes = sum(each.rows for each in small), sum(each.size for each in small)
+        return Fragments(tuple(each.path for each in small), rows, data_bytes)
+
+    def replace(self, fragments: Fragments) -> None:
+        """In one commit, that no reader of changes takes for new rows. Who reads an older version has seven days."""
+        table = self._table() or self._create()
+        replaced = set(fragments.paths)
+        now_ms = int(time.time() * 1000)
+        gone = [
+            RemoveAction(str(each.path.relative_to(self.path)), False, now_ms, each.size, {_DAY: each.day})
+            for each in self._files(table)
+            if each.path in replaced
+        ]
+        self._commit(table, [*self._moved_in(is_new=False), *gone])
+        with self._told("files that no version needs could not be removed"):
+            DeltaTable(self.path).vacuum(dry_run=False, full=True)
+
+    def _table(self) -> DeltaTable | None:
+        """Its newest version; None: there was no batch yet."""
+        if not (self.path / LOG).is_dir():
+            if self._positions.is_dir() or (self.path.is_dir() and any(self.path.iterdir())):
+                raise ArchiveError(f"archive {self.path}: its {LOG} is missing: restore it, or begin another archive")
+            return None
+        with self._told(f"its {LOG} cannot be read"):
+            table = DeltaTable(self.path)
+            if table.protocol().min_reader_version > 1:
+                raise ArchiveError(
+                    f"archive {self.path}: the table was given features, such as deletion vectors, that an archive "
+                    "must not have: restore the version before that, or begin another archive"
+                )
+            return table
+
+    def _create(self) -> DeltaTable:
+        fields = json.loads(self._schema_json or "{}")
+        day = {"name": _DAY, "type": "date", "nullable": True, "metadata": {}}
+        schema = Schema.from_json(json.dumps({**fields, "fields": [*fields["fields"], day]}))
+        with self._told("no table can be made there"):
+            return DeltaTable.create(self.path, schema, partition_by=[_DAY])
+
+    def _whole(self, table: DeltaTable | None) -> Manifest | None:
+        number = None if table is None else table.transaction_version(self._archive_id)
+        return None if number is None else read_manifest(self._positions / batch_name(0, number))
+
+    def _files(self, table: DeltaTable) -> Iterator[_File]:
+        with self._told(f"its {LOG} cannot be read"):
+            found = pa.table(table.get_add_actions(flatten=True))
+        for row in found.to_pylist():
+            day = row[f"partition.{_DAY}"]
+            yield _File(self.path / row["path"], str(day), row["size_bytes"], row["num_records"])
+
+    def _moved_in(self, *, is_new: bool) -> list[AddAction]:
+        """What was staged, where the table has its files; nobody knows of them before a commit."""
+        added = []
+        for file in staged_files(self._staged):
+            folder = self.path / file.parent.name
+            folder.mkdir(exist_ok=True)
+            sync(file)
+            place = file.rename(folder / file.name)
+            rows = parquet.read_metadata(place).num_rows
+            partition = {_DAY: folder.name.partition("=")[2]}
+            size, at_ms = place.stat().st_size, int(place.stat().st_mtime * 1000)
+            path = str(place.relative_to(self.path))
+            added.append(AddAction(path, size, partition, at_ms, is_new, json.dumps({"numRecords": rows})))
+        for folder in {(self.path / each.path).parent for each in added}:
+            sync(folder)
+        sync(self.path)
+        return added
+
+    def _write_position(self, whole: Manifest) -> None:
+        place = self._positions / whole.folder_name
+        place.mkdir(parents=True, exist_ok=True)
+        whole.write(place)
+        sync_all(self._positions)
+
+    def _commit(self, table: DeltaTable, actions: Iterable[AddAction | RemoveAction], *batch: Transaction) -> None:
+        with self._told("nothing was published, since the table refuses the commit"):
+            table.create_write_transaction(
+                list(actions), "append", table.schema(), [_DAY],
+                commit_properties=CommitProperties(app_transactions=list(batch)),
+            )  # fmt: skip
+        sync_all(self.path / LOG)
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (DeltaError, OSError) as error:
+            line = " ".join(str(error).split())
+            raise ArchiveError(f"archive {self.path}: {what} ({line})") from None
