@@ -40,6 +40,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", "SHARED-SUBS", "DELAYED_DELIVERY", UNITS)
+WINDOW_FRAMES = 2048
+"""How many frames a session may send ahead: more than its links have credit for, as a rule. What its client closes
+behind them is lost in the client where the window is full. They take no memory here: each is read as it comes."""
 GENERATED = "ID:"
 """How Qpid JMS begins the container id of a connection that has no client id."""
 
@@ -320,7 +323,7 @@ class Peer:
         self.touch()
 
     def _session_opened(self, event: Any) -> None:
-        event.session.incoming_capacity = 64 * self.settings.limits.frame_bytes
+        event.session.incoming_capacity = WINDOW_FRAMES * self.settings.limits.frame_bytes
         event.session.open()
 
     def _session_closed(self, event: Any) -> None:
@@ -539,6 +542,10 @@ class Peer:
         if served is None:
             if link.is_sender and delivery.settled:
                 delivery.settle()
+            elif link.is_receiver and delivery.readable:  # nobody's: the engine would keep it
+                link.recv(delivery.pending)
+                if not delivery.partial:
+                    delivery.settle()
         elif link.is_receiver:
             if delivery.readable or delivery.aborted:
                 served.arrived(delivery)

@@ -346,6 +346,18 @@ def test_a_client_that_sends_faster_than_kafka_takes_is_read_no_more(
     assert all(each.remote_state == Delivery.ACCEPTED for each in sent)
 
 
+def test_who_closes_right_behind_what_it_sent_loses_nothing_of_it(server: Server, client: Any) -> None:
+    """Behind the 64th its client kept them, and forgot them when it closed, though it had credit for all."""
+    other = connect(server)
+    sender = other.create_sender("orders")
+    other.wait(lambda: sender.link.credit >= 300)
+    for number in range(300):
+        sender.link.send(Message(body=number))
+    other.close()
+    receiver = client.create_receiver("orders", credit=300)
+    assert [receiver.receive(TIMEOUT_S).body for _ in range(300)] == list(range(300))
+
+
 def test_a_partition_that_takes_nothing_stops_only_who_sends_to_it(
     provider: ThroughProvider, server: Server, client: Any
 ) -> None:
