@@ -13,11 +13,12 @@ from proton import Condition, Endpoint, Event, Terminus, symbol
 from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.access import Action
+from jbm_kafka.amqp.browser_links import Browser
 from jbm_kafka.amqp.feeds import FORWARDED
 from jbm_kafka.amqp.forwarder import Forwarder
 from jbm_kafka.amqp.incoming import Coordinator, Producer
 from jbm_kafka.amqp.local_transactions import LocalTransaction
-from jbm_kafka.amqp.receiver_links import Browser, Receiver
+from jbm_kafka.amqp.receiver_links import Receiver
 from jbm_kafka.amqp.seams import Host
 from jbm_kafka.amqp.terminus import (
     Filters,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from proton import Connection, Delivery, Message, Timeout, symbol
-from proton.reactor import LinkOption
+from proton.reactor import Copy, LinkOption
 from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 
 from jbm_kafka import Queue
@@ -44,6 +44,13 @@ class ThroughProvider:
         """Not set: a send waits."""
         self.has_room.set()
         self.is_waiting = threading.Event()
+        self.shown = 0
+        """Messages that browsers read."""
+
+    def browse(self, *arguments: Any, **said: Any) -> Iterator[Any]:
+        for each in self._inner.browse(*arguments, **said):
+            self.shown += 1
+            yield each
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -356,6 +363,19 @@ def test_who_closes_right_behind_what_it_sent_loses_nothing_of_it(server: Server
     other.close()
     receiver = client.create_receiver("orders", credit=300)
     assert [receiver.receive(TIMEOUT_S).body for _ in range(300)] == list(range(300))
+
+
+def test_a_browser_of_a_long_queue_reads_as_its_client_takes(provider: ThroughProvider, client: Any) -> None:
+    """AMQP-10: the whole queue was in memory before the first message went to the client."""
+    sender = client.create_sender("orders")
+    sent = [sender.link.send(Message(body=number, durable=True)) for number in range(3_000)]
+    client.wait(lambda: all(each.settled for each in sent))
+    browser = client.create_receiver("orders", credit=1, options=Copy())
+    assert browser.receive(TIMEOUT_S).body == 0
+    assert provider.shown == 1_000
+    browser.link.flow(2_999)
+    assert [browser.receive(TIMEOUT_S).body for _ in range(2_999)] == list(range(1, 3_000))
+    assert is_empty(browser)
 
 
 def test_a_partition_that_takes_nothing_stops_only_who_sends_to_it(
