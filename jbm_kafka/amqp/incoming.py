@@ -30,12 +30,13 @@ CREDIT = 500
 class Producer:
     """Takes one producer's messages, in order; on the event loop."""
 
-    def __init__(self, peer: Client, receiver: Any, target: Destination | None, number: int) -> None:
-        """`target`: None where each message names its own."""
+    def __init__(self, peer: Client, receiver: Any, target: Destination | None, session: int) -> None:
+        """`target`: None where each message names its own; `session`: the number of the link's."""
         self._peer = peer
         self._receiver = receiver
         self._target = target
-        self._without_unit = f"{peer.connection_id}/{number}".encode()
+        # All producers of a session send what has no unit to one partition, where it stays in order.
+        self._without_unit = f"{peer.connection_id}/{session}".encode()
         self._parts: list[bytes] = []
         self._size = 0
         self._waiting: deque[tuple[Any, bytes]] = deque()

@@ -378,6 +378,17 @@ def test_a_browser_of_a_long_queue_reads_as_its_client_takes(provider: ThroughPr
     assert is_empty(browser)
 
 
+def test_what_several_senders_of_a_session_send_comes_in_order(client: Any) -> None:
+    """ORDER-1: each had a partition of its own, and so had one that was closed and made again."""
+    first, second = (client.create_sender("orders", name=name) for name in ("first", "second"))
+    for number in range(10):
+        (first, second)[number % 2].send(Message(body=number, durable=True))
+    second.close()
+    client.create_sender("orders", name="second").send(Message(body=10, durable=True))
+    receiver = client.create_receiver("orders", credit=11)
+    assert [receiver.receive(TIMEOUT_S).body for _ in range(11)] == list(range(11))
+
+
 def test_a_partition_that_takes_nothing_stops_only_who_sends_to_it(
     provider: ThroughProvider, server: Server, client: Any
 ) -> None:
