@@ -25,6 +25,8 @@ from jbm_kafka.ports.provider import TopicInfo
 DECLARED = 0x33
 ACCEPTED = Described(ulong(0x24), [])
 CREDIT = 500
+VALUES_MAX = 2**18
+"""Of one message: while they are read nobody else is served, and each byte of them may take a hundred here."""
 
 
 class Producer:
@@ -107,7 +109,7 @@ class Producer:
         """`is_asked`: where its messages go was just asked; of a temporary destination nothing else is known."""
         peer = self._peer
         try:
-            message = decode_transfer(data, now_ms=peer.provider.clock.now_ms())
+            message = decode_transfer(data, now_ms=peer.provider.clock.now_ms(), values_max=VALUES_MAX)
             target = self._target or self._named(message)
             info = self._checked.get(target)
             unit = message.unit

@@ -18,8 +18,11 @@ from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 from jbm_kafka import Queue
 from jbm_kafka.admin import Admin
 from jbm_kafka.amqp.amqp_server import Server
+from jbm_kafka.amqp.incoming import VALUES_MAX
 from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
 from jbm_kafka.amqp_wire import engine_objects
+from jbm_kafka.codec.amqp.sections import VALUE, section
+from jbm_kafka.codec.amqp.values import list_of
 from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.installation import Installation, SidecarConfig
@@ -376,6 +379,18 @@ def test_a_browser_of_a_long_queue_reads_as_its_client_takes(provider: ThroughPr
     browser.link.flow(2_999)
     assert [browser.receive(TIMEOUT_S).body for _ in range(2_999)] == list(range(1, 3_000))
     assert is_empty(browser)
+
+
+def test_a_message_of_more_values_than_are_taken_is_refused(client: Any) -> None:
+    """AMQP-10: eight million nulls, a byte each, kept every other client waiting for 20 s."""
+    sender = client.create_sender("orders")
+    many = sender.link.delivery("many")
+    sender.link.stream(section(VALUE, list_of([b"\x40"] * (VALUES_MAX + 1))))
+    sender.link.advance()
+    client.wait(lambda: many.remote_state)
+    assert many.remote_state == Delivery.REJECTED
+    assert "more than 262144 values" in many.remote.condition.description
+    sender.send(Message(body=[None] * 1_000))
 
 
 def test_what_several_senders_of_a_session_send_comes_in_order(client: Any) -> None:
