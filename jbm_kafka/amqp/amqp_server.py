@@ -51,6 +51,7 @@ class Server:
         self.container = f"jbm-kafka-{secrets.token_hex(4)}"
         self.wires: set[Wire] = set()
         self.sent: Counter[str] = Counter()
+        self.browsers: set[Any] = set()
         self.neighbours: Neighbours | None = None
         self.is_draining = False
         self.is_ready = False

@@ -25,17 +25,20 @@ from jbm_kafka.ports.provider import TopicInfo
 DECLARED = 0x33
 ACCEPTED = Described(ulong(0x24), [])
 CREDIT = 500
+VALUES_MAX = 2**18
+"""Of one message: while they are read nobody else is served, and each byte of them may take a hundred here."""
 
 
 class Producer:
     """Takes one producer's messages, in order; on the event loop."""
 
-    def __init__(self, peer: Client, receiver: Any, target: Destination | None, number: int) -> None:
-        """`target`: None where each message names its own."""
+    def __init__(self, peer: Client, receiver: Any, target: Destination | None, session: int) -> None:
+        """`target`: None where each message names its own; `session`: the number of the link's."""
         self._peer = peer
         self._receiver = receiver
         self._target = target
-        self._without_unit = f"{peer.connection_id}/{number}".encode()
+        # All producers of a session send what has no unit to one partition, where it stays in order.
+        self._without_unit = f"{peer.connection_id}/{session}".encode()
         self._parts: list[bytes] = []
         self._size = 0
         self._waiting: deque[tuple[Any, bytes]] = deque()
@@ -106,7 +109,7 @@ class Producer:
         """`is_asked`: where its messages go was just asked; of a temporary destination nothing else is known."""
         peer = self._peer
         try:
-            message = decode_transfer(data, now_ms=peer.provider.clock.now_ms())
+            message = decode_transfer(data, now_ms=peer.provider.clock.now_ms(), values_max=VALUES_MAX)
             target = self._target or self._named(message)
             info = self._checked.get(target)
             unit = message.unit

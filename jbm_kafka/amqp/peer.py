@@ -13,11 +13,12 @@ from proton import Condition, Endpoint, Event, Terminus, symbol
 from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.access import Action
+from jbm_kafka.amqp.browser_links import Browser
 from jbm_kafka.amqp.feeds import FORWARDED
 from jbm_kafka.amqp.forwarder import Forwarder
 from jbm_kafka.amqp.incoming import Coordinator, Producer
 from jbm_kafka.amqp.local_transactions import LocalTransaction
-from jbm_kafka.amqp.receiver_links import Browser, Receiver
+from jbm_kafka.amqp.receiver_links import Receiver
 from jbm_kafka.amqp.seams import Host
 from jbm_kafka.amqp.terminus import (
     Filters,
@@ -131,6 +132,7 @@ class Peer:
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._holds_client_id = False
+        self._session_numbers: dict[Any, int] = {}
         self._transacted: set[Any] = set()
         """Sessions that have a coordinator."""
         self._together: dict[tuple[str, Source], UnitsTogether] = {}
@@ -336,6 +338,7 @@ class Peer:
         for each in sorted(served, key=lambda each: isinstance(each, Coordinator)):
             await each.close(is_lost=False, ends=False)
         self._transacted.discard(session)
+        self._session_numbers.pop(session, None)
         session.close()
         session.free()
 
@@ -370,7 +373,7 @@ class Peer:
         elif target.dynamic:
             self.spawn(self._produce_temporary(link), link)
         elif target.address is None:
-            self._serve(link, Producer(self, link, None, next(self._numbers)))
+            self._serve(link, self._producer(link, None))
         else:
             destination = parse_address(target.address, kind_of(capabilities(target)))
             self.authorise("send", destination)
@@ -378,7 +381,12 @@ class Peer:
 
     async def _produce(self, link: Any, destination: Destination) -> None:
         await self.call(lambda: self.provider.ensure(destination))
-        self._serve(link, Producer(self, link, destination, next(self._numbers)))
+        self._serve(link, self._producer(link, destination))
+
+    def _producer(self, link: Any, target: Destination | None) -> Producer:
+        if link.session not in self._session_numbers:
+            self._session_numbers[link.session] = next(self._numbers)
+        return Producer(self, link, target, self._session_numbers[link.session])
 
     async def _make_temporary(self, named: frozenset[str]) -> TemporaryQueue | TemporaryTopic:
         kind: type[Any] = TemporaryTopic if "temporary-topic" in named else TemporaryQueue
@@ -392,7 +400,7 @@ class Peer:
     async def _produce_temporary(self, link: Any) -> None:
         made = await self._make_temporary(capabilities(link.remote_target))
         link.target.address, link.target.dynamic = made.name, True
-        self._serve(link, Temporary(self, made, Producer(self, link, made, next(self._numbers))))
+        self._serve(link, Temporary(self, made, self._producer(link, made)))
 
     async def _receive_temporary(self, link: Any) -> None:
         filters = Filters(link.remote_source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from asyncio import get_running_loop, sleep, wait_for
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,11 +17,8 @@ from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_transaction, told_outcome
 from jbm_kafka.amqp.units_at_client import Rows, UnitsAtClient, UnitsTogether, later_of_units
 from jbm_kafka.amqp_wire.loop_mailbox import LinkBed, answer
-from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE
 from jbm_kafka.client.source_use import begin_use
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
-from jbm_kafka.codec.bodies import body_kind
-from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.selectors.selector import Selector
@@ -491,57 +488,3 @@ class Receiver:
                 await self._peer.call(lambda: self._provider.unsubscribe(source.client_id, source.name))
             except JMSError as error:
                 log.info("%s stays: %s", source, error)
-
-
-class Browser:
-    """Shows a client what a queue holds, as of when it asked."""
-
-    def __init__(self, peer: Client, sender: Any, queue: Queue, selector: Selector | None, wanted: Set[str]) -> None:
-        """`wanted`: what of names.py its source says."""
-        self._peer = peer
-        self._sender = sender
-        self._queue = queue
-        self._selector = selector
-        self._wanted = wanted
-        self._found: list[bytes] | None = None
-        self._tags = itertools.count(1)
-        self.is_closed = False
-
-    def begin(self) -> None:
-        """Look; in the lane."""
-        provider = self._peer.provider
-        now_ms = provider.clock.now_ms()
-        found: list[bytes] = []
-        include = "deliverable" if DELIVERABLE in self._wanted else "all"
-        for seen in provider.browse(self._queue, include=include, selector=self._selector):
-            if seen.due_at_ms > now_ms and ALL not in self._wanted:
-                continue
-            kind = body_kind(seen.record.headers())
-            count, state = seen.attempts, seen.state.value if self._wanted else None
-            data = encode_transfer(seen.record, kind, self._queue, delivery_count=count, now_ms=now_ms, state=state)
-            found.append(data)
-        self._found = found[::-1]
-
-    async def ready(self) -> None:
-        """Nothing more to wait for."""
-
-    def pump(self) -> None:
-        """Send as far as the credit goes."""
-        sender, found = self._sender, self._found
-        if found is None or self.is_closed:
-            return
-        while found and sender.credit > 0 and self._peer.takes_more:
-            sent = sender.delivery(str(next(self._tags)))
-            self._peer.outgoing_bytes += len(found[-1])
-            sender.stream(found.pop())
-            sender.advance()
-            sent.settle()
-        if not found and sender.drain_mode:
-            sender.drained()
-        self._peer.touch()
-
-    def outcome(self, sent: Any) -> None:
-        sent.settle()
-
-    async def close(self, *, is_lost: bool, ends: bool) -> None:
-        self.is_closed = True

@@ -30,6 +30,8 @@ class Host(Protocol):
     wires: set[Any]
     sent: Counter[str]
     """What clients sent, by Kafka topic."""
+    browsers: set[Any]
+    """Those that have not shown all."""
     neighbours: Any
     """The other sidecars; None: nothing is forwarded."""
     is_draining: bool

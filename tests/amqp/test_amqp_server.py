@@ -12,14 +12,17 @@ from typing import Any
 
 import pytest
 from proton import Connection, Delivery, Message, Timeout, symbol
-from proton.reactor import LinkOption
+from proton.reactor import Copy, LinkOption
 from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 
 from jbm_kafka import Queue
 from jbm_kafka.admin import Admin
 from jbm_kafka.amqp.amqp_server import Server
+from jbm_kafka.amqp.incoming import VALUES_MAX
 from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
 from jbm_kafka.amqp_wire import engine_objects
+from jbm_kafka.codec.amqp.sections import VALUE, section
+from jbm_kafka.codec.amqp.values import list_of
 from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.installation import Installation, SidecarConfig
@@ -44,6 +47,13 @@ class ThroughProvider:
         """Not set: a send waits."""
         self.has_room.set()
         self.is_waiting = threading.Event()
+        self.shown = 0
+        """Messages that browsers read."""
+
+    def browse(self, *arguments: Any, **said: Any) -> Iterator[Any]:
+        for each in self._inner.browse(*arguments, **said):
+            self.shown += 1
+            yield each
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -356,6 +366,42 @@ def test_who_closes_right_behind_what_it_sent_loses_nothing_of_it(server: Server
     other.close()
     receiver = client.create_receiver("orders", credit=300)
     assert [receiver.receive(TIMEOUT_S).body for _ in range(300)] == list(range(300))
+
+
+def test_a_browser_of_a_long_queue_reads_as_its_client_takes(provider: ThroughProvider, client: Any) -> None:
+    """AMQP-10: the whole queue was in memory before the first message went to the client."""
+    sender = client.create_sender("orders")
+    sent = [sender.link.send(Message(body=number, durable=True)) for number in range(3_000)]
+    client.wait(lambda: all(each.settled for each in sent))
+    browser = client.create_receiver("orders", credit=1, options=Copy())
+    assert browser.receive(TIMEOUT_S).body == 0
+    assert provider.shown == 1_000
+    browser.link.flow(2_999)
+    assert [browser.receive(TIMEOUT_S).body for _ in range(2_999)] == list(range(1, 3_000))
+    assert is_empty(browser)
+
+
+def test_a_message_of_more_values_than_are_taken_is_refused(client: Any) -> None:
+    """AMQP-10: eight million nulls, a byte each, kept every other client waiting for 20 s."""
+    sender = client.create_sender("orders")
+    many = sender.link.delivery("many")
+    sender.link.stream(section(VALUE, list_of([b"\x40"] * (VALUES_MAX + 1))))
+    sender.link.advance()
+    client.wait(lambda: many.remote_state)
+    assert many.remote_state == Delivery.REJECTED
+    assert "more than 262144 values" in many.remote.condition.description
+    sender.send(Message(body=[None] * 1_000))
+
+
+def test_what_several_senders_of_a_session_send_comes_in_order(client: Any) -> None:
+    """ORDER-1: each had a partition of its own, and so had one that was closed and made again."""
+    first, second = (client.create_sender("orders", name=name) for name in ("first", "second"))
+    for number in range(10):
+        (first, second)[number % 2].send(Message(body=number, durable=True))
+    second.close()
+    client.create_sender("orders", name="second").send(Message(body=10, durable=True))
+    receiver = client.create_receiver("orders", credit=11)
+    assert [receiver.receive(TIMEOUT_S).body for _ in range(11)] == list(range(11))
 
 
 def test_a_partition_that_takes_nothing_stops_only_who_sends_to_it(

@@ -33,7 +33,7 @@ from jbm_kafka.codec.amqp.forms import (
 )
 from jbm_kafka.codec.amqp.ids import id_text
 from jbm_kafka.codec.amqp.sections import DATA, VALUE, Sections, as_they_came, checked_map, split
-from jbm_kafka.codec.amqp.values import NULL, Amqp, map_of
+from jbm_kafka.codec.amqp.values import NULL, Amqp, Budget, map_of
 from jbm_kafka.codec.bodies import BYTES, MAP, NONE, OBJECT, STREAM, TEXT, BodyShape
 from jbm_kafka.codec.headers import encode_headers
 from jbm_kafka.codec.identity import GROUP_ID, TOLD_BY_PROVIDER, UNIT_OF_ORDER
@@ -80,14 +80,19 @@ class IncomingMessage:
     """Where it stands, when a browser shows it."""
 
 
-def decode_transfer(data: bytes | bytearray, *, now_ms: int) -> IncomingMessage:
+def decode_transfer(data: bytes | bytearray, *, now_ms: int, values_max: int | None = None) -> IncomingMessage:
     """The message that these bytes are.
+
+    Args:
+        data: its sections.
+        now_ms: for its times.
+        values_max: how many values its lists, maps and arrays may have in all; None: any number.
 
     Raises:
         MessageFormatError: they are no AMQP message, or it has a field of a wrong type; one line says where.
     """
     try:
-        return _incoming(split(bytes(data)), now_ms)
+        return _incoming(split(bytes(data), None if values_max is None else Budget(values_max)), now_ms)
     except ValueError as fault:
         raise MessageFormatError(f"an AMQP message of {len(data)} bytes cannot be read: {fault}") from None
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from jbm_kafka.codec.amqp.values import Amqp, read
+from jbm_kafka.codec.amqp.values import DEPTH_MAX, Amqp, Budget, read
 
 HEADER, DELIVERY_ANNOTATIONS, ANNOTATIONS, PROPERTIES, APPLICATION, DATA, SEQUENCE, VALUE, FOOTER = range(0x70, 0x79)
 _NAMES: Final = {
@@ -53,8 +53,12 @@ def section(code: int, value: bytes) -> bytes:
     return bytes((0, 0x53, code)) + value
 
 
-def split(data: bytes) -> Sections:
+def split(data: bytes, budget: Budget | None = None) -> Sections:
     """The sections of a message.
+
+    Args:
+        data: the message.
+        budget: of values, one for each section; None: there is no limit.
 
     Raises:
         ValueError: the bytes are no AMQP message; the text says why.
@@ -71,7 +75,9 @@ def split(data: bytes) -> Sections:
         ):
             raise ValueError(f"the section at byte {begin} stands where none of its kind may")
         earlier, value_at = code, at
-        value, at = read(data, at)
+        if budget is not None:
+            budget.take(1)
+        value, at = read(data, at, DEPTH_MAX, budget)
         if code != VALUE and value.type != _TYPE[code]:
             raise ValueError(f"the section at byte {begin} holds a {value.type}; it should hold a {_TYPE[code]}")
         if code == HEADER:

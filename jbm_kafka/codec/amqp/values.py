@@ -65,7 +65,21 @@ _VARIABLE: Mapping[int, AmqpType] = MappingProxyType({0: "binary", 1: "string", 
 _COMPOUND: Mapping[int, AmqpType] = MappingProxyType({0: "list", 1: "map"})
 
 
-def read(data: bytes, at: int, depth: int = DEPTH_MAX) -> tuple[Amqp, int]:
+class Budget:
+    """How many more values may be read, of lists, maps and arrays: each takes far more memory here than bytes there."""
+
+    def __init__(self, values: int) -> None:
+        self.most = values
+        self._left = values
+
+    def take(self, count: int) -> None:
+        """So many are about to be read. Raises ValueError: those are too many."""
+        self._left -= count
+        if self._left < 0:
+            raise ValueError(f"it has more than {self.most} values in lists, maps, arrays and sections; send several")
+
+
+def read(data: bytes, at: int, depth: int = DEPTH_MAX, budget: Budget | None = None) -> tuple[Amqp, int]:
     """The value that begins there, and where it ends.
 
     Raises:
@@ -75,15 +89,15 @@ def read(data: bytes, at: int, depth: int = DEPTH_MAX) -> tuple[Amqp, int]:
         raise ValueError(f"it ends at byte {at}, where a value should begin")
     code = data[at]
     if code:
-        return _read(code, data, at + 1, depth)
+        return _read(code, data, at + 1, depth, budget)
     if depth <= 0:
         raise ValueError(f"values are nested deeper than {DEPTH_MAX}")
-    descriptor, at = read(data, at + 1, depth - 1)
-    described, at = read(data, at, depth - 1)
+    descriptor, at = read(data, at + 1, depth - 1, budget)
+    described, at = read(data, at, depth - 1, budget)
     return Amqp("described", (descriptor, described)), at
 
 
-def _read(code: int, data: bytes, at: int, depth: int) -> tuple[Amqp, int]:
+def _read(code: int, data: bytes, at: int, depth: int, budget: Budget | None) -> tuple[Amqp, int]:
     found = _SINGLE.get(code)
     if found is not None:
         return found, at
@@ -104,9 +118,9 @@ def _read(code: int, data: bytes, at: int, depth: int) -> tuple[Amqp, int]:
             raise ValueError(f"the {kind} at byte {start} cannot be read: {fault}") from None
         return Amqp(kind, text), end
     if width in (0xC, 0xD) and low in _COMPOUND:
-        return _read_compound(_COMPOUND[low], data, at, 1 if width == 0xC else 4, depth)
+        return _read_compound(_COMPOUND[low], data, at, 1 if width == 0xC else 4, depth, budget)
     if code in (0xE0, 0xF0):
-        return _read_array(data, at, 1 if code == 0xE0 else 4, depth)
+        return _read_array(data, at, 1 if code == 0xE0 else 4, depth, budget)
     if code == 0x56:
         if data[at : at + 1] not in (b"\0", b"\1"):
             raise ValueError(f"the boolean at byte {at} is neither 0 nor 1")
@@ -139,15 +153,20 @@ def _extent(kind: str, data: bytes, at: int, width: int) -> tuple[int, int]:
     return start, end
 
 
-def _read_compound(kind: AmqpType, data: bytes, at: int, width: int, depth: int) -> tuple[Amqp, int]:
+def _read_compound(
+    kind: AmqpType, data: bytes, at: int, width: int, depth: int, budget: Budget | None
+) -> tuple[Amqp, int]:
     if depth <= 0:
         raise ValueError(f"values are nested deeper than {DEPTH_MAX}")
     start, end = _extent(kind, data, at, width)
     elements, at = [], start + width
-    for _ in range(int.from_bytes(data[start:at], "big")):
+    count = int.from_bytes(data[start:at], "big")
+    if budget is not None:
+        budget.take(count)
+    for _ in range(count):
         if at >= end:
             raise ValueError(f"the {kind} at byte {start} has fewer elements than it says")
-        element, at = read(data, at, depth - 1)
+        element, at = read(data, at, depth - 1, budget)
         elements.append(element)
     if at != end:
         raise ValueError(f"the {kind} at byte {start} does not end where it says")
@@ -158,14 +177,16 @@ def _read_compound(kind: AmqpType, data: bytes, at: int, width: int, depth: int)
     return Amqp(kind, list(zip(elements[::2], elements[1::2], strict=True))), end
 
 
-def _read_array(data: bytes, at: int, width: int, depth: int) -> tuple[Amqp, int]:
+def _read_array(data: bytes, at: int, width: int, depth: int, budget: Budget | None) -> tuple[Amqp, int]:
     if depth <= 0:
         raise ValueError(f"values are nested deeper than {DEPTH_MAX}")
     start, end = _extent("array", data, at, width)
     count, at = int.from_bytes(data[start : start + width], "big"), start + width
+    if budget is not None:
+        budget.take(count)
     descriptor = None
     if data[at : at + 1] == b"\0":
-        descriptor, at = read(data, at + 1, depth - 1)
+        descriptor, at = read(data, at + 1, depth - 1, budget)
     if at >= end:
         raise _cut("array", start)
     code, at = data[at], at + 1
@@ -177,7 +198,7 @@ def _read_array(data: bytes, at: int, width: int, depth: int) -> tuple[Amqp, int
     for _ in range(count):
         if at > end or (at == end and code not in _SINGLE):
             raise ValueError(f"the array at byte {start} has fewer elements than it says")
-        element, at = _read(code, data, at, depth - 1)
+        element, at = _read(code, data, at, depth - 1, budget)
         elements.append(element if descriptor is None else Amqp("described", (descriptor, element)))
     if at != end:
         raise ValueError(f"the array at byte {start} does not end where it says")

@@ -185,6 +185,24 @@ def test_garbage_is_one_clear_error(data: bytes) -> None:
     assert "\n" not in str(failure.value)
 
 
+MANY = {
+    "a list": section(VALUE, list_of([b"\x40"] * 11)),
+    "lists in a list": section(VALUE, list_of([list_of([b"\x40"] * 4)] * 2)),
+    "a map": section(APPLICATION, map_of(string(f"k{n}") + b"\x40" for n in range(6))),
+    "an array": section(VALUE, b"\xe0\x0d\x0b\x50" + bytes(11)),
+    "a described list": section(VALUE, b"\0" + string("d") + list_of([b"\x40"] * 11)),
+    "sections": section(DATA, binary(b"")) * 11,
+}
+
+
+@pytest.mark.parametrize("data", MANY.values(), ids=MANY)
+def test_more_values_than_are_taken_are_refused(data: bytes) -> None:
+    """AMQP-10."""
+    decode_transfer(data, now_ms=NOW_MS)
+    with pytest.raises(MessageFormatError, match="more than 10 values"):
+        decode_transfer(data, now_ms=NOW_MS, values_max=10)
+
+
 @given(
     row=st.sampled_from(GOLDEN),
     changes=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=4),
