@@ -58,7 +58,7 @@ $(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
 	$(BIN)/python -m jbm_kafka.devbroker > /dev/null
 	@touch $@
 
-$(VENV)/.amqp-jars: $(VENV)/.stamp tests/amqp/java/pom.xml
+$(VENV)/.amqp-jars: $(VENV)/.stamp tests/amqp/java/pom.xml tests/amqp/artemis/pom.xml
 	@$(BIN)/python -m tests.amqp.java_clients
 	@touch $@
 

@@ -410,7 +410,7 @@ class AmqpProvider:
     ) -> RemoteReceiver:
         """`together`: the session's receivers of the source may have several of a unit, and know which of them go back
         with an earlier one. `is_transacted`: or it is not known yet."""
-        owner = self._owner(source, session_id)
+        owner = self._owner(connection, source, session_id)
         wanted = [UNITS] if together and connection.gives_units else []
         link = receiver_of(connection.session, source, selector, *wanted)
         if isinstance(source, Subscription):
@@ -432,12 +432,14 @@ class AmqpProvider:
         await made.open()
         return made
 
-    def _owner(self, source: Source, session_id: str) -> SessionReceivers:
+    def _owner(self, connection: RemoteConnection, source: Source, session_id: str) -> SessionReceivers:
         for place in [place for place, each in self._owners.items() if not each.receivers or not each.is_running]:
             del self._owners[place]
         found = self._owners.get((session_id, source))
         if found is None:
-            found = SessionReceivers(destination_of(source), self._io.mailbox, session_id)
+            found = SessionReceivers(
+                destination_of(source), self._io.mailbox, session_id, is_confirmed=connection.gives_units
+            )
             self._owners[session_id, source] = found
         return found
 

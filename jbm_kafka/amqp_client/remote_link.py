@@ -23,6 +23,9 @@ class OnLoop(Protocol):
     def touch(self) -> None:
         """Something is to be sent, maybe."""
 
+    def flush(self) -> bool:
+        """Send it now, but in the handling of an event; True when all that was said is on its way."""
+
     def forget(self, link: Any) -> None:
         """The link has ended on both sides."""
 

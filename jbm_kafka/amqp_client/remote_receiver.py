@@ -82,6 +82,9 @@ class RemoteReceiver(RemoteLink):
     def touch(self) -> None:
         self.connection.touch()
 
+    def flush(self) -> bool:
+        return self.connection.flush()
+
     def look(self) -> None:
         link = self.served
         if link is None or self.has_gone:
@@ -99,7 +102,10 @@ class RemoteReceiver(RemoteLink):
             link.notices.on_turn(now_ms)
         self.owner.look()
         if link.buffer and not link.is_active(now_ms, self._idle_ms):
-            self.owner.return_unread(link.take_unread(if_idle=True), lambda: None)
+            if self.owner.is_confirmed:
+                self.owner.return_unread(link.take_unread(if_idle=True), lambda: None)
+            elif not self._is_draining:
+                self.drained(lambda: self.owner.return_unread(link.take_unread(if_idle=True), lambda: None))
 
     def _grant(self, link: Link) -> None:
         if self._is_draining or not link.is_open:
@@ -158,6 +164,10 @@ class RemoteReceiver(RemoteLink):
         if self.served is not None and self.served.terms.records_first:
             self._recording[delivery] = granted
             delivery.update(Delivery.ACCEPTED)
+            if not self.owner.is_confirmed:
+                del self._recording[delivery]
+                delivery.settle()
+                self.served.put([granted])
             return
         self.owner.add(self, delivery, granted)
         self.owner.arriving.add(number)
@@ -229,12 +239,16 @@ class RemoteReceiver(RemoteLink):
 
         if self.has_gone:
             then()
-        elif self.link.credit or self._is_draining:
-            self._after_drain.append(give_back)
-            if not self._is_draining:
-                self._drain(0)
         else:
-            give_back()
+            self.drained(give_back)
+
+    def drained(self, then: Callable[[], None]) -> None:
+        if self.has_gone or not (self.link.credit or self._is_draining):
+            then()
+            return
+        self._after_drain.append(then)
+        if not self._is_draining:
+            self._drain(0)
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -243,6 +257,7 @@ class RemoteReceiver(RemoteLink):
         if link is None or self.has_gone:
             return
         self.owner.say_all()
+        self.owner.let_go_back()
         link.take_unread()
         self.owner.release_of(self)
         self.begin_close(ends=self._ends_with_link)

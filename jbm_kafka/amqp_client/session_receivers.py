@@ -52,6 +52,9 @@ class SessionReceiver(Protocol):
     def watch(self, done: Completion) -> None:
         """Complete when the server has sent all that is there."""
 
+    def drained(self, then: Callable[[], None]) -> None:
+        """Go on when nothing is on its way here; at once where nothing was asked for."""
+
     def take_back(self, then: Callable[[], None]) -> None:
         """Give back what is unread, and then go on."""
 
@@ -60,6 +63,9 @@ class SessionReceiver(Protocol):
 
     def touch(self) -> None:
         """Something is to be sent."""
+
+    def flush(self) -> bool:
+        """Send it now; False: not all of it. Not in the handling of an event."""
 
 
 class Returning:
@@ -79,8 +85,11 @@ class SessionReceivers:
     is_settled = True
     """The server answered when that was so."""
 
-    def __init__(self, destination: Destination, mailbox: LoopMailbox, session_id: str) -> None:
+    def __init__(self, destination: Destination, mailbox: LoopMailbox, session_id: str, *, is_confirmed: bool) -> None:
+        """`is_confirmed`: the server confirms each outcome before it sends more. Others may confirm none, so what goes
+        back to them waits until nothing is on its way here: what comes then was sent after it."""
         self.destination = destination
+        self.is_confirmed = is_confirmed
         self.session_id = session_id
         self.receivers: dict[str, SessionReceiver] = {}
         self.lease = PartitionLease(RemoteChannel(destination.name), session_id=session_id, notify=self._notify)
@@ -97,6 +106,10 @@ class SessionReceivers:
         self._alone: deque[tuple[str, int]] = deque()
         """Who asked to be served alone, and for how many."""
         self._is_looking = False
+        self._going_back: deque[tuple[Link, Disposition]] = deque()
+        """What waits for that."""
+        self._is_unsaid = False
+        """Something went back so that the server may not know yet: the engine would ask it for more before."""
 
     def _notify(self, error: Exception) -> None:
         served = next((each.served for each in self.receivers.values() if each.served is not None), None)
@@ -155,16 +168,43 @@ class SessionReceivers:
         self._is_looking = False
         if not self.is_running:
             return
+        receivers = list(self.receivers.values())
         self.say_all()
-        for each in list(self.receivers.values()):
-            each.look()
+        if self._is_unsaid:
+            self._is_unsaid = not all(each.flush() for each in receivers)
+        if not (self._going_back or self._is_unsaid):
+            for each in receivers:
+                each.look()
 
     def say_all(self) -> None:
         """Carry out what sessions said."""
         self.acknowledge()
         for each in list(self.receivers.values()):
             while each.served is not None and each.served.settlement.dispositions:
-                self._carry_out(each.served, each.served.settlement.dispositions.popleft())
+                disposition = each.served.settlement.dispositions.popleft()
+                if self.is_confirmed or not disposition.returned:
+                    self._carry_out(each.served, disposition)
+                else:
+                    self._going_back.append((each.served, disposition))
+                    self._when_drained(partial(self._mailbox.post, self.let_go_back))
+
+    def _when_drained(self, then: Callable[[], None]) -> None:
+        left = len(self.receivers)
+
+        def is_drained() -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                then()
+
+        for each in list(self.receivers.values()):
+            each.drained(is_drained)
+
+    def let_go_back(self) -> None:
+        """Carry out what waits for drains."""
+        while self._going_back:
+            self._carry_out(*self._going_back.popleft())
+        self.wake()
 
     def acknowledge(self) -> None:
         """Tell the server what is acknowledged."""
@@ -235,15 +275,19 @@ class SessionReceivers:
                 returning.failure = JMSError(f"{self.destination}: acknowledged too late; the message comes again")
             return
         receiver, delivery, granted = found
+        delivery.update(state)
+        receiver.has_refused = receiver.has_refused or state != Delivery.ACCEPTED
+        receiver.touch()
+        if not self.is_confirmed:
+            delivery.settle()
+            self._is_unsaid = self._is_unsaid or state != Delivery.ACCEPTED
+            return
         returning.left += 1
         unit = granted.reference.unit
         if unit is not None and state != Delivery.ACCEPTED:
             returning.units.append(unit)
             self._fenced[unit] += 1
         self._returning[delivery] = returning
-        delivery.update(state)
-        receiver.has_refused = receiver.has_refused or state != Delivery.ACCEPTED
-        receiver.touch()
 
     def confirmed(self, delivery: Any) -> None:
         """The server has done what was said of it."""

@@ -219,10 +219,10 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class UndeliverableHere:
-    """A receiver with a selector of its own, as it were, is not to get these again, which its session has in hand."""
+    """A receiver with a bit of its own is not to get this one again, which its session has in hand."""
 
     session: SessionId
-    offsets: Sequence[int]
+    offset: int
     chooses: int
     """The receiver's bit."""
 

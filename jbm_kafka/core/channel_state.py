@@ -109,9 +109,7 @@ class ChannelState:
             case c.Selected():
                 self._selected(change)
             case c.UndeliverableHere():
-                hand = self.in_hand[change.session]
-                for offset in change.offsets:
-                    hand[offset].chosen_by &= ~change.chooses
+                self.in_hand[change.session][change.offset].chosen_by &= ~change.chooses
             case c.Spilled():
                 self.gates.spill(self.gates.by_key[change.key], change.kept)
             case c.Unspilled():

@@ -1,4 +1,4 @@
-"""Java clients of the AMQP server: their jars, fetched once by Maven, and our classes, compiled for a run."""
+"""Java clients of the AMQP server, and Artemis: their jars, fetched once by Maven, and our classes of clients."""
 
 from __future__ import annotations
 
@@ -13,25 +13,33 @@ from jbm_kafka.devbroker.file_lock import locked
 from jbm_kafka.devbroker.folders import cache_folder
 from jbm_kafka.devbroker.maven import FETCH_TIMEOUT_S, copy_jars
 
-SOURCES = Path(__file__).parent / "java"
+SOURCES, ARTEMIS = Path(__file__).parent / "java", Path(__file__).parent / "artemis"
 JAVAX_CLIENT, JAKARTA_CLIENT = "<version>1.16.0</version>", "<version>2.10.0</version>"
 """Qpid JMS of `javax.jms`, as in the pom, and of `jakarta.jms`."""
 JORAM = "org/objectweb/jtests/jms/conform/"
 
 
 def jars(*, are_jakarta: bool = False) -> Path:
-    """The folder that has them; where they are not there they are fetched."""
+    """The folder that has those of the clients."""
     pom = (SOURCES / "pom.xml").read_text(encoding="utf-8")
-    if are_jakarta:
-        pom = pom.replace(JAVAX_CLIENT, JAKARTA_CLIENT)
-    folder = cache_folder() / f"amqp-clients-{hashlib.sha256(pom.encode()).hexdigest()[:8]}"
+    return _fetched("amqp-clients", pom.replace(JAVAX_CLIENT, JAKARTA_CLIENT) if are_jakarta else pom)
+
+
+def artemis_jars() -> Path:
+    """The folder that has those of the broker."""
+    return _fetched("artemis", (ARTEMIS / "pom.xml").read_text(encoding="utf-8"))
+
+
+def _fetched(name: str, pom: str) -> Path:
+    """The folder that has the jars; where they are not there they are fetched."""
+    folder = cache_folder() / f"{name}-{hashlib.sha256(pom.encode()).hexdigest()[:8]}"
     if not folder.exists():
         with locked(folder.with_name(folder.name + ".lock"), timeout_s=FETCH_TIMEOUT_S):
             if not folder.exists():
                 partial = folder.with_name(folder.name + ".partial")
                 shutil.rmtree(partial, ignore_errors=True)
                 partial.mkdir(parents=True)
-                copy_jars(pom, partial, what="the jars of AMQP clients")
+                copy_jars(pom, partial, what=f"the jars of {name}")
                 partial.rename(folder)
     return folder
 
@@ -89,3 +97,4 @@ class JavaClients:
 
 if __name__ == "__main__":
     jars()
+    artemis_jars()

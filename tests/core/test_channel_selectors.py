@@ -52,7 +52,7 @@ def test_what_a_receiver_must_not_get_again_is_for_others_and_holds_its_unit() -
     """AMQP-16: the receiver has a bit of its own."""
     channel = channel_with(EVERYONE | RED, painted(0, RED, b"a"), painted(1, RED, b"a"), painted(2, RED, b"b"))
     assert got(channel, RED, session="s", limit=1) == [0]
-    channel.state.apply(c.UndeliverableHere("s", [0], RED))
+    channel.state.apply(c.UndeliverableHere("s", 0, RED))
     channel.give_back("s", Modified(0, counted=False, undeliverable_here=True))
     assert got(channel, RED, session="s") == [2]
     assert got(channel, EVERYONE) == [0, 1]

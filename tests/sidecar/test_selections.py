@@ -89,10 +89,9 @@ def test_what_has_left_the_queue_is_remembered_for_no_receiver() -> None:
     data, link = group_worker.group_worker.data, choosing(None)
     data.links[link.terms.link_id] = link
     group_worker.fetch(3, None)
-    for offsets in ([0], [1, 2]):
-        change = decide_offer(group_worker.state, "s", limit=len(offsets), now_ms=0).change
-        group_worker.state.apply(change)
-        data.note_undeliverable(link, group_worker.channel, offsets)
+    for offset in range(3):
+        group_worker.state.apply(decide_offer(group_worker.state, "s", limit=1, now_ms=0).change)
+        data.note_undeliverable(link, group_worker.channel, offset)
     assert (len(link.undeliverable), data.selections.is_selecting) == (3, True)
     assert all(each.chosen_by == EVERYONE for each in group_worker.state.in_memory())
     group_worker.state.apply(Acknowledged("s", [0, 1, 2]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 from jbm_kafka.browsing.intake import what_it_has
 from jbm_kafka.core.address_settings import ResolvedSettings
@@ -107,14 +107,15 @@ class GroupData:
         """A receiver came or went, maybe with a selector of its own."""
         self.selections.take(self.links.values(), [channel.state for channel in self.channels.values()])
 
-    def note_undeliverable(self, link: Link, channel: OwnedChannel, offsets: Collection[int]) -> None:
-        """The receiver must not get these again; what of them its session has in hand is about to go back."""
+    def note_undeliverable(self, link: Link, channel: OwnedChannel, offset: int) -> None:
+        """The receiver must not get this one again, which is about to go back if its session has it in hand."""
         session, has_bit = link.terms.session_id, bool(link.undeliverable)
-        offsets = [offset for offset in offsets if offset in channel.state.in_hand.get(session, ())]
-        link.undeliverable.update((channel.partition, offset) for offset in offsets)
-        if has_bit and offsets:
-            channel.state.apply(UndeliverableHere(session, offsets, self.selections.bit_of(link)))
-        elif offsets:
+        if offset not in channel.state.in_hand.get(session, ()):
+            return
+        link.undeliverable.add((channel.partition, offset))
+        if has_bit:
+            channel.state.apply(UndeliverableHere(session, offset, self.selections.bit_of(link)))
+        else:
             self.links_changed()
 
     def forget_undeliverable(self) -> None:

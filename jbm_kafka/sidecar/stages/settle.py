@@ -113,7 +113,8 @@ class Settle:
         for lease, row in disposition.returned:
             if not lease.is_revoked:
                 returned.setdefault(owned(lease), []).append(row)
-        self._note_undeliverable(link.terms.session_id, disposition)
+                if row.undeliverable_here:
+                    self._note_undeliverable(link.terms.session_id, lease, row.offset)
         for channel, rows in returned.items():
             self.give_back(channel, link.terms.session_id, rows)
         if disposition.returned:
@@ -121,17 +122,11 @@ class Settle:
         if disposition.done is not None:
             _complete_when_durable(disposition.done, waits_for, error)
 
-    def _note_undeliverable(self, session: SessionId, disposition: Disposition) -> None:
-        """Each is of the receiver that got it, which may be another one of the session than the one that says it."""
-        found: dict[PartitionLease, list[int]] = {}
-        for lease, row in disposition.returned:
-            if row.undeliverable_here and not lease.is_revoked:
-                found.setdefault(lease, []).append(row.offset)
-        for lease, offsets in found.items():
-            channel = owned(lease)
-            for link in self._data.links_of(session):
-                if link.settlement.leases.get(channel.partition) is lease:
-                    self._data.note_undeliverable(link, channel, offsets)
+    def _note_undeliverable(self, session: SessionId, lease: PartitionLease, offset: int) -> None:
+        """It is the receiver's that got it, which may be another one of the session than the one that says so."""
+        for link in self._data.links_of(session):
+            if link.settlement.leases.get(lease.channel.partition) is lease:
+                self._data.note_undeliverable(link, owned(lease), offset)
 
     def give_back(self, channel: OwnedChannel, session: SessionId, rows: Sequence[Modified]) -> None:
         """Return messages; what is out of attempts goes on its way, stragglers leave the session's buffers."""
