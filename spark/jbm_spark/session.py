@@ -87,8 +87,8 @@ def build_session(
 
     Raises:
         JarsError: the jars are missing or wrong, and cannot be fetched.
-        SessionError: an argument that cannot be, no Java 17, a JVM that does not start, a setting that is fixed, or
-            that the session which runs has otherwise; spark-submit without the jars.
+        SessionError: an argument that cannot be, no Java 17, a JVM that does not start, a master out of reach, a
+            setting that is fixed, or that the session which runs has otherwise; spark-submit without the jars.
     """
     if not isinstance(app_name, str) or not app_name:
         raise SessionError(f"app_name={shown(app_name)}: it is a name, as in build_session('invoices')")
@@ -246,6 +246,13 @@ def _start(configuration: SparkConf, log: Path) -> SparkSession:
     except PySparkRuntimeError as error:
         needs = f"it needs Java 17 or newer, free memory and a writable {tempfile.gettempdir()}"
         raise SessionError(f"the Spark JVM did not start ({_last_line(log) or error}): {needs}; see {log}") from None
+    except Py4JError as error:
+        if SparkContext._active_spark_context is not None:  # a context without a session is of no use to the next
+            SparkContext._active_spark_context.stop()
+        master = configuration.get(_MASTER)
+        raise SessionError(
+            f"master={master!r} gives no session ({cause_line(error)}): see that it runs and can be reached; see {log}"
+        ) from None
 
 
 def _temporary_log() -> Path:
@@ -269,7 +276,7 @@ def _holds_errors(log: Path) -> bool:
 
 def _last_line(log: Path) -> str:
     lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    return next((line.strip() for line in reversed(lines) if not line.startswith(_HARMLESS)), "")
+    return next((line.strip() for line in reversed(lines) if not line.startswith((_HARMLESS, "\tat "))), "")
 
 
 def log_path() -> str | None:

@@ -1,5 +1,8 @@
 """What a session made by build_session is, and how it says that it cannot be."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -122,3 +125,23 @@ def test_missing_jars_are_told_before_a_jvm_is_started(monkeypatch: pytest.Monke
     monkeypatch.setenv("JBM_SPARK_JARS", str(tmp_path / "jars"))
     with pytest.raises(JarsError, match=r"python -m jbm_spark\.jars fetch"):
         session.build_session("x")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("master", "told"),
+    [
+        (
+            "k8s://http://127.0.0.1:1",
+            r"master='k8s://.*' gives no session \(.*\): see that it runs and can be reached; see ",
+        ),
+        ("yarn", r"the Spark JVM did not start \(.*must be set in the environment"),
+    ],
+)
+def test_a_master_that_is_out_of_reach_is_one_line(master: str, told: str) -> None:
+    """It was a trace of fifty lines, and a bug of ours."""
+    code = f"from jbm_spark.session import job_session\nwith job_session('x', is_quiet=True, master={master!r}): pass"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.search(rf"^jbm_spark\.errors\.SessionError: {told}", done.stderr.splitlines()[-1]), done.stderr
