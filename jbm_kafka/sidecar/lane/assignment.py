@@ -327,7 +327,10 @@ class Assignment:
         consumer.pause(partitions)
         for _ in self._release(partitions):
             self._calls.go_on()
-            yield Wait(PUMP_S)
+            if self._data.group.is_private:  # others have the same thread
+                yield Wait(PUMP_S)
+            else:
+                self._workers.pause(PUMP_S)
             _stay_member(consumer)
 
     def _in_hand(self, partitions: Sequence[int]) -> int:
