@@ -15,7 +15,7 @@ from jbm_kafka.codec.registry_records import SubscriptionRecord, decode_subscrip
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.memory.memory_log import MemoryRecord
-from tests.simulation.lives import Call, Kind, Life, Refusal, Slot
+from tests.simulation.lives import Call, Life, Refusal, Slot
 from tests.simulation.names import NEWS, REGISTRY, SELECTORS, changelog_of_topic, colour_of, number_of
 from tests.simulation.paper import ChannelName, Place
 from tests.simulation.views import LogView

@@ -30,8 +30,8 @@ from jbm_kafka.sidecar.runtime import Runtime
 log = logging.getLogger(__name__)
 
 FOR_EVER_MS = 2**53
-LOOK_S = 1.0
-LINGER_MS = 5_000
+LOOK_S = 0.5
+LINGER_MS = 1_000
 """How long a topic is read that has no private subscription any more: the next one may come soon."""
 KEPT_BYTES_MAX = 4 * 2**20
 KEPT_BYTES_MIN = 2**18
