@@ -51,8 +51,11 @@ class CatchUp:
                 try:
                     feed.read_behind(reader)
                     yield GO_ON
-                except KafkaClientError as error:
-                    log.info("what slow subscribers are behind with is read another time: %s", error)
+                except Exception as error:  # a bug, too: it would never be read
+                    is_bug = not isinstance(error, KafkaClientError)
+                    level = logging.ERROR if is_bug else logging.INFO
+                    text = "what slow subscribers are behind with is read another time: %s"
+                    log.log(level, text, error, exc_info=is_bug)
                     with self._lock:
                         self._waiting.append(feed)
                     yield Wait(RETRY_S, self._stopping)

@@ -57,6 +57,7 @@ class PrivateFeed:
         self._is_reading = False
         """Somebody reads what it is behind with."""
         self._seeks = 0
+        self._is_ended = False
         self._errors: deque[KafkaClientError] = deque()
         self._listener: GroupListener | None = None
         self._assigned: frozenset[int] = frozenset()
@@ -127,6 +128,8 @@ class PrivateFeed:
             KafkaClientError: it could not be read; it is to be called again.
         """
         with self._log.lock:
+            if self._is_ended:
+                return
             seeks, ranges = self._seeks, self._ranges()
         try:
             found = reader.read(self._log.topic, ranges, timeout_s=READ_TIMEOUT_S) if ranges else ()
@@ -254,4 +257,5 @@ class PrivateFeed:
 
     def end(self) -> None:
         """Nothing more of it is wanted."""
+        self._is_ended = True
         self._log.remove(self)

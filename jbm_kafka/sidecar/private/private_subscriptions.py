@@ -232,14 +232,15 @@ class PrivateSubscriptions:
 
     def _end_unused(self) -> None:
         now_ms, ended = self._given.clock.monotonic_ms(), []
-        with self._lock:
-            for name, since_ms in list(self._unused_since_ms.items()):
-                if now_ms - since_ms >= LINGER_MS:
-                    del self._unused_since_ms[name]
-                    self._readers.pop(name).stop()
-                    ended.append(self._recorded.pop(name))
-        if ended:
-            self._forget(ended)
+        with self._making:  # else what the next reader of the topic records would be forgotten
+            with self._lock:
+                for name, since_ms in list(self._unused_since_ms.items()):
+                    if now_ms - since_ms >= LINGER_MS and name in self._readers:
+                        del self._unused_since_ms[name]
+                        self._readers.pop(name).stop()
+                        ended.append(self._recorded.pop(name))
+            if ended:
+                self._forget(ended)
 
     def _forget(self, ended: list[RegisteredReader]) -> None:
         try:
@@ -251,7 +252,8 @@ class PrivateSubscriptions:
         wanted: dict[str, RegisteredReader] = {}
         with self._lock:
             for name, reader in self._readers.items():
-                row = self._row(reader, self._needed(reader))
+                with reader.lock:
+                    row = self._row(reader, self._needed(reader))
                 if self._is_due(row, self._recorded[name]):
                     wanted[name] = row
         if wanted:
@@ -260,13 +262,12 @@ class PrivateSubscriptions:
                 self._recorded.update({name: row for name, row in wanted.items() if name in self._readers})
 
     def _needed(self, reader: TopicReader) -> dict[int, int]:
-        with reader.lock:
-            needed = dict(reader.positions)
-            for begun in self._begun.values():
-                if begun.channels.reader is reader:
-                    for partition, position in begun.channels.needed().items():
-                        needed[partition] = min(needed[partition], position)
-            return needed
+        needed = dict(reader.positions)
+        for begun in self._begun.values():
+            if begun.channels.reader is reader:
+                for partition, position in begun.channels.needed().items():
+                    needed[partition] = min(needed[partition], position)
+        return needed
 
     def _row(self, reader: TopicReader, positions: dict[int, int]) -> RegisteredReader:
         now_ms = self._given.clock.now_ms()

@@ -122,7 +122,7 @@ class TopicReader:
                     yield from self._trying(lambda partition=error.partition: self._skip(partition))  # type: ignore[misc]
                 except PartitionUnreadable as error:
                     self._fail(error)
-                except KafkaClientError as error:
+                except Exception as error:  # a bug, too: what waits must come some time
                     assigned_at = -1
                     yield self._wait_after(error)
         finally:
@@ -134,12 +134,14 @@ class TopicReader:
         except KafkaClientError as error:
             yield self._wait_after(error)
 
-    def _wait_after(self, error: KafkaClientError) -> Wait:
+    def _wait_after(self, error: Exception) -> Wait:
         if isinstance(error, UnknownTopic):
             self.is_missing = True
             self._notify()
         elif isinstance(error, AccessRefused):
             self._fail(error)
+        elif not isinstance(error, KafkaClientError):
+            log.exception("%s: what comes to its subscribers here could not be read; it is tried again", self.topic)
         else:
             log.warning("%s: %s; what comes to its subscribers here waits, it is tried again", self.destination, error)
         return Wait(RETRY_S, self._stopping)
