@@ -38,7 +38,7 @@ from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.lane.shutdown import Leaving, is_answered
 from jbm_kafka.sidecar.observation import Observation
-from jbm_kafka.sidecar.private.private_subscriptions import PrivateSubscriptions
+from jbm_kafka.sidecar.private.private_subscriptions import PrivateParts, PrivateSubscriptions
 from jbm_kafka.sidecar.registry_claims import RegistryClaims
 from jbm_kafka.sidecar.runtime import Lifetime, Runtime, Stores, give_messages_time_to_die
 from jbm_kafka.sidecar.sources import Sources
@@ -99,13 +99,7 @@ class Sidecar:
             logs=lambda: self._truncator.logs,
         )
         self._opener = self._new_opener()
-        self.privates = PrivateSubscriptions(
-            given,
-            registry.log,
-            known=self.destinations.topics.known,
-            settings_of=self.destinations.settings_of,
-            truncates=self._truncator.deletes,
-        )
+        self.privates = PrivateSubscriptions(self._private_parts(registry.log))
         self._lifetime = Lifetime(self._begin)
         self.sources = Sources(
             lifetime=self._lifetime,
@@ -188,6 +182,21 @@ class Sidecar:
             counters=self._counted.begin,
             branch_state=self.branches.state_of,
             members_without=self._entry_kinds.members_without,
+        )
+
+    def _private_parts(self, registry: RegistryLog) -> PrivateParts:
+        given = self._given
+        return PrivateParts(
+            kafka=given.kafka,
+            admin=given.admin,
+            registry=registry,
+            workers=given.workers,
+            clock=given.clock,
+            config=given.config,
+            chance=given.chance,
+            known=self.destinations.topics.known,
+            settings_of=self.destinations.settings_of,
+            truncates=self._truncator.deletes,
         )
 
     def _share_bytes(self) -> int:

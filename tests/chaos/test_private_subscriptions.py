@@ -25,7 +25,7 @@ pytestmark = pytest.mark.thorough
 def test_nothing_is_lost_while_the_broker_is_away(
     dedicated_broker: Callable[[], LocalBroker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """TOPIC-1, CONN-3: nor by one that is slow and reads from the log what its memory has no room for."""
+    """TOPIC-1, and of CONN-3: nor by one that is slow and reads from the log what its memory has no room for."""
     monkeypatch.setattr(private_subscriptions, "KEPT_BYTES_MIN", 20_000)
     monkeypatch.setattr(private_subscriptions, "KEPT_BYTES_MAX", 20_000)
     broker = dedicated_broker()
@@ -33,12 +33,11 @@ def test_nothing_is_lost_while_the_broker_is_away(
         sessions = [connection.create_session(AcknowledgeMode.AUTO) for _ in range(3)]
         fast, slow, idle = [session.create_consumer(PRICES, prefetch=10) for session in sessions]
         producer = connection.create_session().create_producer(PRICES)
-        for number in range(EACH // 3):
-            send(producer.send, number)
+        send_all(producer.send, range(EACH // 3))
         received = side_by_side.submit(by_unit, fast)
         assert slow.receive_body(str, COME_S) == "0"
         broker.kill()
-        sent = side_by_side.submit(lambda: [send(producer.send, number) for number in range(EACH // 3, EACH)])
+        sent = side_by_side.submit(send_all, producer.send, range(EACH // 3, EACH))
         broker.start()
         sent.result(COME_S)
         assert received.result(COME_S) == EXPECTED
@@ -49,9 +48,10 @@ def test_nothing_is_lost_while_the_broker_is_away(
         assert by_unit(idle) == EXPECTED
 
 
-def send(to: Callable[..., object], number: int) -> None:
-    for unit in EXPECTED:
-        to(str(number), unit_of_order=unit)
+def send_all(send: Callable[..., object], numbers: range) -> None:
+    for number in numbers:
+        for unit in EXPECTED:
+            send(str(number), unit_of_order=unit)
 
 
 def by_unit(consumer: MessageConsumer, count: int = UNITS * EACH) -> dict[str, list[int]]:

@@ -11,11 +11,12 @@ from jbm_kafka.codec.reader_record import PRIVATE_KIND, RegisteredReader
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.subscription import Subscription
-from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
+from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.ports.steps import Steps, StepWorker, Wait
+from jbm_kafka.ports.steps import Steps, StepWorker, Wait, Workers
 from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.readers import renew_readers
@@ -25,7 +26,6 @@ from jbm_kafka.sidecar.lane.shared_thread import SharedThread
 from jbm_kafka.sidecar.private.catch_up import CatchUp
 from jbm_kafka.sidecar.private.private_channels import PrivateChannels
 from jbm_kafka.sidecar.private.topic_reader import TopicReader
-from jbm_kafka.sidecar.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,24 @@ STOP_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
+class PrivateParts:
+    """The parts of the process that private subscriptions use."""
+
+    kafka: Kafka
+    admin: KafkaAdmin
+    registry: RegistryLog
+    workers: Workers
+    clock: Clock
+    config: SidecarConfig
+    chance: Callable[[], float]
+    known: Callable[[str], TopicInfo | None]
+    """What looks at a destination's topic found last."""
+    settings_of: Callable[[str], ResolvedSettings]
+    truncates: Callable[[str, str], bool]
+    """Whether what is settled of a destination with that topic is deleted; from now on it is."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Begun:
     group: ChannelGroup
     channels: PrivateChannels
@@ -47,21 +65,8 @@ class _Begun:
 class PrivateSubscriptions:
     """Any thread may call it."""
 
-    def __init__(
-        self,
-        given: Runtime,
-        registry: RegistryLog,
-        *,
-        known: Callable[[str], TopicInfo | None],
-        settings_of: Callable[[str], ResolvedSettings],
-        truncates: Callable[[str, str], bool],
-    ) -> None:
-        """`known`: what looks at a destination's topic found last; `truncates`: see ChannelOpener."""
+    def __init__(self, given: PrivateParts) -> None:
         self._given = given
-        self._registry = registry
-        self._known = known
-        self._settings_of = settings_of
-        self._truncates = truncates
         config = given.config
         self._lease_ms = 3 * max(config.session_timeout_ms, config.truncate_look_ms)
         self._thread = SharedThread("jbm-private", given.workers, given.clock)
@@ -100,7 +105,7 @@ class PrivateSubscriptions:
                 raise
             if reader.topic_id == info.topic_id:  # else it was made anew just now, and is read from its beginning
                 begun.channels.feed.begin(begins)
-        self._truncates(subscription.topic.name, info.topic_id)
+        self._given.truncates(subscription.topic.name, info.topic_id)
 
     def _begin(self, subscription: Subscription, group: ChannelGroup, info: TopicInfo) -> tuple[TopicReader, _Begun]:
         name = subscription.topic.name
@@ -132,11 +137,11 @@ class PrivateSubscriptions:
             kafka=self._given.kafka,
             admin=self._given.admin,
             workers=self._given.workers,
-            known=lambda: self._known(topic.name),
+            known=lambda: self._given.known(topic.name),
             catch_up=self._catch_up.read,
         )
         row = self._row(made, made.positions)
-        renew_readers(self._registry, [row], [])
+        renew_readers(self._given.registry, [row], [])
         with self._lock:
             self._recorded[topic.name] = row
         return made
@@ -150,7 +155,7 @@ class PrivateSubscriptions:
             kafka=self._given.kafka,
             clock=self._given.clock,
             config=self._given.config,
-            settings=lambda: self._settings_of(name),
+            settings=lambda: self._given.settings_of(name),
         )
         begun = self._begun[group.group_id] = _Begun(group, channels)
         self._unused_since_ms.pop(name, None)
@@ -244,7 +249,7 @@ class PrivateSubscriptions:
 
     def _forget(self, ended: list[RegisteredReader]) -> None:
         try:
-            renew_readers(self._registry, [], ended)
+            renew_readers(self._given.registry, [], ended)
         except KafkaClientError as error:
             log.info("that private subscriptions have ended is not recorded, and counts with their lease: %s", error)
 
@@ -257,7 +262,7 @@ class PrivateSubscriptions:
                 if self._is_due(row, self._recorded[name]):
                     wanted[name] = row
         if wanted:
-            renew_readers(self._registry, list(wanted.values()), [])
+            renew_readers(self._given.registry, list(wanted.values()), [])
             with self._lock:
                 self._recorded.update({name: row for name, row in wanted.items() if name in self._readers})
 
