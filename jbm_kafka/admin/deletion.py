@@ -15,6 +15,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.summary import summary
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.registry.other_namespaces import namespaces_among
+from jbm_kafka.registry.readers import private_readers
 from jbm_kafka.registry.registry import Registry
 
 NAMED = 3
@@ -75,6 +76,8 @@ class Belongings:
     changelog: str | None
     group: str | None
     receivers: int
+    listeners: int
+    """Processes with private subscriptions of it, which no group shows."""
     is_recorded: bool
     others: Sequence[str]
     """Other namespaces in which the topic is a queue; "" is the one without a name."""
@@ -100,7 +103,7 @@ class Belongings:
         return [*own, *sorted(self.subscriptions)]
 
 
-def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Registry) -> Belongings:
+def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Registry, now_ms: int) -> Belongings:
     """Look for all that there is of the queue.
 
     Raises:
@@ -124,6 +127,7 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
         changelog=changelog if changelog in names and user is None else None,
         group=group if group in groups else None,
         receivers=admin.group_members(group) if group in groups else 0,
+        listeners=len(private_readers(registry.log.values(), topic, now_ms)),
         is_recorded=registry.is_recorded(queue.name, None if described is None else described.topic_id),
         others=sorted({*namespaces_among(queue, groups), *_by_changelogs(queue, names)} - {namespace}),
         subscriptions={group: record for group, record in subscriptions.items() if group not in in_use},
@@ -167,6 +171,14 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, is_topic
             f"for its session timeout still, 10 s unless it sets another), or delete it with force=True",
             destination=queue.name,
             receivers=found.receivers,
+        )
+    if found.listeners:
+        processes = "1 process has" if found.listeners == 1 else f"{found.listeners} processes have"
+        raise IllegalStateError(
+            f"{shown}: {processes} consumers of it; stop them first (one that was killed counts for a minute still, or "
+            f"three times its session timeout), or delete it with force=True",
+            destination=queue.name,
+            receivers=found.listeners,
         )
     if found.names:
         named = ", ".join(repr(each) for each in found.names[:NAMED])

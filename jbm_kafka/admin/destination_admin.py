@@ -103,13 +103,17 @@ class DestinationAdmin:
 
     def _belongings(self, queue: Queue, *, waits: bool) -> Belongings:
         """All that there is of it; `waits`: receivers count that are there a moment later, too."""
-        found = belongings(queue, self._core.namespace, admin=self._core.admin, registry=self._core.registry)
-        group, deadline_s = found.group, time.monotonic() + LEAVES_S
-        while waits and group is not None and found.receivers and time.monotonic() < deadline_s:
+        found, deadline_s = self._found(queue), time.monotonic() + LEAVES_S
+        while waits and (found.receivers or found.listeners) and time.monotonic() < deadline_s:
             time.sleep(LOOKS_S)
-            if not self._core.admin.group_members(group):
-                return belongings(queue, self._core.namespace, admin=self._core.admin, registry=self._core.registry)
+            if found.group is None or not found.receivers or not self._core.admin.group_members(found.group):
+                found = self._found(queue)
         return found
+
+    def _found(self, queue: Queue) -> Belongings:
+        core = self._core
+        now_ms = core.cluster.clock.now_ms()
+        return belongings(queue, core.namespace, admin=core.admin, registry=core.registry, now_ms=now_ms)
 
     def subscriptions(self, topic: Topic | str | None) -> list[SubscriptionCounts]:
         """Those of the topic, or all, with what each has not received."""

@@ -17,7 +17,12 @@ from jbm_kafka.ports import KafkaClientError, LogReader
 log = logging.getLogger(__name__)
 
 READ_TIMEOUT_S = 10.0
-WORDS = {PinKind.CHANNEL: "group", PinKind.GROUP: "group", PinKind.READER: "reader"}
+WORDS = {
+    PinKind.CHANNEL: "group",
+    PinKind.PRIVATE: "reader",
+    PinKind.GROUP: "group",
+    PinKind.READER: "reader",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,8 @@ def _remedy(pin: Pin, name: str, subscription: Subscription | None) -> str:
         return f"its manager decides it, or: jbm-kafka prepared resolve {quote(str(xid_of(pin.branch)))} rollback"
     if pin.kind is PinKind.GROUP:
         return f"if nobody uses it any more: kafka-consumer-groups.sh --delete --group {quote(pin.name)}"
+    if pin.kind is PinKind.PRIVATE:
+        return "a process that lives receives from there; what it has unacknowledged, or reads slowly, is kept for it"
     if pin.kind is PinKind.READER:
         kind, _, reader = pin.name.partition("|")
         when = "when its dead letters are dealt with" if kind == LETTER_KIND else "if it does not run any more"

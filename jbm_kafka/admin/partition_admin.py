@@ -8,11 +8,21 @@ from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
 from jbm_kafka.admin.deletion import belongings
 from jbm_kafka.admin.destination_admin import PARTITIONS_MAX
 from jbm_kafka.admin.partition_admission import DestinationInUse, PathsEnded, admit, end_paths, log, unit_paths
-from jbm_kafka.codec.registry_records import subscriptions_in
+from jbm_kafka.codec.reader_record import RegisteredReader
+from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
 from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.subscription import NAME_LENGTH_MAX, Subscription, SubscriptionKind
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import check_callable, checked_flag, checked_seconds
 from jbm_kafka.ports.provider import Seen
+from jbm_kafka.registry.readers import private_readers
+
+
+def _all_from(reader: RegisteredReader, topic: Topic) -> SubscriptionRecord:
+    """What a process's private subscriptions may hold, as if one that chooses nothing had settled all before."""
+    begins = tuple(reader.positions.get(partition, 0) for partition in range(max(reader.positions, default=-1) + 1))
+    made_up = Subscription(topic, SubscriptionKind.PRIVATE, reader.name[:NAME_LENGTH_MAX])
+    return SubscriptionRecord(made_up, reader.topic_id, "", begins)
 
 
 class PartitionAdmin:
@@ -39,7 +49,8 @@ class PartitionAdmin:
         with self._core.asking(f"admit partitions of {destination}"):
             used = self._in_use(destination)
             same_log = Queue(used.destination.name)
-            found = belongings(same_log, self._core.namespace, admin=self._core.admin, registry=self._core.registry)
+            core, now_ms = self._core, self._core.cluster.clock.now_ms()
+            found = belongings(same_log, core.namespace, admin=core.admin, registry=core.registry, now_ms=now_ms)
             wanted = partitions or max(used.found.partitions, used.now().next_partitions)
             grow = self._core.catalog.grower(used.destination)
             return admit(used, wanted, add=grow, others=found.others, force=force, wait_s=wait_s, tell=tell or log.info)
@@ -77,3 +88,6 @@ class PartitionAdmin:
         for _, record in subscriptions_in(self._core.registry.log.values()):
             if record.subscription.topic == destination and not record.is_ending:
                 yield from self._core.seen(record)
+        now_ms, topic = self._core.cluster.clock.now_ms(), destination.kafka_topic(self._core.namespace)
+        for reader in private_readers(self._core.registry.log.values(), topic, now_ms):
+            yield from self._core.seen(_all_from(reader, destination))

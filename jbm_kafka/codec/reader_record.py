@@ -10,14 +10,16 @@ from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 
 _READER = b"reader|"
 LETTER_KIND = "letter"
+PRIVATE_KIND = "private"
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredReader:
-    """A streaming query, an archive job or a private subscriber, and how far it has read a topic."""
+    """A streaming query, an archive job or the private subscriptions of a process, and how far it has read a topic."""
 
     kind: str
-    """`spark`; `private`; or `letter`: originals of dead letters that went without their bodies."""
+    """`spark`; `private`: the private subscriptions of a process; or `letter`: originals of dead letters that went
+    without their bodies."""
     name: str
     """Its own, one for each topic that it reads."""
     topic: str

@@ -17,10 +17,16 @@ class PinKind(Enum):
 
     CHANNEL = "channel"
     """A queue or a subscription: what it has not settled."""
+    PRIVATE = "private"
+    """The private subscriptions that one process has: what not all of them have settled."""
     READER = "reader"
     """A registered reader: what it has not read."""
     GROUP = "group"
     """Another consumer group: what lies behind its committed offset."""
+
+
+RECEIVERS = frozenset([PinKind.CHANNEL, PinKind.PRIVATE])
+"""They settle what they need no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +93,10 @@ def decide_cut(*, begin: int, end: int, pins: Iterable[Pin]) -> Cut:
     """What of a partition may go: what lies below every pin.
 
     `end` was read before it was looked for pins: whoever came later needs nothing below it (decision 73). Without a
-    channel among the pins nothing may go: nobody has settled anything.
+    receiver among the pins nothing may go: nobody has settled anything.
     """
     pins = tuple(pins)
-    if not any(pin.kind is PinKind.CHANNEL for pin in pins):
+    if not any(pin.kind in RECEIVERS for pin in pins):
         return Cut(begin, begin, end, ())
     lowest = min(pin.offset for pin in pins)
     before = max(begin, min(lowest, end))
@@ -103,7 +109,9 @@ def is_truncated(setting: str | None, *, is_ours: bool) -> bool:
     return is_ours if setting is None else setting == "settled"
 
 
-def reader_pin(name: str, positions: Mapping[int, int], partition: int, *, reads_all: bool) -> Pin | None:
+def reader_pin(
+    name: str, positions: Mapping[int, int], partition: int, *, reads_all: bool, kind: PinKind = PinKind.READER
+) -> Pin | None:
     """What a registered reader needs of a partition; `reads_all`: of those it names no position of it needs all."""
     offset = positions.get(partition, 0 if reads_all else None)
-    return None if offset is None else Pin(PinKind.READER, name, offset)
+    return None if offset is None else Pin(kind, name, offset)

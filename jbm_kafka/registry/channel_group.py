@@ -56,6 +56,18 @@ class ChannelGroup:
         )
 
     @classmethod
+    def of_private(cls, subscription: Subscription, *, namespace: str, partitions: int) -> ChannelGroup:
+        """The receiver of a private subscription; Kafka knows no such group (decision 81)."""
+        return cls(
+            destination=subscription.topic,
+            group_id=subscription.group_id(namespace),
+            topic=subscription.topic.kafka_topic(namespace),
+            changelog_topic="",
+            partitions=partitions,
+            subscription=subscription,
+        )
+
+    @classmethod
     def of_temporary(cls, source: Source, *, namespace: str, begun: str = "") -> ChannelGroup:
         """The receivers of a temporary queue or of a subscription of a temporary topic; Kafka knows no such group."""
         return cls(
@@ -70,8 +82,18 @@ class ChannelGroup:
 
     @property
     def is_temporary(self) -> bool:
-        """Nothing of it is recorded: its part of a checkpoint is applied and not written (decision 33)."""
+        """It is of a temporary destination (decision 33)."""
         return self.destination.is_temporary
+
+    @property
+    def is_private(self) -> bool:
+        """It is a private subscription of a topic that is not temporary (decision 81)."""
+        return not (self.is_recorded or self.is_temporary)
+
+    @property
+    def is_recorded(self) -> bool:
+        """Where not, its part of a checkpoint is applied and not written, and no group is joined."""
+        return bool(self.changelog_topic)
 
     @property
     def incarnation(self) -> str:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from jbm_kafka.codec.reader_record import LETTER_KIND, RegisteredReader, encode_reader, reader_key, readers_in
+from jbm_kafka.codec.reader_record import (
+    LETTER_KIND,
+    PRIVATE_KIND,
+    RegisteredReader,
+    encode_reader,
+    reader_key,
+    readers_in,
+)
 from jbm_kafka.registry.registry_log import Changes, RegistryLog
 
 SPARK_LEASE_MS = 7 * 24 * 60 * 60 * 1000
@@ -23,6 +30,25 @@ def renew_reader(registry: RegistryLog, reader: RegisteredReader) -> None:
     """
     key, value = reader_key(reader.kind, reader.name), encode_reader(reader)
     registry.update(lambda values: {} if values.get(key) == value else {key: value})
+
+
+def renew_readers(
+    registry: RegistryLog, readers: Sequence[RegisteredReader], ended: Sequence[RegisteredReader]
+) -> None:
+    """Record how far these are, and that nothing is kept any more for those that ended; all in one write.
+
+    Raises:
+        KafkaClientError: it cannot be recorded.
+    """
+    wanted: Changes = {reader_key(each.kind, each.name): None for each in ended}
+    wanted = {**wanted, **{reader_key(each.kind, each.name): encode_reader(each) for each in readers}}
+    registry.update(lambda values: {key: value for key, value in wanted.items() if values.get(key) != value})
+
+
+def private_readers(values: Mapping[bytes, bytes], topic: str, now_ms: int) -> list[RegisteredReader]:
+    """One for each process that has private subscriptions of the Kafka topic, as far as it was heard of lately."""
+    found = [reader for _, reader in readers_in(values) if reader is not None and reader.kind == PRIVATE_KIND]
+    return [each for each in found if each.topic == topic and each.counts(now_ms)]
 
 
 def is_kept(values: Mapping[bytes, bytes], topic: str, topic_id: str, partition: int, offset: int) -> bool:

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from jbm_kafka.codec.reader_record import LETTER_KIND, readers_in
+from jbm_kafka.codec.reader_record import LETTER_KIND, PRIVATE_KIND, readers_in
 from jbm_kafka.codec.registry_records import subscriptions_in, unreadable_subscriptions
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import CorruptRecordError
-from jbm_kafka.core.truncation import ChannelFacts, Cut, Pin, PinKind, decide_cut, is_truncated, needed_from, reader_pin
+from jbm_kafka.core.truncation import (
+    RECEIVERS,
+    ChannelFacts,
+    Cut,
+    Pin,
+    PinKind,
+    decide_cut,
+    is_truncated,
+    needed_from,
+    reader_pin,
+)
 from jbm_kafka.ports import Clock, KafkaAdmin, LogReader
 from jbm_kafka.registry.changelog_positions import ChangelogPositions
 from jbm_kafka.registry.channel_group import ChannelGroup
@@ -64,9 +74,9 @@ class RetentionLook:
         because = because or _unreadable(values)
         groups = self._groups(destination, values)
         pins = self._channel_pins(topic_id, groups, partitions, reader)
-        if not any(pins.values()):
-            because = because or NOBODY_SETTLED
         self._add_readers(pins, topic, topic_id, values)
+        if not any(pin.kind in RECEIVERS for found in pins.values() for pin in found):
+            because = because or NOBODY_SETTLED
         cuts = {p: decide_cut(begin=begins[p], end=ends[p], pins=pins[p]) for p in partitions}
         if any(cut.frees for cut in cuts.values()) or because:  # else nobody need be asked
             because = because or self._foreign.why_unknown()
@@ -115,12 +125,17 @@ class RetentionLook:
     def _add_readers(self, pins: dict[int, list[Pin]], topic: str, topic_id: str, values: Values) -> None:
         now_ms = self._clock.now_ms()
         for _, reader in readers_in(values):
-            if reader is None or (reader.topic, reader.topic_id) != (topic, topic_id) or not reader.counts(now_ms):
+            if reader is None or reader.topic != topic or not reader.counts(now_ms):
                 continue
+            is_private, positions = reader.kind == PRIVATE_KIND, reader.positions
+            if reader.topic_id != topic_id:
+                if not is_private:
+                    continue
+                positions = {}  # the topic was made anew, and its process reads that from the beginning
+            kind = PinKind.PRIVATE if is_private else PinKind.READER
             for partition, found in pins.items():
-                pin = reader_pin(
-                    f"{reader.kind}|{reader.name}", reader.positions, partition, reads_all=reader.kind != LETTER_KIND
-                )
+                name = f"{reader.kind}|{reader.name}"
+                pin = reader_pin(name, positions, partition, reads_all=reader.kind != LETTER_KIND, kind=kind)
                 if pin is not None:
                     found.append(pin)
 

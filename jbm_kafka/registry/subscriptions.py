@@ -77,7 +77,7 @@ class Subscriptions:
         """
         group = self._group(wanted)
         with self._locks[group], raised_as_jms_errors(str(wanted)):
-            self._sweep_once()
+            self.sweep_once()
             if self._uses[group] and not wanted.is_shared:
                 # A client id has one of a name, of whichever topic; this may be another one's.
                 used = self._records[group].subscription
@@ -331,7 +331,8 @@ class Subscriptions:
 
     # -- what killed processes left --------------------------------------------------------------------------------
 
-    def _sweep_once(self) -> None:
+    def sweep_once(self) -> None:
+        """Remove beside, once, what ended with processes that were killed; also private ones of older versions."""
         if not self._has_swept:
             self._has_swept = True
             self._parts.workers.start("jbm-sweep", self._sweep())

@@ -38,6 +38,7 @@ from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.lane.shutdown import Leaving, is_answered
 from jbm_kafka.sidecar.observation import Observation
+from jbm_kafka.sidecar.private.private_subscriptions import PrivateParts, PrivateSubscriptions
 from jbm_kafka.sidecar.registry_claims import RegistryClaims
 from jbm_kafka.sidecar.runtime import Lifetime, Runtime, Stores, give_messages_time_to_die
 from jbm_kafka.sidecar.sources import Sources
@@ -98,11 +99,13 @@ class Sidecar:
             logs=lambda: self._truncator.logs,
         )
         self._opener = self._new_opener()
+        self.privates = PrivateSubscriptions(self._private_parts(registry.log))
         self._lifetime = Lifetime(self._begin)
         self.sources = Sources(
             lifetime=self._lifetime,
             destinations=self.destinations,
             claims=self.claims,
+            privates=self.privates,
             group_workers=self._group_workers,
             parts=self._group_worker_parts(registry.pauses),
             commands=self._commands,
@@ -181,6 +184,21 @@ class Sidecar:
             members_without=self._entry_kinds.members_without,
         )
 
+    def _private_parts(self, registry: RegistryLog) -> PrivateParts:
+        given = self._given
+        return PrivateParts(
+            kafka=given.kafka,
+            admin=given.admin,
+            registry=registry,
+            workers=given.workers,
+            clock=given.clock,
+            config=given.config,
+            chance=given.chance,
+            known=self.destinations.topics.known,
+            settings_of=self.destinations.settings_of,
+            truncates=self._truncator.deletes,
+        )
+
     def _share_bytes(self) -> int:
         """What each group worker has of the memory budget, as of now; asked by the group workers' threads."""
         return self._given.config.memory_budget_bytes // max(self._group_workers.count_alive(), 1)
@@ -205,17 +223,19 @@ class Sidecar:
         """Prepare a branch with the next checkpoint: what it received passes to it, and its sends are recorded.
 
         Raises:
-            IllegalStateError: it received from a temporary destination, of which nothing is recorded; or an older
+            IllegalStateError: it received from a temporary destination or a private subscription, of which nothing
+                is recorded; or an older
                 process, which cannot read what is prepared, receives from there too.
             JMSError: the cluster does not answer.
         """
         parts: list[BranchPart] = []
         for participant, settling in transfer.settlings:
             group, channel = participant.group, settling.channel
-            if group.is_temporary:
+            if not group.is_recorded:
+                what = "temporary destinations" if group.is_temporary else "consumers of topics that are not durable"
                 raise IllegalStateError(
                     f"branch {branch.xid} received from {group.destination}, of which nothing is recorded: receive "
-                    f"from temporary destinations in a session of its own"
+                    f"from {what} in a session of its own"
                 )
             topic_id, count = channel.changelog.topic_id, len(settling.offsets)
             parts.append(BranchPart(group.group_id, group.topic, topic_id, channel.partition, count))
@@ -248,6 +268,7 @@ class Sidecar:
             return
         leaving = Leaving(patience)
         self.sources.leave(leaving)
+        self.privates.stop(patience)
         self._truncator.stop(patience)
         self._commands.stop(patience)
         self.destinations.stop(patience)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import InvalidDestinationError
-from jbm_kafka.core.subscription import Source, Subscription, destination_of
+from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind, destination_of
 from jbm_kafka.ports import KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.link import Link
@@ -20,8 +21,16 @@ from jbm_kafka.sidecar.lane.group_worker import GroupWorker, GroupWorkerParts
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.lane.shutdown import STOP_TIMEOUT_S, Leaving
 from jbm_kafka.sidecar.log_lines.connection_lines import EndLines
+from jbm_kafka.sidecar.private.private_subscriptions import PrivateSubscriptions
 from jbm_kafka.sidecar.registry_claims import RegistryClaims
 from jbm_kafka.sidecar.runtime import Lifetime
+
+
+def _is_private(source: Source) -> TypeGuard[Subscription]:
+    """It has no group (decision 81)."""
+    if not isinstance(source, Subscription):
+        return False
+    return source.kind is SubscriptionKind.PRIVATE and not source.topic.is_temporary
 
 
 class Sources:
@@ -33,6 +42,7 @@ class Sources:
         lifetime: Lifetime,
         destinations: Destinations,
         claims: RegistryClaims,
+        privates: PrivateSubscriptions,
         group_workers: GroupWorkers,
         parts: GroupWorkerParts,
         commands: CommandServer,
@@ -42,6 +52,7 @@ class Sources:
         self._lifetime = lifetime
         self._destinations = destinations
         self._claims = claims
+        self._privates = privates
         self._group_workers = group_workers
         self._parts = parts
         self._commands = commands
@@ -84,8 +95,10 @@ class Sources:
             group_worker = self._group_workers.of(group.group_id)
             self._commands.start(self._parts.workers)
             if group_worker is None or not group_worker.is_running:
-                parts = self._parts_of(group)
+                parts = self._parts_of(source, group)
                 group_worker = GroupWorker(group=group, parts=parts, client_id=link.terms.client_id)
+                if _is_private(source):
+                    self._privates.serve(source, group_worker.wake)
                 self._group_workers.add(group_worker)
                 group_worker.attach(link, is_open=is_open)
                 group_worker.start()
@@ -141,10 +154,14 @@ class Sources:
             return self._destinations.temporaries.group_of(source)
         if isinstance(source, Queue):
             return ChannelGroup.of_queue(source, namespace=namespace, partitions=info.partitions)
+        if _is_private(source):
+            return self._privates.group_of(source)
         record = self._claims.subscriptions.record_of(source)
         return ChannelGroup.of_subscription(source, record, namespace=namespace, partitions=info.partitions)
 
-    def _parts_of(self, group: ChannelGroup) -> GroupWorkerParts:
+    def _parts_of(self, source: Source, group: ChannelGroup) -> GroupWorkerParts:
+        if _is_private(source):
+            return self._privates.parts_of(source, self._parts)
         if group.is_temporary:
             return self._destinations.temporaries.parts_of(group, self._parts)
         return self._parts
@@ -166,12 +183,20 @@ class Sources:
         with raised_as_jms_errors(str(subscription)):
             # It begins in every partition that there is, also in those that others have added meanwhile.
             info = self._destinations.topics.refresh(subscription.topic)
-        self._claims.subscriptions.subscribe(subscription, info)
+        if _is_private(subscription):
+            self._claims.subscriptions.sweep_once()
+            self._privates.subscribe(subscription, info)
+        else:
+            self._claims.subscriptions.subscribe(subscription, info)
 
     def end_use(self, subscription: Subscription) -> None:
         """One consumer less, and nothing of it is unacknowledged."""
         if subscription.topic.is_temporary:
             self._destinations.temporaries.end_use(subscription)
+        elif _is_private(subscription):
+            self._privates.end_use(subscription)
+            if (group_worker := self.group_worker_of(subscription)) is not None:
+                group_worker.stop()
         else:
             self._claims.subscriptions.end_use(subscription)
 

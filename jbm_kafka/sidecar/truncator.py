@@ -14,7 +14,7 @@ from functools import partial
 from jbm_kafka.core.changes import LogTruncated
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.statistics import DestinationStatistics
-from jbm_kafka.core.truncation import PinKind, is_truncated
+from jbm_kafka.core.truncation import RECEIVERS, PinKind, is_truncated
 from jbm_kafka.ports import AccessRefused, KafkaClientError, LogReader
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait
@@ -147,7 +147,8 @@ class Truncator:
 def _left(name: str, found: Retention, *, is_deleted: bool) -> DestinationStatistics:
     needed: Counter[tuple[PinKind, bool]] = Counter()
     for cut in found.cuts.values():
-        for kind in {(pin.kind, bool(pin.branch)) for pin in cut.pins}:
+        kinds = [PinKind.CHANNEL if pin.kind in RECEIVERS else pin.kind for pin in cut.pins]
+        for kind in {(kind, bool(pin.branch)) for kind, pin in zip(kinds, cut.pins, strict=True)}:
             needed[kind] += cut.end - cut.before
     deletable = 0 if is_deleted else sum(cut.frees for cut in found.cuts.values())
     return DestinationStatistics(

@@ -72,6 +72,7 @@ ON_BOTH = {
     "test_duplicates",
     "test_subscriptions",
     "test_letters_to_topics",
+    "test_private_subscribers",
     "test_subscription_selectors",
     "test_selectors_of_processes",
     "test_temporary_destinations",

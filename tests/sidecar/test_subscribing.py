@@ -40,10 +40,10 @@ def test_what_has_ended_is_forgotten() -> None:
     _, one = processes.start()
     held = one.claims.subscriptions._records
     for number in range(3):
-        private = Subscription(PRICES, SubscriptionKind.PRIVATE, f"made-up-{number}")
-        one.sources.subscribe(private)
+        shared = Subscription(PRICES, SubscriptionKind.SHARED, f"made-up-{number}")
+        one.sources.subscribe(shared)
         assert len(held) == 1
-        one.sources.end_use(private)
+        one.sources.end_use(shared)
         assert not held
     one.sources.subscribe(KINDS[0])
     one.sources.end_use(KINDS[0])

@@ -24,7 +24,7 @@ class Slot:
 
     @property
     def group(self) -> str:
-        """The consumer group; of a private one nobody knows it before."""
+        """The consumer group."""
         return self._subscription.group_id("")
 
     @property
@@ -44,7 +44,7 @@ class Slot:
     @property
     def may_leave_out(self) -> bool:
         """It can have `no_local`."""
-        return self.kind in (Kind.DURABLE, Kind.PRIVATE)
+        return self.kind is Kind.DURABLE
 
 
 SLOTS = (
@@ -52,7 +52,6 @@ SLOTS = (
     Slot("audit", Kind.DURABLE, "bureau"),
     Slot("crew", Kind.SHARED_DURABLE, ""),
     Slot("board", Kind.SHARED, ""),
-    Slot("ear", Kind.PRIVATE, "app"),
 )
 MOVED_OF = {f"{MOVED}-of-{slot.name}": slot.full_name for slot in SLOTS if slot.is_durable}
 """Where operators move what each durable subscription has to; a moved copy does not tell whose it was."""

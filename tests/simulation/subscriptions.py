@@ -15,7 +15,7 @@ from jbm_kafka.codec.registry_records import SubscriptionRecord, decode_subscrip
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.memory.memory_log import MemoryRecord
-from tests.simulation.lives import Call, Kind, Life, Refusal, Slot
+from tests.simulation.lives import Call, Life, Refusal, Slot
 from tests.simulation.names import NEWS, REGISTRY, SELECTORS, changelog_of_topic, colour_of, number_of
 from tests.simulation.paper import ChannelName, Place
 from tests.simulation.views import LogView
@@ -45,7 +45,7 @@ class Subscriptions:
     def current(self, slot: Slot) -> Life | None:
         """The latest of a slot, if it has not ended."""
         found = next((life for life in reversed(self.lives) if life.slot == slot), None)
-        return None if found is None or found.is_over or slot.kind is Kind.PRIVATE else found
+        return None if found is None or found.is_over else found
 
     def users(self, life: Life | None) -> list[Receiver]:
         """Whose consumers it has."""
@@ -169,21 +169,14 @@ class Subscriptions:
             self.world.recorder.end_channel(place)
         self.world.note(f"{life.label} ends")
 
-    def give_up(self, life: Life) -> None:
-        """Nobody can receive from it any more."""
-        life.is_doubtful = True
-        self._end(life)
-
     def _chosen_by(self, call: Call) -> Callable[[MemoryRecord], bool]:
         """SEL-1, TOPIC-4, in a few words of their own."""
         colours, senders = SELECTORS[call.choice.selector], self.world.senders
 
         def chooses(record: MemoryRecord) -> bool:
             name = (record.value() or b"").decode()
-            client_id, _, connection = senders[name].partition("/")
-            is_own = client_id == call.slot.client_id or (
-                call.slot.kind is Kind.PRIVATE and connection == call.connection
-            )
+            client_id = senders[name].partition("/")[0]
+            is_own = client_id == call.slot.client_id
             return colour_of(number_of(name)) in colours and not (call.choice.no_local and is_own)
 
         return chooses
@@ -220,11 +213,7 @@ def _is_of(call: Call, subscription: Subscription) -> bool:
     selector = parse_selector(choice.selector)
     return (
         (slot.kind, slot.client_id) == (subscription.kind, subscription.client_id)
-        and (
-            subscription.name.startswith(f"{call.connection}-")
-            if slot.kind is Kind.PRIVATE
-            else slot.name == subscription.name
-        )
+        and slot.name == subscription.name
         and ("" if selector is None else selector.normal) == subscription.selector
         and choice.no_local == subscription.no_local
     )

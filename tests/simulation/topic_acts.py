@@ -98,7 +98,7 @@ class TopicActs(Acts):
                 case Kind.SHARED:
                     made = session.create_shared_consumer(TOPIC, slot.name, choice.selector)
                 case Kind.PRIVATE:
-                    made = session.create_consumer(TOPIC, choice.selector, choice.no_local)
+                    raise AssertionError("nothing is recorded of it")
             source = made._inbox.source
             assert isinstance(source, Subscription)
             if source not in node.sources:
@@ -197,9 +197,6 @@ class TopicActs(Acts):
 
     def _join(self, life: Life) -> None:
         """So that what it has comes to its end."""
-        if life.slot.kind is Kind.PRIVATE:  # its process has died: some later one takes it away
-            self.subscriptions.give_up(life)
-            return
         self._choices[life.slot] = life.choice
         self.subscribe(self._chance.choice(self._callers()), life.slot, Mode.CLIENT)
 

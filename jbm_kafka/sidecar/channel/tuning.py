@@ -30,6 +30,8 @@ FETCH_COUNT_MAX = 1_000
 IDLE_POLL_S = 0.05
 BUSY_POLL_S = 0.004
 """How long the owner thread sleeps in the client: the longest that an acknowledgement waits to be seen."""
+FED_REST_S = 1.0
+"""The longest sleep of one that shares its thread with others and has nothing in hand: whatever comes wakes it."""
 QUIET_MS = 50
 """Nothing happened for so long: nothing is about to, and where nobody has anything in hand the longer sleep will do.
 Looking every 4 ms took 10 % of a slow processor for each process that waited for messages."""

@@ -391,8 +391,8 @@ def _freeze_all(
 
 
 def _recorded(frozen: Sequence[FrozenGroup]) -> Sequence[FrozenGroup]:
-    """Those of which something is written. Temporary destinations' live and end with the others, in memory only."""
-    return [part for part in frozen if not part.group.is_temporary]
+    """Those of which something is written. The others live and end with them, in memory only."""
+    return [part for part in frozen if part.group.is_recorded]
 
 
 def _taken(transfer: Transfer) -> TransactionRolledBackError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, P
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import GONE, LOST, MOVED, READ_ANEW, in_doubt, taken
-from jbm_kafka.ports.steps import Workers
+from jbm_kafka.ports.steps import Steps, Wait, Workers
 from jbm_kafka.sidecar.channel.channel_opener import Opener
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.channel.membership import Membership
@@ -125,7 +125,7 @@ class Assignment:
         if partitions:
             self._data.counters.rebalances += 1
             self._membership.given()
-        if partitions and not self._data.group.is_temporary:
+        if partitions and self._data.group.is_recorded:
             log_assigned(self._data.group, partitions)
         now_ms = self._data.clock.monotonic_ms()
         for below, some in self.client.take_delivered(partitions).items():
@@ -174,7 +174,7 @@ class Assignment:
         else:
             consumer.seek(channel.partition, channel.state.read_position)
         self._data.notify_links()
-        if not self._data.opening and assigned_at_ms is not None and not self._data.group.is_temporary:
+        if not self._data.opening and assigned_at_ms is not None and self._data.group.is_recorded:
             log_open(self._data.group, len(self._data.channels), clock.monotonic_ms() - assigned_at_ms)
 
     def _stays_closed(self, partition: int, token: object, cause: str) -> None:
@@ -309,11 +309,13 @@ class Assignment:
             )
         self._going = None if going is None else frozenset(partitions)
         try:
-            self._release(partitions, keep_up=self._pause)
+            for _ in self._release(partitions):
+                self._calls.go_on()
+                self._workers.pause(PUMP_S)
         finally:
             self._going = going
 
-    def leave(self, consumer: GroupConsumer) -> None:
+    def leave(self, consumer: GroupConsumer) -> Steps:
         """Give everything up in order, before the group worker's member closes.
 
         Not inside `close`: there the client no longer takes part in a rebalance that is under way, so that its
@@ -323,23 +325,29 @@ class Assignment:
         self._data.opening.clear()
         partitions = list(self._data.channels)
         consumer.pause(partitions)
-        self._release(partitions, keep_up=lambda: self._stay_member(consumer))
+        for _ in self._release(partitions):
+            self._calls.go_on()
+            if self._data.group.is_private:  # others have the same thread
+                yield Wait(PUMP_S)
+            else:
+                self._workers.pause(PUMP_S)
+            _stay_member(consumer)
 
     def _in_hand(self, partitions: Sequence[int]) -> int:
         """Messages of them that sessions hold."""
         channels = [channel for partition, channel in self._data.channels.items() if partition in partitions]
         return sum(len(hand) for channel in channels for _, hand in returning(channel.state.in_hand))
 
-    def _release(self, partitions: Sequence[int], keep_up: Callable[[], None]) -> None:
-        """`keep_up` is done again and again meanwhile; it may itself give up or lose some of them."""
+    def _release(self, partitions: Sequence[int]) -> Iterator[None]:
+        """At each step the caller goes on with what cannot wait; in it some of them may be given up or lost."""
         data = self._data
         begun_ms = data.clock.monotonic_ms()
         channels = [data.channels[partition] for partition in partitions if partition in data.channels]
         for channel in channels:
             channel.is_closing = True
             self._take_unread(channel)
-        self._drain(channels, keep_up)
-        self._wait_for(channels, _is_frozen, keep_up)
+        yield from self._drain(channels)
+        yield from self._wait_for(channels, _is_frozen)
         for channel in channels:
             if channel.is_lost:
                 continue
@@ -350,11 +358,11 @@ class Assignment:
                 continue
             self._settle.take_from_sessions(channel)
             channel.begin_release()
-        self._wait_for(channels, _is_unrecorded, keep_up)
+        yield from self._wait_for(channels, _is_unrecorded)
         kept = [channel for channel in channels if not channel.is_lost]
         for channel in kept:
             self.drop(channel)
-        if kept and not data.group.is_temporary and not data.is_abandoned:
+        if kept and data.group.is_recorded and not data.is_abandoned:
             log_given_up(data.group, [channel.partition for channel in kept], data.clock.monotonic_ms() - begun_ms)
 
     def on_lost(self, partitions: Sequence[int]) -> None:
@@ -408,7 +416,7 @@ class Assignment:
             if unread:
                 self._settle.return_uncounted(channel, link.terms.session_id, unread)
 
-    def _drain(self, channels: Sequence[OwnedChannel], keep_up: Callable[[], None]) -> None:
+    def _drain(self, channels: Sequence[OwnedChannel]) -> Iterator[None]:
         """Let sessions finish what the application has in hand: a handler's time, or a moment when the worker ends."""
         clock, config = self._data.clock, self._data.config
         begun_ms = clock.monotonic_ms()
@@ -429,14 +437,11 @@ class Assignment:
                 if not channel.is_lost
             ):
                 return
-            self._pump(keep_up)
+            yield
 
     def _wait_for(
-        self,
-        channels: Sequence[OwnedChannel],
-        is_waited_for: Callable[[OwnedChannel], bool],
-        keep_up: Callable[[], None],
-    ) -> None:
+        self, channels: Sequence[OwnedChannel], is_waited_for: Callable[[OwnedChannel], bool]
+    ) -> Iterator[None]:
         """Wait for the end of a checkpoint under way, since what it settles may be committed, or of the last."""
         clock = self._data.clock
         deadline_ms = clock.monotonic_ms() + LAST_CHECKPOINT_MS
@@ -447,20 +452,13 @@ class Assignment:
                 group_id = self._data.group.group_id
                 log.warning("group %s: the last checkpoint did not finish; the next owner repeats a little", group_id)
                 return
-            self._pump(keep_up)
+            yield
 
-    def _pump(self, keep_up: Callable[[], None]) -> None:
-        self._calls.go_on()
-        keep_up()
 
-    def _pause(self) -> None:
-        self._workers.pause(PUMP_S)
-
-    def _stay_member(self, consumer: GroupConsumer) -> None:
-        """Answer the group; what is read is of no use any more."""
-        self._pause()
-        with suppress(PositionOutOfRange, PartitionGone, PartitionUnreadable, UnknownTopic):
-            consumer.consume(FETCH_COUNT_MAX, 0)
+def _stay_member(consumer: GroupConsumer) -> None:
+    """Answer the group; what is read is of no use any more."""
+    with suppress(PositionOutOfRange, PartitionGone, PartitionUnreadable, UnknownTopic):
+        consumer.consume(FETCH_COUNT_MAX, 0)
 
 
 def _has_sessions(channel: OwnedChannel) -> bool:

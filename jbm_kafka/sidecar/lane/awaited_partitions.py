@@ -44,16 +44,16 @@ class AwaitedPartitions:
         self._since_ms: int | None = None
         """Since when it was seen to have none."""
         self._has_had = False
-        self._is_told = data.group.is_temporary
+        self._is_told = not data.group.is_recorded
         """Of this wait."""
 
     def look(self, consumer: GroupConsumer) -> None:
         """Tell once a wait, when it takes long; and have the worker join anew where its group may not answer it."""
         if self._data.channels or (not self._has_had and consumer.assignment()):
-            self._has_had, self._is_told = True, self._data.group.is_temporary
+            self._has_had, self._is_told = True, not self._data.group.is_recorded
             self._since_ms, self._joins_anew_ms = None, self._patience_ms
             return
-        if self._data.group.is_temporary or (self._has_had and not self._membership.is_bereft):
+        if not self._data.group.is_recorded or (self._has_had and not self._membership.is_bereft):
             return
         now_ms = self._data.clock.monotonic_ms()
         if self._since_ms is None:

@@ -88,6 +88,8 @@ class GroupWorkerParts:
     """What is known of a prepared branch."""
     members_without: MembersWithout = lambda kind, group, topic: ()
     """Which members of a group cannot read a kind of changelog entry."""
+    thread: Workers | None = None
+    """Of a group worker that never waits within a step: it shares its thread with others."""
 
 
 class ServedLinks:
@@ -221,7 +223,8 @@ class GroupWorker:
 
     def start(self) -> None:
         """Join the group."""
-        self._worker = self._parts.workers.start(f"jbm-group-{self.data.group.group_id}", self._run())
+        workers = self._parts.thread or self._parts.workers
+        self._worker = workers.start(f"jbm-group-{self.data.group.group_id}", self._run())
 
     def post(self, command: Callable[[], None]) -> None:
         """Run a command on the owner thread soon, also while it drains inside a rebalance."""
@@ -356,7 +359,7 @@ class GroupWorker:
             if not self._is_stopping:  # unused: nobody would tell a receiver that comes back of a pause meanwhile
                 self.turn.dispatch.keep_back()
             self._is_stopping = True
-            self.assignment.leave(consumer)
+            yield from self.assignment.leave(consumer)
         except Exception:
             self.served.is_failing = True
             raise

@@ -93,7 +93,7 @@ class GroupWorkers:
             self._notify_topic(info)
         for group_worker in self.all():
             changelog_id = look.changelogs.get(group_worker.data.group.changelog_topic)
-            if changelog_id is not None and group_worker.is_alive and not group_worker.data.group.is_temporary:
+            if changelog_id is not None and group_worker.is_alive and group_worker.data.group.is_recorded:
                 group_worker.post(partial(_note_changelog, group_worker.data, changelog_id))
             if group_worker.data.group.topic in look.missing:
                 if group_worker.served.lacks_topic and group_worker.is_running:  # not at one look alone

@@ -120,7 +120,8 @@ class Turn:
         if is_new or self._has_changed(credit):
             self._look()
             is_new = True
-        is_beside = not self._ahead and self.is_beside()
+        is_fed = self._data.group.is_private  # its consumer never waits, and records wake it beside
+        is_beside = is_fed or (not self._ahead and self.is_beside())
         has_fetched = self._fetch(consumer, credit, 0 if is_beside else self.rest_s(is_beside=False))
         is_new |= self.pump() or has_fetched
         now_ms = self._data.turned_ms = self._data.clock.monotonic_ms()
@@ -134,7 +135,9 @@ class Turn:
         # Asleep in the consumer it would hear nobody, and a fast receiver asks every few milliseconds.
         is_satisfied = has_delivered and not self._data.credit()
         may_wait = is_satisfied or ((self._ahead or is_beside) and not has_fetched)
-        return Wait(self.rest_s(is_beside=is_beside), signal) if may_wait else GO_ON
+        if not may_wait:
+            return GO_ON
+        return Wait(self._fed_rest_s() if is_fed else self.rest_s(is_beside=is_beside), signal)
 
     def pump(self) -> bool:
         """Carry out what others enqueued: commands, acknowledgements, dispositions. True: there was something."""
@@ -257,6 +260,14 @@ class Turn:
             return numbers.BUSY_POLL_S
         left_s = (self._next_at_ms - self._data.clock.now_ms()) / 1000
         return min(numbers.IDLE_POLL_S, max(numbers.BUSY_POLL_S, left_s))
+
+    def _fed_rest_s(self) -> float:
+        """The same where whatever happens wakes it: many share a thread, and few have something to do."""
+        if self._watchers or self.flow.is_pressed:
+            return numbers.BUSY_POLL_S
+        has_something = any(any(channel.state.in_hand.values()) for channel in self._data.channels.values())
+        longest_s = LOOK_MS / 1000 if self._ahead or self._is_owing or has_something else numbers.FED_REST_S
+        return max(0.0, min(longest_s, (self._next_at_ms - self._data.clock.now_ms()) / 1000))
 
     # -- a pause of its queue ----------------------------------------------------------------------------------------
 

@@ -233,7 +233,7 @@ class Dispatch:
             lease = leases[channel.partition] = PartitionLease(
                 channel, session_id=link.terms.session_id, notify=link.notices.notify, given=given
             )
-        lease.records_deliveries = channel.settings.record_deliveries and not self._data.group.is_temporary
+        lease.records_deliveries = channel.settings.record_deliveries and self._data.group.is_recorded
         return lease
 
     def take_back_from_idle(self, now_ms: int) -> None:

@@ -62,7 +62,7 @@ class Parking:
 
     def look(self, now_ms: int) -> None:
         """Choose what is to be parked, a few times a minute; monotonic."""
-        if now_ms < self._next_ms or self._data.group.is_temporary:
+        if now_ms < self._next_ms or not self._data.group.is_recorded:
             return
         was_cut, self._goes_on = self._goes_on, False
         room = CHANNELS_MAX

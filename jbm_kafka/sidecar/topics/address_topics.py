@@ -6,6 +6,7 @@ import logging
 import threading
 from typing import Protocol
 
+from jbm_kafka.codec.reader_record import PRIVATE_KIND, readers_in
 from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.address_settings import ADDRESSES
 from jbm_kafka.core.addresses import destination_at, kind_remedy
@@ -194,4 +195,8 @@ class AddressTopics:
             found = [record for _, record in subscriptions_in(self._registry.values())]
             heard = frozenset(record.subscription.topic for record in found if not record.is_ending)
             self._heard = (version, heard)
-        return topic in heard
+        if topic in heard:
+            return True
+        info = self._topics.known(topic.name)
+        readers = (reader for _, reader in readers_in(self._registry.values()) if reader is not None)
+        return info is not None and any((e.kind, e.topic) == (PRIVATE_KIND, info.topic) for e in readers)
