@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from typing import Any, cast
+from typing import Any
 
-from proton import Collector, Connection, Event, ProtonException, Transport
+from proton import Event
 
 from jbm_kafka.amqp.feeds import Feed, Feeds
 from jbm_kafka.amqp.scram import MECHANISM
 from jbm_kafka.amqp.seams import Host
 from jbm_kafka.amqp.server_settings import ForwardingSettings
+from jbm_kafka.amqp_client.client_wire import ClientWire
 from jbm_kafka.amqp_client.sasl_client import SaslClient
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.forwarding import ForwardingSidecar
@@ -26,95 +26,54 @@ SILENT_S = 20.0
 CONNECT_S = 5.0
 
 
-class Neighbour(asyncio.Protocol):
+class Neighbour:
     """One connection to another sidecar, as its client; on the loop."""
 
     def __init__(self, host: Host, said: ForwardingSettings) -> None:
         self.is_open = False
         self.is_over = False
-        self.trouble = "it does not answer"
-        self._host = host
-        self._limits = host.settings.limits
-        self._socket: asyncio.Transport | None = None
-        self._sasl: SaslClient | None = SaslClient(
+        self.trouble = ""
+        self._container = f"ID:{host.container}"
+        sasl = SaslClient(
             user=said.user,
             password=said.password,
             mechanism=MECHANISM,  # by which the other one proves itself, too
             is_encrypted=said.tls is not None,
             has_certificate=False,
         )
-        self._engine = Transport(Transport.CLIENT)
-        self._collector = Collector()
-        self._connection = Connection()
+        self._frame_bytes = host.settings.limits.frame_bytes
+        self.wire = ClientWire(
+            sasl,
+            handle=self._handle,
+            handled=lambda: None,
+            lost=self._lost,
+            silent_s=SILENT_S,
+            frame_bytes=self._frame_bytes,
+        )
+        self._connection = self.wire.connection
         self._session: Any = None
         self._feeds: dict[Any, Feed] = {}
         self._served: set[Feeds] = set()
-        self._is_flushing = False
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._socket = cast(asyncio.Transport, transport)
-        assert self._sasl is not None
-        self._socket.write(self._sasl.begin())
-
-    def data_received(self, data: bytes) -> None:
-        try:
-            if self._sasl is not None:
-                data = self._authenticate(self._sasl, data)
-            while data and not self.is_over:
-                room = self._engine.capacity()
-                if room <= 0:
-                    raise ValueError("it sends what is no AMQP")
-                self._engine.push(data[:room])
-                data = data[room:]
-                self._work()
-            self._flush()
-        except Exception as error:
-            if not isinstance(error, JMSError | ValueError | ProtonException):
-                log.exception("a connection to another sidecar ends by an error of ours")
-            self.trouble = str(error)
-            self.abort()
-
-    def _authenticate(self, sasl: SaslClient, data: bytes) -> bytes:
-        assert self._socket is not None
-        answer = sasl.receive(data)
-        if answer:
-            self._socket.write(answer)
-        if not sasl.is_done:
-            return b""
-        self._sasl = None
-        self._connection.collect(self._collector)
-        self._connection.container = f"ID:{self._host.container}"
-        self._engine.idle_timeout = SILENT_S
-        self._engine.max_frame_size = self._limits.frame_bytes
-        self._engine.bind(self._connection)
+    def begin_open(self) -> None:
+        """Who it is, is proven: open the connection."""
+        self._connection.container = self._container
         self._connection.open()
         self._session = self._connection.session()
-        self._session.incoming_capacity = 64 * self._limits.frame_bytes
+        self._session.incoming_capacity = 64 * self._frame_bytes
         self._session.open()
-        self._tick()
-        return sasl.rest
+        self.wire.touch()
 
     def add(self, feeds: Feeds) -> None:
         """A link for this receiver."""
         if self.is_open and not self.is_over and feeds not in self._served:
             self._served.add(feeds)
-            feed = feeds.open(self._session, self.touch)
+            feed = feeds.open(self._session, self.wire.touch)
             self._feeds[feed.link] = feed
 
     def remove(self, feeds: Feeds) -> None:
         """The receiver ends its link."""
         self._served.discard(feeds)
-
-    def touch(self) -> None:
-        """Something is to be sent, maybe; once for many."""
-        if not self._is_flushing and not self.is_over:
-            self._is_flushing = True
-            self._host.loop.call_soon(self._flush)
-
-    def _work(self) -> None:
-        while not self.is_over and (event := self._collector.peek()) is not None:
-            self._handle(event)
-            self._collector.pop()
 
     def _handle(self, event: Any) -> None:
         kind = event.type
@@ -123,7 +82,7 @@ class Neighbour(asyncio.Protocol):
         elif kind in (Event.CONNECTION_REMOTE_CLOSE, Event.SESSION_REMOTE_CLOSE):
             self.trouble = str(self._connection.remote_condition or "it has ended the connection")
             self._connection.close()
-            self._host.loop.call_soon(self.abort)
+            asyncio.get_running_loop().call_soon(self.wire.abort)
         elif kind in (Event.LINK_REMOTE_CLOSE, Event.LINK_REMOTE_DETACH):
             feed = self._feeds.pop(event.link, None)
             if feed is not None and not feed.is_over:
@@ -137,42 +96,12 @@ class Neighbour(asyncio.Protocol):
             if feed is not None and not feed.is_over:
                 feed.arrived(event.delivery)
 
-    def _flush(self) -> None:
-        self._is_flushing = False
-        if self._socket is None or self.is_over or self._sasl is not None:
-            return
-        self._work()
-        while (pending := self._engine.pending()) > 0:
-            self._socket.write(bytes(self._engine.peek(pending) or b""))
-            self._engine.pop(pending)
-            self._work()
-        if pending < 0:
-            self._socket.close()
-
-    def _tick(self) -> None:
-        if not self.is_over:
-            self._engine.tick(time.monotonic())
-            self._flush()
-            self._host.loop.call_later(SILENT_S / 8, self._tick)
-
-    def eof_received(self) -> bool:
-        return False
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self.is_over:
-            return
+    def _lost(self, why: str) -> None:
         self.is_over, self.is_open = True, False
+        self.trouble = self.trouble or why
         feeds, self._feeds = self._feeds, {}
         for feed in feeds.values():
             feed.end(is_lost=True)
-        self._engine.unbind()
-        self._collector.release()
-        del self._collector
-
-    def abort(self) -> None:
-        """End it without a word."""
-        if self._socket is not None:
-            self._socket.abort()
 
 
 class Neighbours:
@@ -205,7 +134,7 @@ class Neighbours:
         """Forward nothing any more."""
         self._is_over = True
         for each in self._reached.values():
-            each.abort()
+            each.wire.abort()
         await self._beside(self._forwarding.withdraw_address)
 
     def join(self, feeds: Feeds) -> None:
@@ -226,7 +155,7 @@ class Neighbours:
     async def _look(self, addresses: frozenset[str]) -> None:
         self._reached = {address: each for address, each in self._reached.items() if not each.is_over}
         for address in self._reached.keys() - addresses:
-            self._reached.pop(address).abort()
+            self._reached.pop(address).wire.abort()
         await asyncio.gather(*(self._reach(each) for each in addresses - self._reached.keys()))
         for feeds in list(self._receivers):
             feeds.release_old()
@@ -238,13 +167,17 @@ class Neighbours:
         made = Neighbour(self._host, self._said)
         try:
             async with asyncio.timeout(CONNECT_S):
-                await self._host.loop.create_connection(lambda: made, host.strip("[]"), int(port), ssl=self._said.tls)
+                await self._host.loop.create_connection(
+                    lambda: made.wire, host.strip("[]"), int(port), ssl=self._said.tls
+                )
+                await made.wire.is_in
+                made.begin_open()
                 while not made.is_open and not made.is_over:
                     await asyncio.sleep(0.01)
-        except (OSError, ValueError) as error:
-            made.trouble = str(error) or made.trouble
+        except (OSError, ValueError, JMSError) as error:
+            made.trouble = str(error) or "it does not answer"
         if self._is_over or not made.is_open:
-            made.abort()
+            made.wire.abort()
             if self._troubles.get(address) != made.trouble:
                 log.warning("the sidecar at %s is not reached, and forwards nothing: %s", address, made.trouble)
                 self._troubles[address] = made.trouble

@@ -30,9 +30,12 @@ class ClientWire(asyncio.Protocol):
         handle: Callable[[Any], None],
         handled: Callable[[], None],
         lost: Callable[[str], None],
+        silent_s: float = IDLE_TIMEOUT_S / 2,
+        frame_bytes: int = FRAME_BYTES,
     ) -> None:
         """`handle` gets each event of the engine, `handled` is told when there are no more for now; `lost`, once, why
-        the connection is over."""
+        the connection is over. `silent_s`: the server is to give a sign of life as often."""
+        self._silent_s, self._frame_bytes = silent_s, frame_bytes
         self._loop = asyncio.get_running_loop()
         self._sasl: SaslClient | None = sasl
         self._handle, self._handled, self._tell_lost = handle, handled, lost
@@ -74,8 +77,8 @@ class ClientWire(asyncio.Protocol):
         if not sasl.is_done:
             return b""
         self._sasl = None
-        self._engine.idle_timeout = IDLE_TIMEOUT_S / 2
-        self._engine.max_frame_size = FRAME_BYTES
+        self._engine.idle_timeout = self._silent_s
+        self._engine.max_frame_size = self._frame_bytes
         self.connection.collect(self._collector)
         self._engine.bind(self.connection)
         self.is_in.set_result(None)
