@@ -95,7 +95,7 @@ def begin(process: SteppedSidecar, partition: int = 0) -> int:
 def recorded(sidecar: Sidecar, now_ms: int) -> list[RegisteredReader]:
     registry = sidecar.destinations._registry
     registry.refresh()
-    return private_readers(registry.values(), NEWS.name, now_ms)
+    return private_readers(registry.values(), now_ms, topic=NEWS.name)
 
 
 @pytest.fixture
