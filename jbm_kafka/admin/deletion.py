@@ -127,7 +127,7 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
         changelog=changelog if changelog in names and user is None else None,
         group=group if group in groups else None,
         receivers=admin.group_members(group) if group in groups else 0,
-        listeners=len(private_readers(registry.log.values(), topic, now_ms)),
+        listeners=len(private_readers(registry.log.values(), now_ms, topic=topic)),
         is_recorded=registry.is_recorded(queue.name, None if described is None else described.topic_id),
         others=sorted({*namespaces_among(queue, groups), *_by_changelogs(queue, names)} - {namespace}),
         subscriptions={group: record for group, record in subscriptions.items() if group not in in_use},

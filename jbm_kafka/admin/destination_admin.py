@@ -121,7 +121,9 @@ class DestinationAdmin:
         with self._core.asking("list subscriptions"):
             if wanted is not None:
                 self._core.catalog.named(wanted)
-            return subscription_counts(self._core.registry.log, self._core.admin, self._core.namespace, wanted)
+            core = self._core
+            now_ms = core.cluster.clock.now_ms()
+            return subscription_counts(core.registry.log, core.admin, core.namespace, wanted, now_ms=now_ms)
 
     def unsubscribe(self, name: str, client_id: str) -> SubscriptionCounts:
         """End a durable subscription."""

@@ -89,5 +89,5 @@ class PartitionAdmin:
             if record.subscription.topic == destination and not record.is_ending:
                 yield from self._core.seen(record)
         now_ms, topic = self._core.cluster.clock.now_ms(), destination.kafka_topic(self._core.namespace)
-        for reader in private_readers(self._core.registry.log.values(), topic, now_ms):
+        for reader in private_readers(self._core.registry.log.values(), now_ms, topic=topic):
             yield from self._core.seen(_all_from(reader, destination))

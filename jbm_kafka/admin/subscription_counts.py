@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from jbm_kafka.codec.reader_record import RegisteredReader
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.core.subscription import SubscriptionKind
 from jbm_kafka.core.summary import summary
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
+from jbm_kafka.registry.readers import private_readers
 from jbm_kafka.registry.registry_log import RegistryLog
 
 
@@ -20,7 +23,7 @@ class SubscriptionCounts:
     topic: Topic
     """Whose subscription it is."""
     name: str
-    """As it was made; that of a private one is its own."""
+    """As it was made; the private ones that a process has are one row, whose name is the process's reader."""
     client_id: str
     """Empty: none."""
     kind: str
@@ -30,11 +33,11 @@ class SubscriptionCounts:
     selector: str
     """Which messages it has, in its normal form; empty: every one."""
     group: str
-    """Kafka's own tools show the subscription under this consumer group."""
+    """Kafka's own tools show the subscription under this consumer group; empty: private ones have none."""
     members: int
     """Processes that receive from it now."""
     created_ms: int
-    """When it was made, ms since the epoch."""
+    """When it was made, ms since the epoch; of private ones when their process told last how far they are."""
     pins: Mapping[int, int]
     """By partition the offset of the oldest message that it has not settled: from there on the log must be kept."""
     held_at_most: int
@@ -55,7 +58,7 @@ class SubscriptionCounts:
 
 
 def subscription_counts(
-    registry: RegistryLog, admin: KafkaAdmin, namespace: str, topic: Topic | None
+    registry: RegistryLog, admin: KafkaAdmin, namespace: str, topic: Topic | None, *, now_ms: int
 ) -> list[SubscriptionCounts]:
     """Those of the topic, or all, by topic and group. Those that are ending do not count.
 
@@ -65,14 +68,40 @@ def subscription_counts(
     registry.refresh()
     records = [record for _, record in subscriptions_in(registry.values()) if not record.is_ending]
     wanted = [record for record in records if topic is None or record.subscription.topic == topic]
-    names = sorted({record.subscription.topic.kafka_topic(namespace) for record in wanted})
-    described = admin.describe(names)
+    readers = [
+        reader
+        for reader in private_readers(registry.values(), now_ms)
+        if topic is None or reader.topic == topic.kafka_topic(namespace)
+    ]
+    names = {record.subscription.topic.kafka_topic(namespace) for record in wanted}
+    described = admin.describe(sorted(names | {reader.topic for reader in readers}))
     found = [
         _counts(record, admin, namespace, described[record.subscription.topic.kafka_topic(namespace)])
         for record in wanted
         if record.subscription.topic.kafka_topic(namespace) in described
     ]
-    return sorted(found, key=lambda each: (each.topic.name, each.group))
+    found += [_private(reader, admin, described[reader.topic]) for reader in readers if reader.topic in described]
+    return sorted(found, key=lambda each: (each.topic.name, each.group, each.name))
+
+
+def _private(reader: RegisteredReader, admin: KafkaAdmin, topic: TopicDescription) -> SubscriptionCounts:
+    places = list(range(topic.partitions))
+    log_begins, ends = admin.begin_positions(topic.name, places), admin.end_positions(topic.name, places, stable=True)
+    known = reader.positions if reader.topic_id == topic.topic_id else {}
+    pins = {place: max(known.get(place, 0), log_begins[place]) for place in places}
+    return SubscriptionCounts(
+        topic=Topic(topic.name),
+        name=reader.name,
+        client_id="",
+        kind=SubscriptionKind.PRIVATE.value,
+        no_local=False,
+        selector="",
+        group="",
+        members=1,
+        created_ms=reader.at_ms,
+        pins=pins,
+        held_at_most=sum(max(ends[place] - pins[place], 0) for place in places),
+    )
 
 
 def _counts(

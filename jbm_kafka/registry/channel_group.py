@@ -86,11 +86,6 @@ class ChannelGroup:
         return self.destination.is_temporary
 
     @property
-    def is_private(self) -> bool:
-        """It is a private subscription of a topic that is not temporary (decision 81)."""
-        return not (self.is_recorded or self.is_temporary)
-
-    @property
     def is_recorded(self) -> bool:
         """Where not, its part of a checkpoint is applied and not written, and no group is joined."""
         return bool(self.changelog_topic)

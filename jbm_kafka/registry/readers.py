@@ -45,10 +45,13 @@ def renew_readers(
     registry.update(lambda values: {key: value for key, value in wanted.items() if values.get(key) != value})
 
 
-def private_readers(values: Mapping[bytes, bytes], topic: str, now_ms: int) -> list[RegisteredReader]:
-    """One for each process that has private subscriptions of the Kafka topic, as far as it was heard of lately."""
+def private_readers(values: Mapping[bytes, bytes], now_ms: int, *, topic: str | None = None) -> list[RegisteredReader]:
+    """One for each process and topic with private subscriptions, as far as it was heard of lately.
+
+    `topic`: the Kafka topic whose are wanted; None: of all.
+    """
     found = [reader for _, reader in readers_in(values) if reader is not None and reader.kind == PRIVATE_KIND]
-    return [each for each in found if each.topic == topic and each.counts(now_ms)]
+    return [each for each in found if topic in (None, each.topic) and each.counts(now_ms)]
 
 
 def is_kept(values: Mapping[bytes, bytes], topic: str, topic_id: str, partition: int, offset: int) -> bool:

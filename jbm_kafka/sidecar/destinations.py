@@ -16,6 +16,8 @@ from jbm_kafka.registry.live_settings import LiveSettings
 from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.topics import Topics
+from jbm_kafka.sidecar.feeds.catch_up import CatchUp
+from jbm_kafka.sidecar.feeds.shared_thread import SharedThread
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.runtime import Runtime
 from jbm_kafka.sidecar.temporary.temporaries import Temporaries, TemporariesParts
@@ -38,6 +40,8 @@ class Destinations:
         holder: ProcessLiveness,
         group_workers: GroupWorkers,
         *,
+        thread: SharedThread,
+        catch_up: CatchUp,
         back: Callable[[int], None],
         changed: Callable[[], None],
     ) -> None:
@@ -81,6 +85,8 @@ class Destinations:
                 clock=given.clock,
                 config=config,
                 chance=given.chance,
+                thread=thread,
+                catch_up=catch_up,
                 settings_of=self.settings_of,
             )
         )

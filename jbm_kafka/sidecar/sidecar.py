@@ -34,6 +34,8 @@ from jbm_kafka.sidecar.checkpoints.producer_pool import ProducerPool
 from jbm_kafka.sidecar.checkpoints.transaction import TransactionWriter
 from jbm_kafka.sidecar.counted_sources import CountedSources
 from jbm_kafka.sidecar.destinations import Destinations
+from jbm_kafka.sidecar.feeds.catch_up import CatchUp
+from jbm_kafka.sidecar.feeds.shared_thread import SharedThread
 from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.lane.shutdown import Leaving, is_answered
@@ -73,6 +75,8 @@ class Sidecar:
         )
         self._stores = stores
         self._group_workers = GroupWorkers()
+        self._thread = SharedThread("jbm-fed", given.workers, given.clock)
+        self._catch_up = CatchUp(given.kafka, given.workers)
         registry = _new_registry(given)
         self.claims = RegistryClaims(given, registry.log, self._group_workers)
         self.destinations = Destinations(
@@ -80,6 +84,8 @@ class Sidecar:
             registry,
             self.claims.holder,
             self._group_workers,
+            thread=self._thread,
+            catch_up=self._catch_up,
             back=self._kafka_is_back,
             changed=self._settings_changed,
         )
@@ -193,6 +199,8 @@ class Sidecar:
             workers=given.workers,
             clock=given.clock,
             config=given.config,
+            thread=self._thread,
+            catch_up=self._catch_up,
             chance=given.chance,
             known=self.destinations.topics.known,
             settings_of=self.destinations.settings_of,
@@ -268,6 +276,7 @@ class Sidecar:
             return
         leaving = Leaving(patience)
         self.sources.leave(leaving)
+        self._catch_up.stop()
         self.privates.stop(patience)
         self._truncator.stop(patience)
         self._commands.stop(patience)

@@ -99,6 +99,8 @@ class Sources:
                 group_worker = GroupWorker(group=group, parts=parts, client_id=link.terms.client_id)
                 if _is_private(source):
                     self._privates.serve(source, group_worker.wake)
+                elif group.is_temporary:
+                    self._destinations.temporaries.serve(source, group_worker.wake)
                 self._group_workers.add(group_worker)
                 group_worker.attach(link, is_open=is_open)
                 group_worker.start()

@@ -19,7 +19,8 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.registry.readers import private_readers
-from jbm_kafka.sidecar.private import private_feed, private_subscriptions
+from jbm_kafka.sidecar.feeds import log_feed
+from jbm_kafka.sidecar.private import private_subscriptions
 from jbm_kafka.sidecar.sidecar import Sidecar
 from tests.sidecar.parts import link_of
 from tests.sidecar.stepped import SteppedSidecar
@@ -94,7 +95,7 @@ def begin(process: SteppedSidecar, partition: int = 0) -> int:
 def recorded(sidecar: Sidecar, now_ms: int) -> list[RegisteredReader]:
     registry = sidecar.destinations._registry
     registry.refresh()
-    return private_readers(registry.values(), NEWS.name, now_ms)
+    return private_readers(registry.values(), now_ms, topic=NEWS.name)
 
 
 @pytest.fixture
@@ -190,7 +191,7 @@ def test_each_gets_everything_of_its_time_with_units_in_order(seed: int, monkeyp
     chance = random.Random(seed)
     monkeypatch.setattr(private_subscriptions, "KEPT_BYTES_MIN", 1_600)
     monkeypatch.setattr(private_subscriptions, "KEPT_BYTES_MAX", 1_600)
-    monkeypatch.setattr(private_feed, "CHUNK_MIN", 2)
+    monkeypatch.setattr(log_feed, "CHUNK_MIN", 2)
     process = SteppedSidecar("one", MemoryCluster(ManualClock(), waits=False), numbers=TRUNCATED)
     process.sidecar.destinations.ensure(NEWS)
     listeners: dict[Listener, dict[str, deque[str]]] = {}

@@ -4,14 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
+from jbm_kafka.codec.one_header import last_value
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import ThreadWorkers
-from jbm_kafka.sidecar.temporary.temporary_feed import RECORD_BYTES, TemporaryFeed, Unread
-from jbm_kafka.sidecar.temporary.temporary_log import TemporaryLog
+from jbm_kafka.sidecar.feeds.catch_up import CatchUp
+from jbm_kafka.sidecar.feeds.log_feed import RECORD_BYTES, LogFeed
+from jbm_kafka.sidecar.temporary.temporary_log import TemporaryLog, Unread
 from tests.support.manual_clock import ManualClock
 from tests.support.waiting import wait_until
 
@@ -43,11 +45,20 @@ class World:
         self.kafka = MemoryKafka(MemoryCluster(ManualClock()))
         self.admin = self.kafka.admin()
         self.admin.create_topic(TOPIC, partitions=16, config={})
-        self.log = TemporaryLog(
-            kafka=self.kafka, admin=self.admin, workers=ThreadWorkers(), topic=TOPIC, partition=PARTITION
-        )
+        self.log = self.new_log()
         self.sent = 0
         self.listener = Seen()
+
+    def new_log(self) -> TemporaryLog:
+        workers = ThreadWorkers()
+        return TemporaryLog(
+            kafka=self.kafka,
+            admin=self.admin,
+            workers=workers,
+            topic=TOPIC,
+            partition=PARTITION,
+            catch_up=CatchUp(self.kafka, workers).read,
+        )
 
     def send(self, name: str | None, *bodies: str) -> None:
         """And wait until the log has them."""
@@ -58,12 +69,29 @@ class World:
             self.sent += 1
         assert sender.flush(10)
         sender.close(1)
-        wait_until(lambda: self.log.position == self.sent, about="what was sent is read", timeout_s=10)
+        wait_until(lambda: self.log.positions[PARTITION] == self.sent, about="what was sent is read", timeout_s=10)
 
-    def feed(self, name: str, *, begin: int = 0, kept: int = 100) -> TemporaryFeed:
+    def feed(self, name: str, *, begin: int = 0, kept: int = 100, is_started: bool = True) -> LogFeed:
         """One that keeps so many records of a byte in memory."""
-        most = kept * (RECORD_BYTES + 1)
-        return TemporaryFeed(self.log, name, self.listener, kafka=self.kafka, begin=begin, kept_bytes_max=most)
+        made = feed_of(self.log, name, begin, kept)
+        made.join(self.listener)
+        if is_started:
+            assert not made.consume(1, 0)
+            made.seek(PARTITION, begin)
+        return made
+
+
+def feed_of(log: TemporaryLog, name: str, begin: int, kept: int = 100) -> LogFeed:
+    """As Temporaries makes it."""
+    with log.lock:
+        made = LogFeed(
+            log,
+            lambda: kept * (RECORD_BYTES + 1),
+            has=lambda record: last_value(record.headers(), TEMPORARY_HEADER) == name.encode(),
+        )
+        made.begin({log.partition: begin})
+        log.add(name, made)
+    return made
 
 
 @pytest.fixture
@@ -74,12 +102,15 @@ def world() -> Iterator[World]:
     made.log.stop(Patience(lambda _: True))
 
 
-def read(feed: TemporaryFeed, count: int, count_max: int = 2) -> str:
+def read(feed: LogFeed, count: int, count_max: int = 2) -> str:
     """So many bodies, each one letter, and no more."""
     found: list[str] = []
-    while len(found) < count:
-        records = feed.consume(count_max, 5)
-        found += [(record.value() or b"").decode() for record in records]
+
+    def has_all() -> bool:
+        found.extend((record.value() or b"").decode() for record in feed.consume(count_max, 0))
+        return len(found) >= count
+
+    wait_until(has_all, about="all have come", timeout_s=10)
     assert not feed.consume(count_max, 0)
     return "".join(found)
 
@@ -124,10 +155,10 @@ def test_what_memory_has_no_room_for_is_read_from_the_log(world: World) -> None:
     """Of LOG-9: once caught up it is in memory again."""
     feed = world.feed("a", kept=3)
     world.send("a", *"abcdefgh")
-    assert len(feed._kept) == 3
+    assert len(feed._kept[PARTITION]) == 3
     assert read(feed, 8) == "abcdefgh"
     world.send("a", *"ij")
-    assert len(feed._kept) == 2
+    assert len(feed._kept[PARTITION]) == 2
     assert read(feed, 2) == "ij"
 
 
@@ -164,19 +195,25 @@ def test_paused_it_returns_nothing_and_loses_nothing(world: World) -> None:
     assert read(feed, 2) == "ab"
 
 
-def test_it_joins_when_it_is_first_asked_and_leaves_once(world: World) -> None:
+def test_it_joins_when_it_is_first_asked_and_again_with_the_next_client(world: World) -> None:
     """As of every `GroupConsumer`; alone it is given its partition at once, and keeps it."""
-    feed = world.feed("a")
+    feed = world.feed("a", is_started=False)
     assert not feed.joined()
     assert feed.assignment() == frozenset()
     feed.consume(1, 0)
     assert feed.joined()
     assert feed.assignment() == {PARTITION}
     feed.close()
-    feed.close()
-    assert world.listener.told == [("assigned", [PARTITION]), ("revoked", [PARTITION])]
     world.send("a", "a")
-    assert not feed._kept
+    assert not feed.consume(1, 0), "nobody said where to begin"
+    feed.join(world.listener)
+    feed.consume(1, 0)
+    feed.seek(PARTITION, 0)
+    assert read(feed, 1) == "a"
+    assert world.listener.told == [("assigned", [PARTITION])] * 2
+    feed.end()
+    world.send("a", "b")
+    assert not feed.consume(1, 0)
 
 
 def test_a_handler_that_fails_keeps_nothing_from_others(world: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -207,12 +244,10 @@ def test_what_retention_took_is_left_out_and_told(world: World, caplog: pytest.L
     assert sender.flush(10)
     sender.close(1)
     world.admin.delete_records(TOPIC, {PARTITION: 2})
-    again = TemporaryLog(
-        kafka=world.kafka, admin=world.admin, workers=ThreadWorkers(), topic=TOPIC, partition=PARTITION
-    )
-    feed = TemporaryFeed(again, "a", world.listener, kafka=world.kafka, begin=0)
+    again = world.new_log()
+    feed = feed_of(again, "a", 0)
     again._worker = again._workers.start("again", again._run())
-    wait_until(lambda: again.position == 3, about="it goes on", timeout_s=10)
+    wait_until(lambda: again.positions[PARTITION] == 3, about="it goes on", timeout_s=10)
     again.stop(Patience(lambda _: True))
-    assert [record.value() for record in feed._kept.take(9)] == [b"c"]
+    assert [record.value() for record in feed._kept[PARTITION]] == [b"c"]
     assert "does not hold position 0 any more" in caplog.text

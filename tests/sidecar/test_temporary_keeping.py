@@ -14,6 +14,8 @@ from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import ThreadWorkers
 from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.topics import Topics
+from jbm_kafka.sidecar.feeds.catch_up import CatchUp
+from jbm_kafka.sidecar.feeds.shared_thread import SharedThread
 from jbm_kafka.sidecar.temporary.temporaries import Temporaries, TemporariesParts
 from tests.support.manual_clock import ManualClock
 
@@ -34,7 +36,8 @@ def temporaries() -> Iterator[Temporaries]:
     made = Temporaries(
         TemporariesParts(
             kafka=kafka, admin=kafka.admin(), topics=topics, holder=holder, workers=workers, clock=clock,
-            config=config, chance=lambda: 0.5, settings_of=lambda _: ResolvedSettings(),
+            config=config, chance=lambda: 0.5, thread=SharedThread("fed", workers, clock),
+            catch_up=CatchUp(kafka, workers), settings_of=lambda _: ResolvedSettings(),
         )
     )  # fmt: skip
     yield made

@@ -327,7 +327,7 @@ class Assignment:
         consumer.pause(partitions)
         for _ in self._release(partitions):
             self._calls.go_on()
-            if self._data.group.is_private:  # others have the same thread
+            if not self._data.group.is_recorded:  # others have the same thread
                 yield Wait(PUMP_S)
             else:
                 self._workers.pause(PUMP_S)

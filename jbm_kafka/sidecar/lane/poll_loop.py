@@ -120,7 +120,7 @@ class Turn:
         if is_new or self._has_changed(credit):
             self._look()
             is_new = True
-        is_fed = self._data.group.is_private  # its consumer never waits, and records wake it beside
+        is_fed = not self._data.group.is_recorded  # its consumer never waits, and records wake it beside
         is_beside = is_fed or (not self._ahead and self.is_beside())
         has_fetched = self._fetch(consumer, credit, 0 if is_beside else self.rest_s(is_beside=False))
         is_new |= self.pump() or has_fetched

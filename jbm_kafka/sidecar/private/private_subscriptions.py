@@ -21,10 +21,10 @@ from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.readers import renew_readers
 from jbm_kafka.registry.registry_log import RegistryLog
+from jbm_kafka.sidecar.feeds.catch_up import CatchUp
+from jbm_kafka.sidecar.feeds.fed_channels import FedChannels
+from jbm_kafka.sidecar.feeds.shared_thread import SharedThread
 from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
-from jbm_kafka.sidecar.lane.shared_thread import SharedThread
-from jbm_kafka.sidecar.private.catch_up import CatchUp
-from jbm_kafka.sidecar.private.private_channels import PrivateChannels
 from jbm_kafka.sidecar.private.topic_reader import TopicReader
 
 log = logging.getLogger(__name__)
@@ -48,6 +48,8 @@ class PrivateParts:
     workers: Workers
     clock: Clock
     config: SidecarConfig
+    thread: SharedThread
+    catch_up: CatchUp
     chance: Callable[[], float]
     known: Callable[[str], TopicInfo | None]
     """What looks at a destination's topic found last."""
@@ -59,7 +61,7 @@ class PrivateParts:
 @dataclass(frozen=True, slots=True)
 class _Begun:
     group: ChannelGroup
-    channels: PrivateChannels
+    channels: FedChannels
 
 
 class PrivateSubscriptions:
@@ -69,8 +71,6 @@ class PrivateSubscriptions:
         self._given = given
         config = given.config
         self._lease_ms = 3 * max(config.session_timeout_ms, config.truncate_look_ms)
-        self._thread = SharedThread("jbm-private", given.workers, given.clock)
-        self._catch_up = CatchUp(given.kafka, given.workers)
         self._process = f"{int(given.chance() * 2**52):013x}"
         self._making = threading.RLock()
         """Held while a topic's reader is made, and asks Kafka; before the other one."""
@@ -138,7 +138,7 @@ class PrivateSubscriptions:
             admin=self._given.admin,
             workers=self._given.workers,
             known=lambda: self._given.known(topic.name),
-            catch_up=self._catch_up.read,
+            catch_up=self._given.catch_up.read,
         )
         row = self._row(made, made.positions)
         renew_readers(self._given.registry, [row], [])
@@ -148,8 +148,8 @@ class PrivateSubscriptions:
 
     def _feed(self, reader: TopicReader, group: ChannelGroup, name: str) -> _Begun:
         feed = reader.feed(self._room_bytes)
-        feed.wake = self._thread.wake
-        channels = PrivateChannels(
+        feed.wake = self._given.thread.wake
+        channels = FedChannels(
             reader,
             feed,
             kafka=self._given.kafka,
@@ -173,7 +173,8 @@ class PrivateSubscriptions:
             if begun is None:
                 return
             begun.channels.feed.end()
-            if not begun.channels.reader.feeds:
+            reader = self._readers.get(subscription.topic.name)
+            if reader is not None and not reader.feeds:
                 self._unused_since_ms[subscription.topic.name] = self._given.clock.monotonic_ms()
 
     def stop(self, patience: Patience) -> None:
@@ -183,7 +184,6 @@ class PrivateSubscriptions:
             readers, self._readers = list(self._readers.values()), {}
             ended, self._recorded = list(self._recorded.values()), {}
         self._wake.set()
-        self._catch_up.stop()
         for reader in readers:
             reader.stop(patience)
         if self._renewing is not None:
@@ -201,7 +201,7 @@ class PrivateSubscriptions:
         """What its group worker is given: it stays for as long as the subscription, for it alone knows the state."""
         channels = self._of(subscription).channels
         config = replace(parts.config, membership_idle_ms=FOR_EVER_MS, linger_ms=FOR_EVER_MS)
-        return replace(parts, kafka=channels, opener=channels, config=config, thread=self._thread)
+        return replace(parts, kafka=channels, opener=channels, config=config, thread=self._given.thread)
 
     def serve(self, subscription: Subscription, wake: Callable[[], None]) -> None:
         """`wake` its group worker when there is something."""

@@ -20,7 +20,7 @@ from jbm_kafka.ports import (
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait, Workers
-from jbm_kafka.sidecar.private.private_feed import PrivateFeed
+from jbm_kafka.sidecar.feeds.log_feed import LogFeed
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +43,9 @@ class TopicReader:
         admin: KafkaAdmin,
         workers: Workers,
         known: Callable[[], TopicInfo | None],
-        catch_up: Callable[[PrivateFeed], None],
+        catch_up: Callable[[LogFeed], None],
     ) -> None:
-        """`known`: what looks at the topic found last; `catch_up`: see ReadTopic.read_behind."""
+        """`known`: what looks at the topic found last; `catch_up`: see FedLog.read_behind."""
         self.destination = destination
         self.topic = info.topic
         self.topic_id = info.topic_id
@@ -53,7 +53,7 @@ class TopicReader:
         self.positions = dict(admin.end_positions(info.topic, list(range(info.partitions)), stable=True))
         """By partition: everything below was given to the feeds."""
         self.is_missing = False
-        self.feeds: list[PrivateFeed] = []
+        self.feeds: list[LogFeed] = []
         self.read_behind = catch_up
         self._kafka = kafka
         self._admin = admin
@@ -68,14 +68,14 @@ class TopicReader:
         """Read from now on."""
         self._worker = self._workers.start(f"jbm-topic-{self.topic}", self._run())
 
-    def feed(self, room_bytes: Callable[[], int]) -> PrivateFeed:
+    def feed(self, room_bytes: Callable[[], int]) -> LogFeed:
         """One that is given everything from now on."""
         with self.lock:
-            made = PrivateFeed(self, room_bytes)
+            made = LogFeed(self, room_bytes)
             self.feeds.append(made)
             return made
 
-    def remove(self, feed: PrivateFeed) -> None:
+    def remove(self, feed: LogFeed) -> None:
         """Give it nothing more."""
         with self.lock:
             self.feeds = [each for each in self.feeds if each is not feed]

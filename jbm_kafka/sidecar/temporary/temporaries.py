@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from jbm_kafka.codec.one_header import last_value
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, TemporaryQueue, TemporaryTopic, with_namespace
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.subscription import Source, Subscription, destination_of
-from jbm_kafka.core.temporary_name import TemporaryName, parse_temporary_name
+from jbm_kafka.core.temporary_name import TEMPORARY_HEADER, TemporaryName, parse_temporary_name
 from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.installation import SidecarConfig
@@ -22,15 +23,18 @@ from jbm_kafka.ports.steps import Workers
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.process_liveness import HOLDER_PREFIX, ProcessLiveness
 from jbm_kafka.registry.topics import Topics
+from jbm_kafka.sidecar.feeds.catch_up import CatchUp
+from jbm_kafka.sidecar.feeds.fed_channels import FedChannels
+from jbm_kafka.sidecar.feeds.log_feed import LogFeed
+from jbm_kafka.sidecar.feeds.shared_thread import SharedThread
 from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
-from jbm_kafka.sidecar.temporary.temporary_channels import TemporaryChannels
-from jbm_kafka.sidecar.temporary.temporary_feed import Unread
-from jbm_kafka.sidecar.temporary.temporary_log import TakeRecord, TemporaryLog
+from jbm_kafka.sidecar.temporary.temporary_log import TakeRecord, TemporaryLog, Unread
 
 log = logging.getLogger(__name__)
 
 Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
 FOR_EVER_MS = 2**53
+KEPT_BYTES_MAX = 4 * 2**20
 LOOK_MS = 2_000
 """How long a process that lives is taken to live on: a server of many requests must not ask for each."""
 LOOKED_AT_MAX = 10_000
@@ -48,6 +52,8 @@ class TemporariesParts:
     clock: Clock
     config: SidecarConfig
     chance: Callable[[], float]
+    thread: SharedThread
+    catch_up: CatchUp
     settings_of: Callable[[str], ResolvedSettings]
 
 
@@ -72,7 +78,7 @@ class Temporaries:
         """This process's, by name."""
         self._unread: dict[str, tuple[str, Unread]] = {}
         """By group: where begins what nobody took yet, with the destination's name."""
-        self._channels: dict[str, TemporaryChannels] = {}
+        self._channels: dict[str, FedChannels] = {}
         """By group: those that are or were received from."""
         self._subscribing = threading.Lock()
         """Not the other lock: a holder of the log's may wait for that, and the log's is needed here."""
@@ -218,23 +224,38 @@ class Temporaries:
         """What its group worker is given: it stays for as long as the destination, for it alone knows the state."""
         channels = self._channels.get(group.group_id)
         if channels is None:
-            channels = self._channels[group.group_id] = TemporaryChannels(
+            settings = self._parts.settings_of(group.destination.name)
+            channels = self._channels[group.group_id] = FedChannels(
                 self._reader(),
-                group,
+                self._feed(group),
                 kafka=self._parts.kafka,
                 clock=self._parts.clock,
                 config=self._parts.config,
-                settings=self._parts.settings_of(group.destination.name),
-                begin=lambda: self._begin(group.group_id),
+                settings=lambda: settings,
             )
         config = replace(parts.config, membership_idle_ms=FOR_EVER_MS, linger_ms=FOR_EVER_MS)
-        return replace(parts, kafka=channels, opener=channels, config=config)
+        return replace(parts, kafka=channels, opener=channels, config=config, thread=self._parts.thread)
 
-    def _begin(self, group_id: str) -> int:
-        """Where its unread messages begin, which from now on are somebody's business. Under the log's lock."""
-        reader, (name, unread) = self._reader(), self._unread[group_id]
-        reader.remove(name, unread)
-        return max(reader.position, unread.first) if unread.begin is None else unread.begin
+    def serve(self, source: Source, wake: Callable[[], None]) -> None:
+        """`wake` its group worker when there is something."""
+        self._channels[source.group_id(self._parts.config.namespace)].feed.notify = wake
+
+    def _feed(self, group: ChannelGroup) -> LogFeed:
+        """It begins where its unread messages do, which from now on are somebody's business."""
+        reader, (name, unread) = self._reader(), self._unread[group.group_id]
+        encoded = name.encode()
+        with reader.lock:
+            reader.remove(unread)
+            feed = LogFeed(
+                reader,
+                lambda: KEPT_BYTES_MAX,
+                has=lambda record: last_value(record.headers(), TEMPORARY_HEADER) == encoded,
+            )
+            begin = max(reader.positions[reader.partition], unread.first) if unread.begin is None else unread.begin
+            feed.begin({reader.partition: begin})
+            feed.wake = self._parts.thread.wake
+            reader.add(name, feed)
+        return feed
 
     def _note_unread(self, reader: TemporaryLog, source: Source, first: int = 0) -> None:
         group_id, name = source.group_id(self._parts.config.namespace), destination_of(source).name
@@ -244,10 +265,12 @@ class Temporaries:
             reader.add(name, unread)
 
     def _forget(self, group_id: str) -> None:
-        self._channels.pop(group_id, None)
-        name, unread = self._unread.pop(group_id, (None, None))
-        if name is not None and unread is not None and self._log is not None:
-            self._log.remove(name, unread)
+        channels = self._channels.pop(group_id, None)
+        if channels is not None:
+            channels.feed.end()
+        _, unread = self._unread.pop(group_id, (None, None))
+        if unread is not None and self._log is not None:
+            self._log.remove(unread)
 
     def _reader(self) -> TemporaryLog:
         with self._lock, raised_as_jms_errors("a temporary destination"):
@@ -261,6 +284,7 @@ class Temporaries:
                     workers=self._parts.workers,
                     topic=info.topic,
                     partition=partition,
+                    catch_up=self._parts.catch_up.read,
                 )
                 reader.begin()
                 self._log = reader

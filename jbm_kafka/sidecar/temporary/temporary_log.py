@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from jbm_kafka.codec.one_header import last_value
@@ -12,6 +12,7 @@ from jbm_kafka.core.temporary_name import TEMPORARY_HEADER
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError, KafkaRecord, PositionOutOfRange, TailReader
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait, Workers
+from jbm_kafka.sidecar.feeds.log_feed import LogFeed
 
 log = logging.getLogger(__name__)
 
@@ -27,21 +28,55 @@ TakeRecord = Callable[[KafkaRecord], None]
 class Taker(Protocol):
     """What a record of one temporary destination is for. Called under the lock of the log, in the order of the log."""
 
-    def take(self, record: KafkaRecord, offset: int) -> None: ...
+    def take(self, records: Sequence[KafkaRecord]) -> None: ...
+    @property
+    def notify(self) -> Callable[[], None]:
+        """To be called after that, without the lock."""
+
+
+class Unread:
+    """Notes where the messages of a destination begin that nobody reads yet. A `Taker`."""
+
+    def __init__(self, first: int = 0) -> None:
+        """`first`: nothing before this offset counts, though the process's reader may not have come so far."""
+        self.first = first
+        self.begin: int | None = None
+        """None: nothing is unread."""
+
+    def take(self, records: Sequence[KafkaRecord]) -> None:
+        for record in records:
+            if self.begin is None and (record.offset() or 0) >= self.first:
+                self.begin = record.offset() or 0
+
+    def notify(self) -> None:
+        """Nobody waits."""
 
 
 class TemporaryLog:
-    """Reads from where it ended when it was begun, until `stop`. Any thread."""
+    """Reads from where it ended when it was begun, until `stop`. Any thread. A `FedLog`."""
 
-    def __init__(self, *, kafka: Kafka, admin: KafkaAdmin, workers: Workers, topic: str, partition: int) -> None:
+    topic_id = ""
+    is_missing = False
+
+    def __init__(
+        self,
+        *,
+        kafka: Kafka,
+        admin: KafkaAdmin,
+        workers: Workers,
+        topic: str,
+        partition: int,
+        catch_up: Callable[[LogFeed], None],
+    ) -> None:
         self._kafka = kafka
         self._admin = admin
         self._workers = workers
         self.topic = topic
         self.partition = partition
         self.lock = threading.RLock()
-        self.position = 0
+        self.positions = {partition: 0}
         """Everything below was given to its takers."""
+        self.read_behind = catch_up
         self._takers: dict[bytes, list[Taker]] = {}
         """By the name of the temporary destination."""
         self._handlers: dict[bytes, TakeRecord] = {}
@@ -55,7 +90,7 @@ class TemporaryLog:
         Raises:
             KafkaClientError: the cluster does not say where the log ends.
         """
-        self.position = self._admin.end_positions(self.topic, [self.partition], stable=True)[self.partition]
+        self.positions = dict(self._admin.end_positions(self.topic, [self.partition], stable=True))
         self._worker = self._workers.start("jbm-temporary", self._run())
 
     def add(self, name: str, taker: Taker) -> None:
@@ -63,12 +98,17 @@ class TemporaryLog:
         with self.lock:
             self._takers.setdefault(name.encode(), []).append(taker)
 
-    def remove(self, name: str, taker: Taker) -> None:
+    def remove(self, taker: Taker) -> None:
         """Give it nothing more."""
         with self.lock:
-            left = [each for each in self._takers.pop(name.encode(), []) if each is not taker]
-            if left:
-                self._takers[name.encode()] = left
+            for name, takers in list(self._takers.items()):
+                if taker in takers:
+                    self._takers[name] = [each for each in takers if each is not taker]
+                    if not self._takers[name]:
+                        del self._takers[name]
+
+    def look(self) -> None:
+        """The topic stays, and the partition too."""
 
     def call(self, name: str, handler: TakeRecord | None) -> None:
         """Call it for each record of the destination, on the reader's thread; None: no more."""
@@ -93,7 +133,7 @@ class TemporaryLog:
             while not self._stopping.is_set():
                 try:
                     if not is_assigned:
-                        reader.assign(self.topic, {self.partition: self.position})
+                        reader.assign(self.topic, self.positions)
                         is_assigned = True
                     self._read(reader)
                     yield GO_ON
@@ -110,16 +150,18 @@ class TemporaryLog:
     def _read(self, reader: TailReader) -> None:
         records = reader.poll(POLL_COUNT, POLL_S)
         position = reader.positions()[self.partition]
-        if not records and position == self.position:
+        if not records and position == self.positions[self.partition]:
             return
         named = [(last_value(record.headers(), TEMPORARY_HEADER), record) for record in records]
+        told: dict[Taker, None] = {}
         with self.lock:
             for name, record in named:
                 for taker in self._takers.get(name, ()) if name is not None else ():
-                    offset = record.offset()
-                    assert offset is not None, "a record that was read has a place"
-                    taker.take(record, offset)
-            self.position = max(self.position, position)
+                    taker.take([record])
+                    told[taker] = None
+            self.positions[self.partition] = max(self.positions[self.partition], position)
+        for taker in told:
+            taker.notify()
         for name, record in named:
             handler = None if name is None else self._handlers.get(name)
             if handler is not None:
@@ -138,6 +180,6 @@ class TemporaryLog:
                 "with it; it goes on at its begin",
                 self.topic,
                 self.partition,
-                self.position,
+                self.positions[self.partition],
             )
-            self.position = self._admin.begin_positions(self.topic, [self.partition])[self.partition]
+            self.positions = dict(self._admin.begin_positions(self.topic, [self.partition]))

@@ -1,4 +1,4 @@
-"""What a private subscription's group worker reads from: its topic's records, as the process's reader finds them.
+"""What a group worker reads from of which nothing is recorded: records of a log, as the process's reader finds them.
 
 To the group worker it is the only member of a group, whose `consume` never waits. What comes is kept in memory up to a
 bound; beyond that, and for what is read once more, it is read from the log (decision 81).
@@ -20,20 +20,25 @@ RECORD_BYTES = 500
 """Rough size of a record beside its body."""
 
 
-class ReadTopic(Protocol):
-    """The process's reader of a topic, as a feed knows it."""
+class FedLog(Protocol):
+    """The process's reader of a topic, or of a partition of it, as a feed knows it."""
 
     topic: str
+    topic_id: str
+    """Empty: it does not matter, for the topic stays."""
     lock: threading.RLock
     positions: dict[int, int]
     """By partition: everything below was given to the feeds. Under the lock."""
     is_missing: bool
     """No broker knows the topic."""
 
-    def remove(self, feed: PrivateFeed) -> None:
+    def look(self) -> None:
+        """Read what has come to the topic, partitions or another log of the name."""
+
+    def remove(self, feed: LogFeed) -> None:
         """Give it nothing more."""
 
-    def read_behind(self, feed: PrivateFeed) -> None:
+    def read_behind(self, feed: LogFeed) -> None:
         """Have its `read_behind` called beside, with a reader of the log."""
 
 
@@ -41,12 +46,18 @@ def _size(record: KafkaRecord) -> int:
     return len(record.value() or b"") + RECORD_BYTES
 
 
-class PrivateFeed:
+class LogFeed:
     """Implements `GroupConsumer`. The group worker's thread calls it, and that of the topic's reader gives."""
 
-    def __init__(self, log: ReadTopic, room_bytes: Callable[[], int]) -> None:
-        """It is given what comes from now on, under the log's lock; `room_bytes`: how much it may keep, as of now."""
+    def __init__(
+        self, log: FedLog, room_bytes: Callable[[], int], has: Callable[[KafkaRecord], bool] | None = None
+    ) -> None:
+        """It is given what comes from now on, under the log's lock; `room_bytes`: how much it may keep, as of now.
+
+        `has`: which of the log's records it is given; None: all.
+        """
         self._log = log
+        self._has = has
         self._room_bytes = room_bytes
         self._next = dict(log.positions)
         """By partition: one past the last that was returned, or where it begins. Of partitions added later: none."""
@@ -74,6 +85,8 @@ class PrivateFeed:
         with self._log.lock:
             for partition, position in positions.items():
                 self._next[partition] = position
+                if position < self._log.positions.get(partition, 0) and not self._kept.get(partition):
+                    self._behind.setdefault(partition, position)  # what came before it was there
                 if self._behind.get(partition, position) < position:  # so much came meanwhile
                     self._behind[partition] = position
                 kept = self._kept.get(partition)
@@ -161,7 +174,7 @@ class PrivateFeed:
                 del self._behind[partition]
             else:
                 self._behind[partition] = end
-        for record in found:
+        for record in found if self._has is None else filter(self._has, found):
             self._kept.setdefault(record.partition() or 0, deque()).append(record)
             self._kept_bytes += _size(record)
 

@@ -1,4 +1,4 @@
-"""Reads from the log what slow private subscriptions are behind with: by one client and thread for all."""
+"""Reads from the log what slow feeds are behind with: by one client and thread for all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import deque
 
 from jbm_kafka.ports import Kafka, KafkaClientError
 from jbm_kafka.ports.steps import GO_ON, Steps, Wait, Workers
-from jbm_kafka.sidecar.private.private_feed import PrivateFeed
+from jbm_kafka.sidecar.feeds.log_feed import LogFeed
 
 log = logging.getLogger(__name__)
 
@@ -22,18 +22,18 @@ class CatchUp:
         self._kafka = kafka
         self._workers = workers
         self._lock = threading.Lock()
-        self._waiting: deque[PrivateFeed] = deque()
+        self._waiting: deque[LogFeed] = deque()
         self._is_running = False
         self._stopping = threading.Event()
 
-    def read(self, feed: PrivateFeed) -> None:
+    def read(self, feed: LogFeed) -> None:
         """Have its `read_behind` called soon, once."""
         with self._lock:
             self._waiting.append(feed)
             if self._is_running or self._stopping.is_set():
                 return
             self._is_running = True
-        self._workers.start("jbm-topics-behind", self._run())
+        self._workers.start("jbm-feeds-behind", self._run())
 
     def stop(self) -> None:
         """Read no more."""
@@ -54,7 +54,7 @@ class CatchUp:
                 except Exception as error:  # a bug, too: it would never be read
                     is_bug = not isinstance(error, KafkaClientError)
                     level = logging.ERROR if is_bug else logging.INFO
-                    text = "what slow subscribers are behind with is read another time: %s"
+                    text = "what slow consumers are behind with is read another time: %s"
                     log.log(level, text, error, exc_info=is_bug)
                     with self._lock:
                         self._waiting.append(feed)

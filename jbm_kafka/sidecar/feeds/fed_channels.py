@@ -1,4 +1,4 @@
-"""Opens the channels of one private subscription: nothing is recorded of them, so nothing is read (decision 81)."""
+"""Opens the channels of a group of which nothing is recorded, so nothing is read (decisions 33 and 81)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.sidecar.channel.channel_changelog import ChannelChangelog
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.private.private_feed import PrivateFeed
-from jbm_kafka.sidecar.private.topic_reader import TopicReader
+from jbm_kafka.sidecar.feeds.log_feed import FedLog, LogFeed
 
 
-class PrivateChannels:
+class FedChannels:
     """What its group worker has instead of Kafka's group and a changelog. Implements `GroupConsumers` and `Opener`.
 
-    The first channel of a partition begins where the subscription does, or the log of a topic that was made anew; one
-    that is opened once more, where something was not settled.
+    The first channel of a partition begins where the feed does, or the log of a topic that was made anew; one that is
+    opened once more, where something was not settled.
     """
 
     def __init__(
         self,
-        reader: TopicReader,
-        feed: PrivateFeed,
+        reader: FedLog,
+        feed: LogFeed,
         *,
         kafka: Kafka,
         clock: Clock,
@@ -44,7 +43,7 @@ class PrivateChannels:
 
     def group_consumer(
         self, *, group: str, topic: str, partitions: int, listener: GroupListener, session_timeout_ms: int,
-        rebalance_timeout_ms: int, memory_bytes: int, client_id: str = "") -> PrivateFeed:  # fmt: skip
+        rebalance_timeout_ms: int, memory_bytes: int, client_id: str = "") -> LogFeed:  # fmt: skip
         """The only member that there will be."""
         self.reader.look()  # where the topic was made anew, the group worker may have heard before
         self.feed.join(listener)

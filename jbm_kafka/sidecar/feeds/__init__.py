@@ -1,0 +1,1 @@
+"""Channels that are written nowhere: fed by a reader of the process, and served by one thread."""
