@@ -82,7 +82,10 @@ class Receiver:
         self.units = self._units = units
         units.members.append(self)
         is_of_one = self._destination.is_temporary or (isinstance(source, Subscription) and not source.is_shared)
-        self.feeds = Feeds(peer, self, sender, is_used=not (is_transacted or self.is_forwarded or is_of_one))
+        is_private = isinstance(source, Subscription) and not (source.is_shared or source.is_durable)
+        self.is_recorded = not (self._destination.is_temporary or is_private)
+        is_used = not (self.is_forwarded or is_of_one)
+        self.feeds = Feeds(peer, self, sender, is_used=is_used, is_transacted=is_transacted)
         self._is_recalling = False
         self.in_transactions = 0
         """Messages that open transactions have acknowledged."""
