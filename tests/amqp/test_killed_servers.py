@@ -100,8 +100,7 @@ def properties_in(url: str, queue: str, count: int) -> list[dict[str, Any]]:
         if not receiver.fetcher.has_message:
             client.close()
             return found
-        message = receiver.fetcher.pop()
-        found.append({**message.properties, "id": message.id})
+        found.append(receiver.fetcher.pop().properties)
         receiver.accept()
 
 
