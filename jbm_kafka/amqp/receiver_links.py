@@ -6,6 +6,7 @@ import itertools
 import logging
 from asyncio import get_running_loop, sleep, wait_for
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -312,6 +313,9 @@ class Receiver:
             row = Modified(delivery.offset, counted=False, was_seen=True)
             self._give_back(self._units.returned(delivery, row))
         else:
+            if self.link.terms.one_per_unit:  # nothing said before that its session has transactions
+                self.link.terms = replace(self.link.terms, one_per_unit=False)
+                self.link.group_worker.wake()
             self._units.settled(delivery)
             self.in_transactions += 1
             transaction.received.append((self, delivery, told_in_transaction(data)))

@@ -332,16 +332,18 @@ def left_in(client: Any, address: str = "orders") -> list[Any]:
     return found
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["", "begun behind its receiver"])
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_transaction_with_messages_of_several_sidecars_is_committed_or_rolled_back_whole(
-    servers: list[Server], fails: bool
+    servers: list[Server], fails: bool, is_late: bool
 ) -> None:
     """SEL-2, UNIT-3: several of a unit of each, and what it sends; rolled back all come again, counted."""
     _, other, keeping = owner_and_other(servers)
     client, beside = connect(other), connect(servers[0])
+    early = client.create_receiver("orders", credit=20) if is_late else None
     transaction = BlockingTransaction(client)
     sender = client.create_sender("results")
-    receiver = client.create_receiver("orders", credit=20)
+    receiver = early or client.create_receiver("orders", credit=20)
     wait_until(lambda: [len(partitions_at(each)) for each in servers] == [2, 2], about="shared", timeout_s=TIMEOUT_S)
     units = [a_unit_at(each) for each in servers]
     sending = beside.create_sender("orders")
