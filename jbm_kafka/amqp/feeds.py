@@ -22,6 +22,8 @@ from jbm_kafka.core.jms_errors import JMSError
 
 FORWARDED: Final = symbol("jbm:forwarded")
 """The property of a link that is another sidecar's; its value is the client id that the client has there."""
+TRANSACTED: Final = symbol("jbm:transacted")
+"""Another: its client's session has transactions, and in them any number of messages of a unit."""
 KEEP_S = 1.0
 """How long a message is kept for a client without credit."""
 LOOK_S = 0.005
@@ -63,10 +65,15 @@ class Forwarded:
         state, remote = sent.remote_state, sent.remote
         if state == TRANSACTIONAL:
             transaction = peer.transaction(remote.data)
-            if transaction is not None:
-                text = "it has a message of another sidecar's: begin transactions before receivers are made"
+            if transaction is None:
+                self.release(was_seen=True)
+            elif self._feed.is_over:
+                text = "the sidecar that had a message of it has it no more; it comes again"
                 transaction.failure = transaction.failure or JMSError(text)
-            self.release(was_seen=True)
+            else:
+                transaction.take_forwarded(self._feed.owner, self)
+                self._incoming.local.data = [bytes(remote.data[0]), *remote.data[1:]]
+                self._say(TRANSACTIONAL)
         elif self._feed.is_over:  # its owner has died, or the partition moved: it comes again
             if not sent.settled:
                 sent.update(Sent.RELEASED)
@@ -83,20 +90,29 @@ class Forwarded:
 
         What comes of the unit until then was sent before; what waits here goes back now.
         """
-        units = self._feed.feeds.units
-        if units.keeps_later or state == Sent.ACCEPTED or not self.mark or self._feed.is_over:
+        if self._feed.feeds.units.keeps_later or state == Sent.ACCEPTED or not self.mark or self._feed.is_over:
             return False
-        self._is_fencing = True
-        units.going_back[self.mark] += 1
-        for each in units.members:
-            each.feeds.void(self.mark)
+        self.fence()
         return True
 
-    def confirmed(self, peer: Client) -> None:
-        """Its owner says what holds, or will say nothing any more."""
+    def fence(self) -> None:
+        """Drop what comes of its unit, and what waits here, until its owner has said that it has it back."""
+        if self.mark and not self._is_fencing:
+            units = self._feed.feeds.units
+            self._is_fencing = True
+            units.going_back[self.mark] += 1
+            for each in units.members:
+                each.feeds.void(self.mark)
+
+    def unfence(self) -> None:
+        """Its owner has said so, or says nothing any more."""
         if self._is_fencing:
             self._is_fencing = False
             self._feed.feeds.units.going_back -= Counter([self.mark])
+
+    def confirmed(self, peer: Client) -> None:
+        """Its owner says what holds, or will say nothing any more."""
+        self.unfence()
         sent, self._sent = self._sent, None
         if sent is not None and not (peer.is_over or self._feed.feeds.is_closed):
             state = Sent.RELEASED if self._feed.is_over else self._incoming.remote_state
@@ -132,10 +148,12 @@ class Forwarded:
 class Feed:
     """The link to one other sidecar; is_over: it gives nothing any more, and what it gave is void."""
 
-    def __init__(self, feeds: Feeds, link: Any, touch: Any) -> None:
+    def __init__(self, feeds: Feeds, link: Any, owner: Any) -> None:
         self.is_over = False
         self.link = link
-        self.touch = touch
+        self.owner = owner
+        """The connection to the other sidecar."""
+        self.touch = owner.touch
         self.held: dict[str, Forwarded] = {}
         """By its tag what was not settled."""
         self.feeds = feeds
@@ -179,8 +197,9 @@ class Feed:
 class Feeds:
     """All of one receiver; on the event loop. Without other sidecars, and for one that must not have any, none."""
 
-    def __init__(self, peer: Client, receiver: Any, sender: Any, *, is_used: bool) -> None:
+    def __init__(self, peer: Client, receiver: Any, sender: Any, *, is_used: bool, is_transacted: bool) -> None:
         """`receiver`: whom they are for; `sender`: its link to the client."""
+        self._is_transacted = is_transacted
         self.peer = peer
         self.units = receiver.units
         self.waiting: deque[Forwarded] = deque()
@@ -197,18 +216,20 @@ class Feeds:
         if self.is_used and not self.is_closed:
             self.peer.server.neighbours.join(self)
 
-    def open(self, session: Any, touch: Any) -> Feed:
-        """A link in this session of a connection to another sidecar."""
+    def open(self, owner: Any, session: Any) -> Feed:
+        """A link in this session of the connection to its owner."""
         # What stands before the bar is the name of a shared subscription.
         link = session.receiver(f"{self._sender.name.partition('|')[0]}|{next(_numbers)}")
         link.source.copy(self._sender.remote_source)
         link.snd_settle_mode = ProtonLink.SND_UNSETTLED
         link.properties = {FORWARDED: self.peer.client_id, symbol(SESSION): self.units.session_id}
+        if self._is_transacted:
+            link.properties[TRANSACTED] = True
         link.open()
-        feed = Feed(self, link, touch)
+        feed = Feed(self, link, owner)
         self._feeds.append(feed)
         self._receiver.pump()
-        touch()
+        owner.touch()
         return feed
 
     def arrived(self) -> None:

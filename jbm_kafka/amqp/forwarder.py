@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 from zlib import crc32
 
+from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Receiver
+from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.forwarding import ForwardingSidecar
 
@@ -20,6 +23,17 @@ class Forwarder(Receiver):
 
     async def ready(self) -> None:
         """There is nothing to wait for."""
+
+    def outcome(self, sent: Any) -> None:
+        """As of any receiver. The transaction is its client's, which its sidecar names."""
+        if sent.remote_state == TRANSACTIONAL:
+            name = bytes(sent.remote.data[0])
+            transaction = self._peer.transactions.get(name)
+            if transaction is None:
+                transaction = self._peer.transactions[name] = LocalTransaction(self._peer, name)
+            if sent.tag not in self.unsettled:
+                transaction.failure = transaction.failure or JMSError("a message of it is to come again")
+        super().outcome(sent)
 
     def mark_of(self, delivery: Delivery) -> str:
         """Its unit: who forwards drops what its owner takes back behind another."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from proton import Condition, Delivery, Described, Message, ulong
+from proton import Condition, Delivery, Described, ulong
 
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
@@ -22,7 +22,6 @@ from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.kafka import Outgoing
 from jbm_kafka.ports.provider import TopicInfo
 
-DECLARED = 0x33
 ACCEPTED = Described(ulong(0x24), [])
 CREDIT = 500
 VALUES_MAX = 2**18
@@ -262,71 +261,3 @@ class Producer:
         """Nothing more is confirmed to it."""
         self._drop_parts()
         self.is_closed = True
-
-
-class Coordinator:
-    """Declares and discharges the transactions of one of a client's sessions."""
-
-    def __init__(self, peer: Client, receiver: Any) -> None:
-        self._peer = peer
-        self._receiver = receiver
-        self._mine: set[bytes] = set()
-        self._is_closed = False
-
-    def grant(self) -> None:
-        self._receiver.flow(max(0, 20 - self._receiver.credit))
-
-    def arrived(self, delivery: Any) -> None:
-        """A declare or a discharge."""
-        if delivery.partial:
-            return
-        message: Any = Message()
-        message.decode(bytes(self._receiver.recv(delivery.pending) or b""))
-        self._receiver.advance()
-        body = message.body
-        names = {"amqp:declare:list": 0x31, "amqp:discharge:list": 0x32}
-        code = names.get(body.descriptor, body.descriptor)
-        if int(code) == 0x31:
-            transaction = self._peer.declare()
-            self._mine.add(transaction.id)
-            delivery.local.data = [transaction.id]
-            delivery.update(DECLARED)
-            delivery.settle()
-        else:
-            # Copied now: the engine's memory has other bytes there when the task runs.
-            name, *flag = body.value
-            self._peer.spawn(self._discharge(delivery, bytes(name), fails=bool(flag and flag[0])), self._receiver)
-        self.grant()
-
-    async def _discharge(self, delivery: Any, name: bytes, *, fails: bool) -> None:
-        transaction = self._peer.transactions.get(name)
-        if transaction is not None:
-            await transaction.all_there()
-            transaction = self._peer.transactions.pop(name, None)  # none: meanwhile the client went, and it with him
-        self._mine.discard(name)
-        condition: Condition | None = None
-        if transaction is None:
-            condition = Condition(UNKNOWN_TRANSACTION, "there is no such transaction")
-        elif fails:
-            transaction.roll_back()
-        else:
-            try:
-                await transaction.commit()
-            except JMSError as error:
-                condition = condition_of(error)
-        if self._is_closed or self._peer.is_over:
-            return
-        if condition is not None:
-            delivery.local.condition = condition
-        delivery.update(Delivery.ACCEPTED if condition is None else Delivery.REJECTED)
-        delivery.settle()
-        self._peer.flush()
-
-    async def close(self, *, is_lost: bool, ends: bool) -> None:
-        """What was not discharged is rolled back."""
-        self._is_closed = True
-        for name in self._mine:
-            transaction = self._peer.transactions.pop(name, None)
-            if transaction is not None:
-                transaction.roll_back()
-        self._mine.clear()

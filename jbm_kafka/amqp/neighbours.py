@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
-from proton import Event
+from proton import Delivery, Described, Event, Message, Terminus, symbol
 
 from jbm_kafka.amqp.feeds import Feed, Feeds
 from jbm_kafka.amqp.scram import MECHANISM
 from jbm_kafka.amqp.seams import Host
 from jbm_kafka.amqp.server_settings import ForwardingSettings
+from jbm_kafka.amqp.told_outcome import DECLARED
 from jbm_kafka.amqp_client.client_wire import ClientWire
 from jbm_kafka.amqp_client.sasl_client import SaslClient
+from jbm_kafka.amqp_wire.conditions import error_of
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.forwarding import ForwardingSidecar
 
@@ -24,6 +29,33 @@ LOOK_S = 1.0
 SILENT_S = 20.0
 """After so long without a sign of life a sidecar counts as gone."""
 CONNECT_S = 5.0
+FLUSH_AGAIN_S = 0.01
+
+
+class _Question:
+    """What a neighbour is asked."""
+
+    def __init__(self, data: bytes, answered: Callable[[], None]) -> None:
+        self.data = data
+        self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._answered = answered
+
+    def told(self, delivery: Any) -> None:
+        """Its answer."""
+        self._answered()
+        state = delivery.remote_state
+        if self.answer.done():  # nobody waits any more
+            return
+        if state in (Delivery.ACCEPTED, DECLARED):
+            self.answer.set_result(bytes(delivery.remote.data[0]) if state == DECLARED else b"")
+        else:
+            self.answer.set_exception(error_of(delivery.remote.condition, "refused by another sidecar"))
+
+    def fail(self) -> None:
+        """Nobody will answer it."""
+        self._answered()
+        if not self.answer.done():
+            self.answer.set_exception(JMSError("the connection to another sidecar broke"))
 
 
 class Neighbour:
@@ -51,7 +83,15 @@ class Neighbour:
             frame_bytes=self._frame_bytes,
         )
         self._connection = self.wire.connection
+        self.touch = self.wire.touch
+        """Something is to be sent, maybe."""
         self._session: Any = None
+        self._control: Any = None
+        """The link for what is said of transactions."""
+        self._to_ask: deque[_Question] = deque()
+        self._asked: dict[str, _Question] = {}
+        """By their tags, questions that are not answered."""
+        self._numbers = itertools.count(1)
         self._feeds: dict[Any, Feed] = {}
         self._served: set[Feeds] = set()
 
@@ -62,18 +102,52 @@ class Neighbour:
         self._session = self._connection.session()
         self._session.incoming_capacity = 64 * self._frame_bytes
         self._session.open()
+        self._control = self._session.sender("control")
+        self._control.target.type = Terminus.COORDINATOR
+        self._control.open()
         self.wire.touch()
 
     def add(self, feeds: Feeds) -> None:
         """A link for this receiver."""
         if self.is_open and not self.is_over and feeds not in self._served:
             self._served.add(feeds)
-            feed = feeds.open(self._session, self.wire.touch)
+            feed = feeds.open(self, self._session)
             self._feeds[feed.link] = feed
 
     def remove(self, feeds: Feeds) -> None:
         """The receiver ends its link."""
         self._served.discard(feeds)
+
+    def abort(self) -> None:
+        """End it without a word."""
+        self.wire.abort()
+
+    def ask(self, what: str, fields: list[Any], answered: Callable[[], None]) -> asyncio.Future[bytes]:
+        """Have the other one do something of a transaction, after all that was said before; what it answers.
+
+        It fails with a JMSError: refused, or nobody knows. `answered` is called before anything that comes later is
+        looked at.
+        """
+        message: Any = Message(body=Described(symbol(what), fields))
+        question = _Question(message.encode(), answered)
+        if self.is_over:
+            question.fail()
+        else:
+            self._to_ask.append(question)
+            self._ask_next()
+        return question.answer
+
+    def _ask_next(self) -> None:
+        while self._to_ask and not self.is_over:
+            if not self.wire.flush():  # the engine sends outcomes behind transfers
+                asyncio.get_running_loop().call_later(FLUSH_AGAIN_S, self._ask_next)
+                return
+            tag = str(next(self._numbers))
+            self._asked[tag] = self._to_ask.popleft()
+            self._control.delivery(tag)
+            self._control.send(self._asked[tag].data)
+            self._control.advance()
+            self.wire.touch()
 
     def _handle(self, event: Any) -> None:
         kind = event.type
@@ -91,6 +165,10 @@ class Neighbour:
                 feed.end(is_lost=True)
             event.link.close()
             event.link.free()
+        elif kind == Event.DELIVERY and event.link == self._control:
+            if event.delivery.settled:
+                self._asked.pop(event.delivery.tag).told(event.delivery)
+                event.delivery.settle()
         elif kind == Event.DELIVERY:
             feed = self._feeds.get(event.link)
             if feed is not None and not feed.is_over:
@@ -102,6 +180,11 @@ class Neighbour:
         feeds, self._feeds = self._feeds, {}
         for feed in feeds.values():
             feed.end(is_lost=True)
+        questions = [*self._asked.values(), *self._to_ask]
+        self._asked.clear()
+        self._to_ask.clear()
+        for each in questions:
+            each.fail()
 
 
 class Neighbours:
@@ -157,9 +240,8 @@ class Neighbours:
         for address in self._reached.keys() - addresses:
             self._reached.pop(address).wire.abort()
         await asyncio.gather(*(self._reach(each) for each in addresses - self._reached.keys()))
-        for feeds in list(self._receivers):
-            feeds.release_old()
-            for neighbour in list(self._reached.values()):  # also one that refused its link
+        for neighbour in list(self._reached.values()):
+            for feeds in list(self._receivers):  # also those whose link was refused
                 neighbour.add(feeds)
 
     async def _reach(self, address: str) -> None:

@@ -14,9 +14,10 @@ from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.access import Action
 from jbm_kafka.amqp.browser_links import Browser
-from jbm_kafka.amqp.feeds import FORWARDED
+from jbm_kafka.amqp.coordinator import Coordinator
+from jbm_kafka.amqp.feeds import FORWARDED, TRANSACTED
 from jbm_kafka.amqp.forwarder import Forwarder
-from jbm_kafka.amqp.incoming import Coordinator, Producer
+from jbm_kafka.amqp.incoming import Producer
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Receiver
 from jbm_kafka.amqp.seams import Host
@@ -29,7 +30,7 @@ from jbm_kafka.amqp.terminus import (
 )
 from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
 from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition_of
-from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, TRANSACTED, UNITS
+from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.client.own_temporaries import OwnTemporaries
 from jbm_kafka.codec.amqp.address_forms import parse_address
@@ -263,7 +264,7 @@ class Peer:
             except JMSError as error:
                 log.warning("AMQP connection %s: %s", self.connection_id, error)
         for transaction in list(self.transactions.values()):
-            transaction.roll_back()
+            await transaction.roll_back()
         if self._holds_client_id:
             await self.call(lambda: self.provider.release_client_id(self.client_id, self.connection_id))
 
@@ -369,7 +370,7 @@ class Peer:
         if target.type == Terminus.COORDINATOR:
             link.target.type = Terminus.COORDINATOR
             self._transacted.add(link.session)
-            self._serve(link, Coordinator(self, link))
+            self._serve(link, Coordinator(self, link, is_sidecars=self.settings.access.is_sidecar(self.user)))
         elif target.dynamic:
             self.spawn(self._produce_temporary(link), link)
         elif target.address is None:
@@ -457,7 +458,8 @@ class Peer:
         self.authorise("forward", destination)
         source = self._source_of(link, destination, filters, client_id)
         is_together = UNITS in capabilities(link.remote_source)
-        units = self._units_of(link, source) if is_together else UnitsAtClient(False)
+        is_transacted = TRANSACTED in link.remote_properties
+        units = self._units_of(link, source) if is_together else UnitsAtClient(is_transacted)
         forwarder = Forwarder(self, link, source, filters.selector, next(self._numbers), units)
         self.spawn(self._begin(link, forwarder), link)
 
@@ -467,7 +469,6 @@ class Peer:
         units: UnitsAtClient | UnitsTogether = UnitsAtClient(is_transacted)
         if UNITS in capabilities(link.remote_source):
             units = self._units_of(link, used)
-            is_transacted = symbol(TRANSACTED) in (link.remote_properties or {})
         return Receiver(self, link, used, filters.selector, next(self._numbers), units, is_transacted=is_transacted)
 
     def _source_of(self, link: Any, destination: Destination, filters: Filters, client_id: str) -> Source:

@@ -6,6 +6,7 @@ import itertools
 import logging
 from asyncio import get_running_loop, sleep, wait_for
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -82,7 +83,10 @@ class Receiver:
         self.units = self._units = units
         units.members.append(self)
         is_of_one = self._destination.is_temporary or (isinstance(source, Subscription) and not source.is_shared)
-        self.feeds = Feeds(peer, self, sender, is_used=not (is_transacted or self.is_forwarded or is_of_one))
+        is_private = isinstance(source, Subscription) and not (source.is_shared or source.is_durable)
+        self.is_recorded = not (self._destination.is_temporary or is_private)
+        is_used = not (self.is_forwarded or is_of_one)
+        self.feeds = Feeds(peer, self, sender, is_used=is_used, is_transacted=is_transacted)
         self._is_recalling = False
         self.in_transactions = 0
         """Messages that open transactions have acknowledged."""
@@ -309,6 +313,9 @@ class Receiver:
             row = Modified(delivery.offset, counted=False, was_seen=True)
             self._give_back(self._units.returned(delivery, row))
         else:
+            if self.link.terms.one_per_unit:  # nothing said before that its session has transactions
+                self.link.terms = replace(self.link.terms, one_per_unit=False)
+                self.link.group_worker.wake()
             self._units.settled(delivery)
             self.in_transactions += 1
             transaction.received.append((self, delivery, told_in_transaction(data)))

@@ -12,6 +12,7 @@ from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.deliveries import Delivery
 
+DECLARED: Final = 0x33
 TRANSACTIONAL: Final = 0x34
 _BY_SYMBOL: Final = {
     "amqp:accepted:list": Sent.ACCEPTED,

@@ -26,7 +26,7 @@ from jbm_kafka.amqp_client.sends_under_way import SendsUnderWay
 from jbm_kafka.amqp_client.session_receivers import SessionReceivers
 from jbm_kafka.amqp_client.termini import browser_of, lookup_of, receiver_of, sender_of, temporary_of
 from jbm_kafka.amqp_client.transaction_controller import TransactionController
-from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, TRANSACTED, UNITS
+from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
@@ -382,14 +382,7 @@ class AmqpProvider:
                 await old.close(ends=False, timeout_s=LEAVE_TIMEOUT_S)
             selector = "" if terms.selector is None else terms.selector.text
             together = not terms.one_per_unit
-            receiver = await self._open_receiver(
-                connection,
-                source,
-                selector,
-                terms.session_id,
-                together=together,
-                is_transacted=terms.mode == "TRANSACTED",
-            )
+            receiver = await self._open_receiver(connection, source, selector, terms.session_id, together=together)
             if old is not None and not lasts:
                 old.begin_close()
         receiver.serve(link)
@@ -399,24 +392,17 @@ class AmqpProvider:
         return receiver.owner
 
     async def _open_receiver(
-        self,
-        connection: RemoteConnection,
-        source: Source,
-        selector: str,
-        session_id: str,
-        *,
-        together: bool = True,
-        is_transacted: bool = True,
+        self, connection: RemoteConnection, source: Source, selector: str, session_id: str, *, together: bool = True
     ) -> RemoteReceiver:
         """`together`: the session's receivers of the source may have several of a unit, and know which of them go back
-        with an earlier one. `is_transacted`: or it is not known yet."""
+        with an earlier one."""
         owner = self._owner(connection, source, session_id)
         wanted = [UNITS] if together and connection.gives_units else []
         link = receiver_of(connection.session, source, selector, *wanted)
         if isinstance(source, Subscription):
             connection.check_unused(link)
         if wanted:
-            link.properties = {symbol(SESSION): session_id, **({symbol(TRANSACTED): True} if is_transacted else {})}
+            link.properties = {symbol(SESSION): session_id}
         made = RemoteReceiver(
             connection,
             link,

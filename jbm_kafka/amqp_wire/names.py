@@ -10,8 +10,6 @@ was sent before the outcome is settled, or before the transaction is discharged,
 """
 SESSION: Final = "jbm-session"
 """A property of such a receiver's link: its client's session, whose receivers of a queue have units in common."""
-TRANSACTED: Final = "jbm-transacted"
-"""A property of such a receiver's link: what it gets may be acknowledged in transactions."""
 DELIVERABLE: Final = "JBM-DELIVERABLE"
 """Of a browser's source: only what could be received now."""
 DELAY: Final = "x-opt-jbm-delay"

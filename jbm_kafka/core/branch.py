@@ -10,6 +10,8 @@ from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 
 PART_BYTES_MAX = 64
+ACROSS = 2**31
+"""The format id of branches that sidecars prepare for each other's clients; no manager's may be so."""
 NONCE_HEX = 16
 """A branch's id ends in so many hex digits of chance: who removes one never harms a later one of the same name."""
 
@@ -130,6 +132,19 @@ class Branch(NamedTuple):
 
     branch: str
     xid: Xid
+    decider: str = ""
+    """Another process's, which decides at once, and before the session's next; "": a transaction manager decides."""
+
+
+def is_across(branch_id: str) -> bool:
+    """Another sidecar decides it at once, and no manager."""
+    return branch_id.startswith(f"{ACROSS:08x}")
+
+
+def branch_across(transaction: bytes, number: int, decider: str) -> Branch:
+    """The branch of one of a transaction's sidecars; `transaction` is chance, and only its sidecars know it."""
+    xid = Xid(ACROSS, transaction, str(number).encode())
+    return Branch(xid.hex + "0" * NONCE_HEX, xid, decider)
 
 
 def heuristic_error(found: PreparedBranch) -> IllegalStateError:

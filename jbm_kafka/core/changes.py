@@ -143,7 +143,7 @@ class Transferred:
 class PassedToBranch:
     """A branch is durably prepared: what the session settled in it is in the branch's hand, DELIVERED as before.
 
-    The session has nothing else of their units in hand.
+    What else the session has of their units comes behind them, and is its own.
     """
 
     transition: ClassVar[Transition] = transition(MessageState.DELIVERED, Move.OFFERED)

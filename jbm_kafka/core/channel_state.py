@@ -362,6 +362,8 @@ class ChannelState:
             gate = by_key.get(offset if unit is None else unit)
             if is_leaving and gate is not None and gate.passed_over:
                 gate.passed_over -= 1
+            elif unit is not None and gates.before and gates.before.get(unit, ("", 0))[0] == change.session:
+                gates.finish_before(unit)
             elif gate is not None and gates.finish_one(gate):
                 self._relist(gate)
             if has_redeliveries:

@@ -93,7 +93,8 @@ def decide_return(
     A counted one waits its delay, or leaves when its attempts are used up or it is rejected; on the way out its
     unit stays held. Only the first of its unit leaves at once: a later one waits its turn and leaves when it is
     offered. An offset named twice is given back once, as named first. What to `keep` (acknowledged in an open
-    transaction) stays in hand, and nothing of its unit leaves before it is settled. What goes back with an earlier
+    transaction) stays in hand, and nothing of its unit leaves before it is settled; nor before what a branch has of it,
+    for that may come again. What goes back with an earlier
     one and is not `unread` was seen by the application: it comes again marked (REDELIVER-1); None: nothing of it
     was seen.
     """
@@ -113,7 +114,8 @@ def decide_return(
         reference = hand[row.offset]
         message = _returned_message(state, row, settings, now_ms, chance)
         key = reference.gate_key
-        if message.reason not in (OUT_OF_ATTEMPTS, REJECTED) or key in kept or first.get(key, row.offset) < row.offset:
+        is_kept = key in kept or key in state.gates.before
+        if message.reason not in (OUT_OF_ATTEMPTS, REJECTED) or is_kept or first.get(key, row.offset) < row.offset:
             back.append(message)
             continue
         if route_of(message.reason, settings).address is None:

@@ -114,6 +114,7 @@ class Gates:
         "_spare",
         "awaiting_load",
         "awaiting_look",
+        "before",
         "by_key",
         "free",
         "own",
@@ -147,6 +148,11 @@ class Gates:
         """
         self.awaiting_look: dict[GateKey, None] = {}
         """Gates of units that may be shelved: what has come of them stands in `tail` until the held store was asked."""
+        self.before: dict[GateKey, tuple[SessionId, int]] = {}
+        """Where a prepared branch has the first messages, beside the session that has later ones: it, and how many.
+
+        When the session has finished or returned its own, the branch is the owner.
+        """
         self._spare: list[Gate] = []
 
     @property
@@ -233,10 +239,15 @@ class Gates:
             self._let_go(gate)
 
     def pass_on(self, gate: Gate, count: int, owner: SessionId) -> None:
-        """Another owner takes over all that the owner has, so many messages."""
-        assert gate.in_hand == count, (gate.key, gate.in_hand, count)
+        """Another owner takes over so many messages, the first ones that the owner has; see `before`."""
+        assert gate.in_hand >= count, (gate.key, gate.in_hand, count)
         self._unlist(gate)
-        gate.owner = owner
+        if gate.in_hand > count:
+            assert gate.key not in self.before, (gate.key, owner)
+            gate.in_hand -= count
+            self.before[gate.key] = owner, count
+        else:
+            gate.owner = owner
 
     def depart(self, gate: Gate) -> None:
         """DEPARTING takes over the one message that the owner has, beside those that it took out behind it."""
@@ -370,11 +381,17 @@ class Gates:
             return False
         if gate.listed_in is not None:
             self._unlist(gate)
-        if gate.passed_over or gate.waiting or gate.spilled or gate.tail:
+        if gate.passed_over or gate.waiting or gate.spilled or gate.tail or gate.key in self.before:
             self._let_go(gate)
             return True
         self._forget(gate)
         return False
+
+    def finish_before(self, key: GateKey) -> None:
+        """The branch beside the owner is done with a message."""
+        branch, count = self.before.pop(key)
+        if count > 1:
+            self.before[key] = branch, count - 1
 
     def list_head(self, gate: Gate, *, due_at_ms: int, blocked: bool = False, must_leave: bool = False) -> None:
         """List the gate where its head belongs now: nowhere while held back, empty, `blocked`, or chosen by nobody.
@@ -464,6 +481,10 @@ class Gates:
 
     def _let_go(self, gate: Gate) -> None:
         """The owner holds no more."""
+        before = self.before.pop(gate.key, None) if self.before else None
+        if before is not None:
+            gate.owner, gate.in_hand = before
+            return
         gate.owner, gate.in_hand = (DEPARTING, gate.passed_over) if gate.passed_over else (None, 0)
         gate.passed_over = 0
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Self
 
-from jbm_kafka.core.branch import Branch, BranchState, Xid, checked_xid
+from jbm_kafka.core.branch import Branch, BranchState, Xid, checked_xid, is_across
 from jbm_kafka.core.jms_errors import IllegalStateError, TransactionInProgressError, TransactionRolledBackError
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import checked_timeout_s
@@ -137,7 +137,8 @@ class XASession(Session):
             JMSError: the cluster does not answer.
         """
         self._core.check_open()
-        return sorted({found.xid for found in self._connection.provider.prepared_branches()})
+        found = self._connection.provider.prepared_branches()
+        return sorted({each.xid for each in found if not is_across(each.branch)})
 
     def commit(self) -> None:
         """As of any TRANSACTED session, outside of a branch."""

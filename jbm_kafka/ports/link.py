@@ -25,7 +25,7 @@ from jbm_kafka.ports.wake_up import Sleepers
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkTerms:
-    """Told when the link is attached, and never changed."""
+    """Told when the link is attached; later only that it may have several of a unit after all."""
 
     link_id: str
     session_id: str

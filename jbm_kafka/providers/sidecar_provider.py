@@ -40,6 +40,7 @@ from jbm_kafka.ports import (
     Unreachable,
 )
 from jbm_kafka.ports.client_errors import as_jms_error, raised_as_jms_errors
+from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.patience import Patience
@@ -206,6 +207,30 @@ class SidecarProvider:
     def other_addresses(self) -> frozenset[str]:
         """See SidecarAddresses."""
         return self.sidecar.claims.addresses.others()
+
+    @property
+    def decider(self) -> str:
+        """As of `ForwardingSidecar`."""
+        return self.sidecar.branches.own_decider
+
+    def prepare(self, work: UnitOfWork) -> bytes:
+        """As of `ForwardingSidecar`."""
+        assert work.branch is not None, work
+        return self.sidecar.prepare(work.branch, transfer_of(work))
+
+    def note_prepared(self, branch: str, record: bytes) -> None:
+        """As of `ForwardingSidecar`."""
+        self.sidecar.branches.note_prepared(branch, record)
+
+    def decide_across(self, branches: Sequence[Branch], wanted: BranchState, sends: Sequence[Outgoing]) -> BranchState:
+        """As of `ForwardingSidecar`, after the connection's outstanding plain sends."""
+        if sends and not self._plain.flush(FLUSH_TIMEOUT_S):
+            raise SendTimeoutError(f"earlier sends are not confirmed after {FLUSH_TIMEOUT_S:g} s")
+        return self.sidecar.branches.decide_across(branches, wanted, sends)
+
+    def note_decided(self, branch: str, state: BranchState, done: Completion) -> None:
+        """As of `ForwardingSidecar`."""
+        self.sidecar.note_decided(branch, state, done)
 
     def settings_of(self, name: str) -> ResolvedSettings:
         """The address settings in force for a destination."""

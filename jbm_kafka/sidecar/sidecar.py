@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from jbm_kafka.core.branch import Branch, BranchPart
+from jbm_kafka.core.branch import Branch, BranchPart, BranchState
 from jbm_kafka.core.destination import TemporaryQueue, TemporaryTopic, with_namespace
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.ports import Clock, Kafka, KafkaClientError
 from jbm_kafka.ports.client_errors import as_jms_error
+from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import ThreadWorkers, Workers
@@ -227,10 +228,10 @@ class Sidecar:
         self._lifetime.begin()
         self.checkpointer.submit(transfer)
 
-    def prepare(self, branch: Branch, transfer: Transfer) -> None:
+    def prepare(self, branch: Branch, transfer: Transfer) -> bytes:
         """Prepare a branch with the next checkpoint: what it received passes to it, and its sends are recorded.
 
-        Raises:
+        Returns what is recorded of it, for whoever decides it. Raises:
             IllegalStateError: it received from a temporary destination or a private subscription, of which nothing
                 is recorded; or an older
                 process, which cannot read what is prepared, receives from there too.
@@ -249,6 +250,12 @@ class Sidecar:
             parts.append(BranchPart(group.group_id, group.topic, topic_id, channel.partition, count))
         records = self.branches.records_of(branch, parts, transfer.sends)
         self.submit(replace(transfer, sends=records))
+        return records[-1].value or b""
+
+    def note_decided(self, branch: str, state: BranchState, done: Completion) -> None:
+        """Its decider says so. Completes when channels here have carried it out, as far as they have it."""
+        self.branches.note_decided(branch, state)
+        self._group_workers.look_at_branches(done)
 
     def create_temporary(self, kind: type[Temporary], connection_id: str, number: int) -> Temporary:
         """A new temporary destination of this connection; see Temporaries.create."""

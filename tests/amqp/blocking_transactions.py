@@ -21,8 +21,16 @@ class BlockingTransaction:
 
     def __init__(self, connection: Any) -> None:
         self._control = connection.create_sender(None, name="control", options=_ToCoordinator())
+        self._declare()
+
+    def _declare(self) -> None:
         declared = self._control.send(Message(body=Described(symbol("amqp:declare:list"), [None])))
         self.id = bytes(declared.remote.data[0])
+
+    def next(self) -> BlockingTransaction:
+        """Another one, of the same session; it takes this one's place."""
+        self._declare()
+        return self
 
     def settle(self, receiver: Any, descriptor: int, fields: list[Any]) -> None:
         """Say what becomes of the oldest message that the receiver has unsettled."""

@@ -393,6 +393,22 @@ def test_a_message_of_more_values_than_are_taken_is_refused(client: Any) -> None
     sender.send(Message(body=[None] * 1_000))
 
 
+@pytest.mark.parametrize("credit", [1, 5])
+def test_a_transaction_that_begins_behind_its_receiver_has_several_of_a_unit(client: Any, credit: int) -> None:
+    """AMQP-6: as qpid-proton's examples do it; a client that commits after three waited for the second for ever."""
+    sender = client.create_sender("orders")
+    for number in range(4):
+        sender.send(Message(body=number, group_id="joe", durable=True))
+    receiver = client.create_receiver("orders", credit=credit)
+    transaction = BlockingTransaction(client)
+    for number in range(3):
+        assert receiver.receive(TIMEOUT_S).body == number
+        transaction.settle(receiver, 0x24, [])
+    assert is_committed(transaction.discharge())
+    assert receiver.receive(TIMEOUT_S).body == 3
+    receiver.accept()
+
+
 def test_what_several_senders_of_a_session_send_comes_in_order(client: Any) -> None:
     """ORDER-1: each had a partition of its own, and so had one that was closed and made again."""
     first, second = (client.create_sender("orders", name=name) for name in ("first", "second"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Iterator
 from functools import partial
@@ -15,17 +16,20 @@ from proton.utils import BlockingConnection, LinkDetached
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.amqp import feeds
 from jbm_kafka.amqp.access import ANONYMOUS, Access, User
+from jbm_kafka.amqp.across_sidecars import PREPARE
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.feeds import FORWARDED
 from jbm_kafka.amqp.neighbours import Neighbours
 from jbm_kafka.amqp.scram import Verifier
 from jbm_kafka.amqp.server_settings import ForwardingSettings, Listener, ServerSettings
 from jbm_kafka.amqp_wire.names import SESSION, UNITS
+from jbm_kafka.core.branch import Branch, BranchState, branch_across
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
+from jbm_kafka.sidecar.branches import branches
 from tests.amqp.blocking_transactions import BlockingTransaction, is_committed
 from tests.support.waiting import wait_until
 
@@ -65,7 +69,7 @@ def servers(world: str) -> Iterator[list[Server]]:
         each.stop()
 
 
-def python(server: Server) -> Connection:
+def over_amqp(server: Server) -> Connection:
     """A connection of the API, over AMQP."""
     return ConnectionFactory(f"amqp://127.0.0.1:{server.ports[0]}").create_connection()
 
@@ -315,18 +319,174 @@ def test_a_sidecar_with_another_password_is_not_forwarded_to(world: str, caplog:
             each.stop()
 
 
-def test_a_transaction_gets_messages_of_its_own_sidecar_only(one_partition: list[Server]) -> None:
-    """Of SEL-2: what another one owns goes to receivers without a transaction."""
-    owner, other, keeping = owner_and_other(one_partition)
-    client = connect(other)
+def left_in(client: Any, address: str = "orders") -> list[Any]:
+    """What a receiver that drains gets."""
+    receiver = client.create_receiver(address, name=secrets.token_hex(4), credit=0)
+    receiver.link.drain(100)
+    client.wait(lambda: not receiver.link.credit)
+    found = []
+    while receiver.fetcher.has_message:
+        found.append(receiver.receive(timeout=TIMEOUT_S).body)
+        receiver.accept()
+    receiver.close()
+    return found
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["", "begun behind its receiver"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_transaction_with_messages_of_several_sidecars_is_committed_or_rolled_back_whole(
+    servers: list[Server], fails: bool, is_late: bool
+) -> None:
+    """SEL-2, UNIT-3: several of a unit of each, and what it sends; rolled back all come again, counted."""
+    _, other, keeping = owner_and_other(servers)
+    client, beside = connect(other), connect(servers[0])
+    early = client.create_receiver("orders", credit=20) if is_late else None
     transaction = BlockingTransaction(client)
-    receiver = client.create_receiver("orders", credit=5)
-    send(connect(owner), 1)
-    plain = connect(other).create_receiver("orders", credit=1)
-    assert accepted(plain, 1) == {0}
-    assert not receiver.fetcher.has_message
+    sender = client.create_sender("results")
+    receiver = early or client.create_receiver("orders", credit=20)
+    wait_until(lambda: [len(partitions_at(each)) for each in servers] == [2, 2], about="shared", timeout_s=TIMEOUT_S)
+    units = [a_unit_at(each) for each in servers]
+    sending = beside.create_sender("orders")
+    for number in range(4):
+        for unit in units:
+            sending.send(Message(body=f"{unit}{number}", durable=True, group_id=unit))
+
+    seen = dict.fromkeys(units, 0)
+
+    def in_order(count: int) -> dict[str, int]:
+        for _ in range(count):
+            message = receiver.receive(timeout=TIMEOUT_S)
+            unit, number = message.body
+            assert int(number) == seen[unit], seen
+            assert bool(message.delivery_count) == (int(number) < failed[unit])
+            seen[unit] += 1
+            transaction.settle(receiver, 0x24, [])
+        return dict(seen)
+
+    failed = dict.fromkeys(units, 0)
+    rolled_back = in_order(6)
+    transaction.send(sender, Message(body="done", durable=True))
+    assert is_committed(transaction.discharge(fails=fails))
+    transaction = transaction.next()
+    if fails:
+        failed, seen = rolled_back, dict.fromkeys(units, 0)
+        while receiver.fetcher.has_message:  # as JMS clients do with what they have not looked at
+            receiver.fetcher.pop()
+            receiver.release(delivered=False)
+    in_order(2)
     assert is_committed(transaction.discharge())
+    receiver.close()
+    assert left_in(beside, "results") == ([] if fails else ["done"])
+    rest = beside.create_receiver("orders", name="rest", credit=1)
+    assert len(accepted(rest, 6 if fails else 0)) == (6 if fails else 0)
+    rest.close()
+    assert left_in(beside) == []
     keeping.close()
+
+
+class InTransaction:
+    """A client of the one sidecar that has one message of the other's acknowledged, and one behind it; and a send."""
+
+    def __init__(self, owner: Server, other: Server) -> None:
+        self.client = connect(other)
+        self.transaction = BlockingTransaction(self.client)
+        self.receiver = self.client.create_receiver("orders", credit=2)
+        sender = connect(owner).create_sender("orders")
+        for number in range(3):
+            sender.send(Message(body=number, durable=True, group_id="joe"))
+        assert self.receiver.receive(timeout=TIMEOUT_S).body == 0
+        self.transaction.settle(self.receiver, 0x24, [])
+        self.transaction.send(self.client.create_sender("results"), Message(body="done", durable=True))
+        assert self.receiver.receive(timeout=TIMEOUT_S).body == 1
+        self.other = other
+        (self.peer,) = (wire.peer for wire in other.wires if wire.peer is not None and wire.peer.transactions)
+
+    def prepared(self) -> tuple[Branch, bytes]:
+        """Prepared by the owner, as at the commit; its sidecar has not decided yet."""
+        decider = self.other.provider.decider  # type: ignore[attr-defined]
+
+        async def ask() -> bytes:
+            ((owner, _),) = self.peer.transactions[self.transaction.id]._across._messages.items()
+            return bytes(await owner.ask(PREPARE, [self.transaction.id, 0, decider], lambda: None))
+
+        record = asyncio.run_coroutine_threadsafe(ask(), self.other.loop).result(TIMEOUT_S)
+        return branch_across(self.transaction.id, 0, decider), record
+
+
+def test_a_transaction_of_a_temporary_queue_and_another_sidecar_is_committed(one_partition: list[Server]) -> None:
+    """SEL-2, ACK-7: of the temporary one nothing is prepared."""
+    owner, other, keeping = owner_and_other(one_partition)
+    made = InTransaction(owner, other)
+    replies = made.client.create_receiver(None, dynamic=True, credit=1)
+    sender = made.client.create_sender(replies.remote_source.address)
+    sender.send(Message(body="reply"))
+    assert replies.receive(timeout=TIMEOUT_S).body == "reply"
+    made.transaction.settle(replies, 0x24, [])
+    assert is_committed(made.transaction.discharge())
+    sender.send(Message(body="another"))
+    replies.flow(1)
+    assert replies.receive(timeout=TIMEOUT_S).body == "another"
+    made.client.close()
+    assert [body for body, _ in comes_again(owner)] == [1, 2]
+    keeping.close()
+
+
+def comes_again(owner: Server) -> list[tuple[Any, bool]]:
+    """All that is left, and whether it was failed before."""
+    receiver = connect(owner).create_receiver("orders", name=secrets.token_hex(4), credit=1)
+    found: list[tuple[Any, bool]] = []
+    while not found or found[-1][0] != 2:
+        message = receiver.receive(timeout=TIMEOUT_S)
+        found.append((message.body, bool(message.delivery_count)))
+        receiver.accept()
+    receiver.close()
+    return found
+
+
+def test_a_transaction_of_a_sidecar_that_died_before_it_decided_is_rolled_back_by_the_owner(
+    one_partition: list[Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SEL-2, UNIT-1: in time; what the client had behind it comes behind it. Who decides later hears so."""
+    monkeypatch.setattr(branches, "LATE_MS", 1_000)
+    owner, other, keeping = owner_and_other(one_partition)
+    made = InTransaction(owner, other)
+    branch, record = made.prepared()
+    made.client.close()
+    assert comes_again(owner) == [(0, True), (1, False), (2, False)]
+    decider: Any = other.provider
+    decider.note_prepared(branch.branch, record)
+    assert decider.decide_across([branch], BranchState.COMMITTED, []) is BranchState.ROLLED_BACK
+    assert left_in(connect(owner), "results") == []
+    keeping.close()
+
+
+def test_a_decision_of_a_sidecar_that_died_then_is_read_by_the_owner(one_partition: list[Server]) -> None:
+    """SEL-2: nobody told it."""
+    owner, other, keeping = owner_and_other(one_partition)
+    branch, record = InTransaction(owner, other).prepared()
+    decider: Any = other.provider
+    decider.note_prepared(branch.branch, record)
+    assert decider.decide_across([branch], BranchState.COMMITTED, []) is BranchState.COMMITTED
+    other.stop()
+    assert [body for body, _ in comes_again(owner)] == [1, 2]
+    keeping.close()
+
+
+def test_a_commit_whose_owner_has_gone_is_rolled_back(world: str) -> None:
+    """SEL-2, ACK-7: nothing is sent, and what was received comes again."""
+    owner, other = [begin(world, place, partitions=1) for place in ("a", "b")]
+    try:
+        met([owner, other])
+        owner_and_other([owner, other])
+        made = InTransaction(owner, other)
+        owner.stop()
+        assert not is_committed(made.transaction.discharge())
+        made.client.close()
+        assert [body for body, _ in comes_again(other)] == [0, 1, 2]
+        assert left_in(connect(other), "results") == []
+    finally:
+        owner.stop()
+        other.stop()
 
 
 @pytest.mark.thorough
@@ -351,7 +511,7 @@ def test_a_link_between_sidecars_keeps_nobody_in_a_group(servers: list[Server]) 
 def test_a_session_of_the_api_gets_several_of_a_unit_from_another_sidecar(one_partition: list[Server]) -> None:
     """UNIT-1, UNIT-3, of SEL-2: what it recovers comes again, in order, counted, before what follows."""
     _, other, keeping = owner_and_other(one_partition)
-    with python(other) as connection:
+    with over_amqp(other) as connection:
         producer = connection.create_session().create_producer(Queue("orders"))
         for number in range(8):
             producer.send(str(number), unit_of_order="joe")
@@ -448,7 +608,7 @@ def test_what_waits_behind_a_failed_message_does_not_come_before_it(
 def test_receivers_of_one_session_share_units_also_of_another_sidecar(one_partition: list[Server]) -> None:
     """UNIT-3, of SEL-2: whichever the application receives from, a unit comes in order."""
     _, other, keeping = owner_and_other(one_partition)
-    with python(other) as connection:
+    with over_amqp(other) as connection:
         producer = connection.create_session().create_producer(Queue("orders"))
         for number in range(20):
             producer.send(str(number), unit_of_order="joe")
@@ -469,7 +629,7 @@ def test_the_api_at_every_sidecar_keeps_units_in_order_whatever_fails(servers: l
     """UNIT-1, REDELIVER-5, of SEL-2: each fails now and then, in portions of many units; the delay is its own word."""
     queue, units, each = Queue("orders"), 6, 15
     done: dict[str, int] = dict.fromkeys(map(str, range(units)), -1)
-    with python(servers[0]) as first, python(servers[1]) as second:
+    with over_amqp(servers[0]) as first, over_amqp(servers[1]) as second:
         producer = first.create_session().create_producer(queue)
         for number in range(each):
             for unit in done:
@@ -496,3 +656,41 @@ def test_the_api_at_every_sidecar_keeps_units_in_order_whatever_fails(servers: l
             else:
                 session.acknowledge()
                 done, left = seen, left - len(had)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_transacted_session_of_the_api_has_messages_of_every_sidecar(servers: list[Server], fails: bool) -> None:
+    """SEL-2, ACK-7, UNIT-3: what it sends is there once, as what it received is gone; by halves of it rolled back."""
+    queue, results, units, each = Queue("orders"), Queue("results"), "abcdef", 6
+    with over_amqp(servers[0]) as first, over_amqp(servers[1]) as second:
+        producer = first.create_session().create_producer(queue)
+        sessions = [made.create_session(AcknowledgeMode.TRANSACTED) for made in (first, second)]
+        consumers = [session.create_consumer(queue) for session in sessions]
+        producers = [session.create_producer(results) for session in sessions]
+        for number in range(each):
+            for unit in units:
+                producer.send(f"{unit}{number}", unit_of_order=unit)
+        done = dict.fromkeys(units, 0)
+        left, turn, failed = len(units) * each, 0, set[str]()
+        while left:
+            turn += 1
+            had: list[str] = []
+            while len(had) < 5 and (message := consumers[turn % 2].receive(0.1)) is not None:
+                had.append(str(message.body))
+                producers[turn % 2].send(str(message.body), unit_of_order=str(message.body)[0])
+            seen = dict(done)
+            for text in had:
+                assert int(text[1]) == seen[text[0]], (had, done)
+                seen[text[0]] += 1
+            if fails and turn % 3 == 0 and failed.isdisjoint(had):
+                failed |= set(had)
+                sessions[turn % 2].rollback()
+            else:
+                sessions[turn % 2].commit()
+                done, left = seen, left - len(had)
+        consumer = first.create_session().create_consumer(results)
+        found = [consumer.receive(TIMEOUT_S) for _ in range(len(units) * each)]
+        assert sorted(str(message and message.body) for message in found) == [
+            f"{unit}{number}" for unit in units for number in range(each)
+        ]
+        assert consumer.receive_nowait() is None

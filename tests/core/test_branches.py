@@ -5,11 +5,23 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.core import changes as c
+from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.blocking_rule import Rule, blocking_rule_of
-from jbm_kafka.core.branch import BranchRecord, BranchState, PreparedBranch, Xid, checked_xid, heuristic_error, xid_of
+from jbm_kafka.core.branch import (
+    BranchRecord,
+    BranchState,
+    PreparedBranch,
+    Xid,
+    branch_across,
+    checked_xid,
+    heuristic_error,
+    is_across,
+    xid_of,
+)
 from jbm_kafka.core.entries import Position, Prepared
 from jbm_kafka.core.holders import branch_holder
 from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
+from jbm_kafka.core.settlement import Modified
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
 BRANCH = "00ff"
@@ -43,6 +55,59 @@ def test_what_a_branch_has_goes_to_nobody_and_holds_its_unit_until_the_branch_ha
     channel.state.apply(failed.failed)
     assert Prepared(BRANCH, None) in channel.checkpoint()
     assert not channel.state.is_dirty
+
+
+def channel_with_later_ones(*, attempts: int = 10) -> Channel:
+    """Of unit u the branch has 0 and 1, session a has 2 behind them, and 3 waits."""
+    settings = ResolvedSettings(dead_letter_address="DLQ", max_delivery_attempts=attempts)
+    channel = Channel(*(message(offset, b"u") for offset in range(4)), settings=settings)
+    assert channel.got("a", 3) == [0, 1, 2]
+    channel.state.apply(c.PassedToBranch("a", BRANCH, (0, 1)))
+    return channel
+
+
+def test_a_session_keeps_what_it_has_behind_a_branch_and_gets_what_follows() -> None:
+    """Of SEL-2: also when the branch has ended; nobody else gets any of the unit."""
+    channel = channel_with_later_ones()
+    assert channel.got("b") == []
+    assert channel.got("a") == [3]
+    channel.acknowledge(HOLDER, 0, 1)
+    channel.state.apply(c.BranchEnded(BRANCH))
+    channel.fetch(message(4, b"u"))
+    assert channel.got("b") == []
+    channel.acknowledge("a", 2, 3)
+    assert channel.got("b") == [4]
+
+
+@pytest.mark.parametrize("is_acknowledged", [True, False])
+def test_a_unit_whose_session_lets_go_is_the_branchs_alone(is_acknowledged: bool) -> None:
+    """Of SEL-2, UNIT-2: with 3 to wait, or with nothing."""
+    channel = channel_with_later_ones()
+    if is_acknowledged:
+        assert channel.got("a") == [3]
+        channel.acknowledge("a", 2, 3)
+    else:
+        channel.give_back("a", Modified(2, counted=False))
+    assert channel.got("a") == []
+    channel.give_back(HOLDER, *(Modified(offset, counted=False) for offset in (0, 1)))
+    channel.state.apply(c.BranchEnded(BRANCH))
+    assert channel.got("b") == ([0, 1] if is_acknowledged else [0, 1, 2, 3])
+
+
+def test_nothing_leaves_before_what_a_branch_has_of_its_unit() -> None:
+    """Of SEL-2: out of attempts behind a branch it comes again, and leaves behind it."""
+    channel = channel_with_later_ones(attempts=1)
+    decision = channel.give_back("a", Modified(2, counted=True))
+    assert not decision.leaving
+    assert [reference.offset for reference, _ in decision.returned] == [2]
+
+
+def test_a_branch_of_several_sidecars_is_known_by_its_id() -> None:
+    """Of SEL-2: no manager can name one so."""
+    branch = branch_across(b"t" * 16, 3, "jbm.x.xa")
+    assert is_across(branch.branch)
+    assert xid_of(branch.branch) == branch.xid
+    assert not is_across(checked_xid(2**31 - 1, "t", "b").hex)
 
 
 def test_a_new_owner_puts_aside_what_a_branch_has_and_gives_it_to_the_branch_when_it_is_read() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -86,13 +86,16 @@ def sends_go_before_the_decision(patch: pytest.MonkeyPatch) -> None:
     real = Decider._write
 
     def write(
-        self: Decider, producer: TransactionalProducer, branch: str, decided: BranchRecord, sends: Sequence[Outgoing]
+        self: Decider,
+        producer: TransactionalProducer,
+        decisions: Mapping[str, BranchRecord],
+        sends: Sequence[Outgoing],
     ) -> None:
         sender = self._kafka.sender()
         for record in sends:
             sender.send(record, None)
         sender.flush(1.0)
-        real(self, producer, branch, decided, ())
+        real(self, producer, decisions, ())
 
     patch.setattr(Decider, "_write", write)
 

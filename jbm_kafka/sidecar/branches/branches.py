@@ -30,9 +30,10 @@ from jbm_kafka.core.branch import (
     PreparedBranch,
     Xid,
     heuristic_error,
+    is_across,
 )
 from jbm_kafka.core.entries import PREPARED
-from jbm_kafka.core.jms_errors import CorruptRecordError, IllegalStateError
+from jbm_kafka.core.jms_errors import CorruptRecordError, IllegalStateError, JMSError
 from jbm_kafka.core.process_names import process_name
 from jbm_kafka.ports import Clock, Kafka, KafkaClientError, Outgoing
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
@@ -51,6 +52,8 @@ NAMES_MS = 1_000
 STOP_TIMEOUT_S = 10.0
 OTHERS_REMOVE_MS = 60_000
 """Branches that others decided and have not removed for so long are removed by whoever looks."""
+LATE_MS = 10_000
+"""What another sidecar is to decide at once, and has not for so long, is rolled back: it may be dead."""
 
 
 class Branches:
@@ -77,6 +80,8 @@ class Branches:
         self._entry_kinds = entry_kinds
         self._own: dict[str, Xid] = {}
         """Begun or prepared here, and not carried out everywhere."""
+        self._across: dict[str, int] = {}
+        """Of branches that another sidecar decides at once: since when a channel here waits for that, monotonic."""
         self._asked_at_ms = 0
         """When a group worker last asked about a branch, monotonic."""
         self._version = -1
@@ -93,11 +98,13 @@ class Branches:
 
     def state_of(self, branch: str) -> BranchState | None:
         """What is known now; None: nothing yet. It is looked for as long as it is asked for."""
-        self._asked_at_ms = self._clock.monotonic_ms()
+        self._asked_at_ms = now_ms = self._clock.monotonic_ms()
         self._start()
         decided = self._decider.decided.get(branch)
         if decided is not None:
             return decided
+        if is_across(branch):
+            self._across.setdefault(branch, now_ms)
         value = self.records.get(state_key(branch))
         try:
             return None if value is None else decode_branch(value).state
@@ -140,21 +147,48 @@ class Branches:
             IllegalStateError: an older process, which could not read it, receives from the same groups.
             JMSError: the cluster does not answer.
         """
+        if not self.records.is_there:
+            with raised_as_jms_errors(f"branch {branch.xid}"):
+                self.records.make()
         self._check_read_by_all(branch, parts)
         pieces = encode_sends(branch.branch, sends)
         record = BranchRecord(
             xid=branch.xid,
             state=BranchState.PREPARED,
-            decider=self._decider.own_id,
+            decider=branch.decider or self._decider.own_id,
             prepared_at_ms=self._clock.now_ms(),
             process=process_name(platform.node(), os.getpid()),
             parts=tuple(parts),
             sends=len(sends),
             pieces=len(pieces),
         )
-        self._decider.note_prepared(branch.branch, record, sends)
+        if record.decider == self._decider.own_id:
+            self._decider.note_prepared(branch.branch, record, sends)
         rows: Mapping[bytes, bytes] = {**pieces, state_key(branch.branch): encode_branch(record)}
         return [Outgoing(self.records.topic, 0, key, value) for key, value in rows.items()]
+
+    @property
+    def own_decider(self) -> str:
+        """The transactional id by which this process decides."""
+        return self._decider.own_id
+
+    def note_prepared(self, branch: str, record: bytes) -> None:
+        """Another sidecar has prepared it, for this one to decide."""
+        self._decider.note_prepared(branch, decode_branch(record), ())
+
+    def note_decided(self, branch: str, state: BranchState) -> None:
+        """Its decider says so."""
+        self._decider.decided[branch] = state
+
+    def decide_across(self, branches: Sequence[Branch], wanted: BranchState, sends: Sequence[Outgoing]) -> BranchState:
+        """What is decided of all of them durably, which this process decides; see Decider.decide_all."""
+        state = self._decider.decide_all([each.branch for each in branches], wanted, sends)
+        with self._lock:
+            self._own.update({each.branch: each.xid for each in branches})
+        self._start()
+        self._wake.set()
+        self._decided()
+        return state
 
     def _check_read_by_all(self, branch: Branch, parts: Sequence[BranchPart]) -> None:
         for group, topic in {(part.group, part.topic): None for part in parts}:
@@ -228,21 +262,48 @@ class Branches:
                 self._worker = self._workers.start("jbm-branches", self._run())
 
     def _run(self) -> Steps:
+        age_ms = OTHERS_REMOVE_MS
         while not self._is_stopping:
             try:
                 self.records.refresh()
+                self._remove(age_ms)
                 self._remove(0)
+                age_ms = 0
+                self._forget_removed()
             except KafkaClientError as error:
                 log.info("topic %s: %s; it is read again", self.records.topic, error)
             if self.records.version != self._version:
                 self._version = self.records.version
                 self._look_at_names()
                 self._decided()
+            self._end_late()
             is_needed = bool(self._own) or self._clock.monotonic_ms() - self._asked_at_ms < 10 * LOOK_S * 1000
             if not is_needed:
                 return
             yield Wait(LOOK_S, self._wake)
             self._wake.clear()
+
+    def _forget_removed(self) -> None:
+        values = self.records.values()
+        for branch in list(self._decider.decided):
+            if branch not in self._own and state_key(branch) not in values:
+                self._decider.forget(branch)
+
+    def _end_late(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        for branch, since_ms in list(self._across.items()):
+            try:
+                if self.state_of(branch) in (BranchState.COMMITTED, BranchState.ROLLED_BACK):
+                    del self._across[branch]
+                elif now_ms - since_ms > LATE_MS:
+                    log.info("branch %s: its sidecar has not decided it, so it is rolled back here", branch)
+                    self.decide(branch, BranchState.ROLLED_BACK)
+                    del self._across[branch]
+            except JMSError as error:
+                log.info("branch %s is not decided: %s", branch, error)
+                self._across[branch] = now_ms
+                if isinstance(error, IllegalStateError):
+                    del self._across[branch]
 
     def _remove(self, age_ms: int) -> None:
         """Remove what is carried out everywhere: at once of our own, or what anybody left for so long."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from jbm_kafka.codec.branch_records import decode_branch, decode_sends, encode_branch, state_key
@@ -75,31 +75,38 @@ class Decider:
         return branch in self._prepared
 
     def decide(self, branch: str, wanted: BranchState) -> BranchState:
-        """What is decided of the branch durably: as wanted, unless it was decided before.
+        """As `decide_all`, of one."""
+        return self.decide_all([branch], wanted)
+
+    def decide_all(self, branches: Sequence[str], wanted: BranchState, sends: Sequence[Outgoing] = ()) -> BranchState:
+        """What is decided durably of branches that have one decider: as wanted, unless one was decided before.
+
+        `sends`: beside those that are recorded of them, with the decision to commit.
 
         Raises:
-            IllegalStateError: nothing is recorded of it any more.
-            TransactionInDoubtError: Kafka did not take a decision in time. It stays prepared, or is decided.
+            IllegalStateError: nothing is recorded of one any more.
+            TransactionInDoubtError: Kafka did not take a decision in time. They stay prepared, or are decided.
         """
         deadline_ms = self._clock.monotonic_ms() + DECIDE_TIMEOUT_MS
         trouble: Exception | None = None
         with self._lock:
             while True:
                 try:
-                    found = self._try(branch, wanted)
+                    found = self._try(branches, wanted, sends)
                     if found is not None:
-                        self.decided[branch] = found
-                        self._prepared.pop(branch, None)
+                        for branch in branches:
+                            self.decided[branch] = found
+                            self._prepared.pop(branch, None)
                         return found
                 except KafkaClientError as error:
                     trouble = error
                     self._let_go()
-                    log.info("branch %s: not decided yet, and tried again: %s", branch, error)
+                    log.info("branch %s: not decided yet, and tried again: %s", branches[0], error)
                 if self._clock.monotonic_ms() > deadline_ms:
                     raise TransactionInDoubtError(
                         f"the branch is not known to be {wanted.value}: {trouble}; it stays prepared unless it is: "
                         f"call again, or see tpc_recover()",
-                        branch=branch,
+                        branch=branches[0],
                     )
                 self._pause(PAUSE_S)
 
@@ -108,30 +115,36 @@ class Decider:
         with self._lock:
             self._let_go()
 
-    def _try(self, branch: str, wanted: BranchState) -> BranchState | None:
+    def _try(self, branches: Sequence[str], wanted: BranchState, sends: Sequence[Outgoing]) -> BranchState | None:
         """None: somebody else took the decider over, or Kafka refused; what is written then shows at the next try."""
-        if branch in self.decided:
-            return self.decided[branch]
-        prepared = None if self._producer is None else self._prepared.get(branch)
-        values = {} if prepared else self._values_with(branch)
-        record = prepared[0] if prepared else _record_of(branch, values)
-        is_own = record.decider == self.own_id
+        if branches[0] in self.decided:
+            return self.decided[branches[0]]
+        prepared = {} if self._producer is None else {each: self._prepared.get(each) for each in branches}
+        known = {branch: found for branch, found in prepared.items() if found is not None}
+        is_known = len(known) == len(branches)
+        values = {} if is_known else self._values_with(branches)
+        decider = known[branches[0]][0].decider if is_known else _record_of(branches[0], values).decider
+        is_own = decider == self.own_id
         producer = self._producer if is_own else None
         if producer is None:
-            producer, values = self._initialised(record.decider, is_own=is_own)
+            producer, values = self._initialised(decider, is_own=is_own)
         try:
-            if not prepared:
-                record = _record_of(branch, values)
-            if record.state is not BranchState.PREPARED:
-                return record.state
-            sends: Sequence[Outgoing] = ()
-            if wanted is BranchState.COMMITTED:
-                sends = prepared[1] if prepared else decode_sends(branch, record, values)
-                self._route(sends)
-            self._write(producer, branch, replace(record, state=wanted, decided_at_ms=self._clock.now_ms()), sends)
-            return wanted
+            records = {each: known[each][0] if is_known else _record_of(each, values) for each in branches}
+            decided = [each.state for each in records.values() if each.state is not BranchState.PREPARED]
+            state = decided[0] if decided else wanted
+            records = {name: each for name, each in records.items() if each.state is BranchState.PREPARED}
+            if not records:
+                return state
+            sent = list(sends) if state is BranchState.COMMITTED else []
+            for branch, record in records.items() if state is BranchState.COMMITTED else ():
+                sent += known[branch][1] if is_known else decode_sends(branch, record, values)
+            self._route(sent)
+            now_ms = self._clock.now_ms()
+            decisions = {name: replace(each, state=state, decided_at_ms=now_ms) for name, each in records.items()}
+            self._write(producer, decisions, sent)
+            return state
         except (OutcomeUnknown, TransactionAborted) as error:
-            log.info("branch %s: what became of the decision is not known: %s", branch, error)
+            log.info("branch %s: what became of the decision is not known: %s", branches[0], error)
             self._let_go()
             return None
         except BaseException:
@@ -141,9 +154,10 @@ class Decider:
             if not is_own:
                 producer.close()
 
-    def _values_with(self, branch: str) -> Values:
+    def _values_with(self, branches: Sequence[str]) -> Values:
         values = self._records.values()
-        return values if state_key(branch) in values else self._records.refresh_marked()
+        is_there = all(state_key(each) in values for each in branches)
+        return values if is_there else self._records.refresh_marked()
 
     def _initialised(self, decider: str, *, is_own: bool) -> tuple[TransactionalProducer, Values]:
         """And what is recorded now: who reads it another time may meet a reading that begins anew."""
@@ -163,10 +177,11 @@ class Decider:
         return producer, values
 
     def _write(
-        self, producer: TransactionalProducer, branch: str, decided: BranchRecord, sends: Sequence[Outgoing]
+        self, producer: TransactionalProducer, decisions: Mapping[str, BranchRecord], sends: Sequence[Outgoing]
     ) -> None:
         producer.begin()
-        producer.produce(Outgoing(self._records.topic, 0, state_key(branch), encode_branch(decided)))
+        for branch, decided in decisions.items():
+            producer.produce(Outgoing(self._records.topic, 0, state_key(branch), encode_branch(decided)))
         for each in sends:
             producer.produce(each)
         producer.commit(TIMEOUT_S)

@@ -59,6 +59,8 @@ class Settling:
     """What to tell of them in jbm.events; none: acknowledged."""
     branch: str = ""
     """Not settled but passed to this branch, which is prepared; empty: settled."""
+    keeps_later: bool = False
+    """The session keeps what it has behind them: the branch ends before anything more is settled of their units."""
 
     @property
     def transition(self) -> Transition:

@@ -298,7 +298,9 @@ class Checkpointer:
         yield GO_ON
         self._finish(frozen, durable=True)
         for transfer in transfers:
-            _complete(transfer.done, [owner for owner, settling in transfer.settlings if settling.branch])
+            _complete(
+                transfer.done, [owner for owner, each in transfer.settlings if each.branch and not each.keeps_later]
+            )
         return True
 
     def _roll_back_expired(self, transfers: Iterable[Transfer]) -> None:

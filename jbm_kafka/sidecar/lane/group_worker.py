@@ -497,10 +497,11 @@ def transfer_of(work: UnitOfWork) -> Transfer:
     """A session's transaction as the checkpointer takes it."""
     settlings: list[tuple[Participant, Settling]] = []
     branch = "" if work.branch is None else work.branch.branch
+    keeps_later = work.branch is not None and bool(work.branch.decider)
     for received in work.received:
         group_worker, lease = received.link.group_worker, received.lease
         assert isinstance(group_worker, GroupWorker), group_worker
-        settling = Settling(owned(lease), lease.session_id, received.offsets, branch=branch)
+        settling = Settling(owned(lease), lease.session_id, received.offsets, branch=branch, keeps_later=keeps_later)
         settlings.append((group_worker.checkpoint_part, settling))
     return Transfer(
         about=work.about, sends=work.sends, settlings=settlings, done=work.done, expires_at_ms=work.expires_at_ms

@@ -7,13 +7,14 @@ lists the lines.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 
 from jbm_kafka.codec.command_records import Command
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.partition_names import named
+from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.registry.topics import TopicsFound
 from jbm_kafka.sidecar.channel.group_data import GroupData
@@ -81,11 +82,13 @@ class GroupWorkers:
         if (group_worker := self.of(command.group)) is not None and group_worker.is_alive:
             group_worker.command(command, reply)
 
-    def look_at_branches(self) -> None:
-        """Prepared branches may be decided."""
-        for group_worker in self.all():
-            if group_worker.is_alive:
-                group_worker.post(group_worker.prepared.look)
+    def look_at_branches(self, done: Completion | None = None) -> None:
+        """Prepared branches may be decided. `done` completes when all have looked, one after the other."""
+        alive = [group_worker for group_worker in self.all() if group_worker.is_alive]
+        for group_worker in alive:
+            group_worker.post(group_worker.prepared.look)
+        if done is not None:
+            _after_all(alive, done)
 
     def looked(self, look: TopicsFound) -> None:
         """Topics may be others than they were, or be gone."""
@@ -110,6 +113,14 @@ class GroupWorkers:
                 group_worker.post(
                     partial(group_worker.assignment.topic_is, group.log_id(info.topic_id), info.partitions)
                 )
+
+
+def _after_all(alive: Sequence[GroupWorker], done: Completion) -> None:
+    for number, group_worker in enumerate(alive):
+        if group_worker.is_alive:
+            group_worker.post(partial(_after_all, alive[number + 1 :], done))
+            return
+    done.complete()
 
 
 class MissingTopics:

@@ -100,10 +100,13 @@ class CheckpointPart:
 
     def _holds_all(self, transfer: Transfer) -> bool:
         offsets: dict[tuple[OwnedChannel, SessionId], list[int]] = defaultdict(list)
+        is_branch = any(settling.branch for settling in transfer.of(self))
         for settling in transfer.of(self):
             offsets[settling.channel, settling.session] += settling.offsets
         return all(
-            not channel.is_lost and not unknown_offsets(channel.state, session, named)
+            not channel.is_lost
+            and not unknown_offsets(channel.state, session, named)
+            and not (is_branch and _are_behind_a_branch(channel, session, named))
             for (channel, session), named in offsets.items()
         )
 
@@ -131,7 +134,8 @@ class CheckpointPart:
             branches = [settling for settling in part.settlings if settling.branch]
             if durable:
                 for settling in branches:  # while what passes to the branch cannot be given back
-                    self._settle.return_beside(channel, settling.session, settling.offsets)
+                    if not settling.keeps_later:
+                        self._settle.return_beside(channel, settling.session, settling.offsets)
             waiters = channel.settle_freeze(durable=durable)
             if durable:
                 for settling in branches:
@@ -159,3 +163,9 @@ class CheckpointPart:
         for session in dict.fromkeys(settling.session for settling in part.settlings):
             if session not in present and kind_of(session).returns_when_lost:
                 self._settle.return_all(session)
+
+
+def _are_behind_a_branch(channel: OwnedChannel, session: SessionId, offsets: Sequence[int]) -> bool:
+    """Another branch has what comes before them in their units, and may give it back."""
+    before, hand = channel.state.gates.before, channel.state.in_hand[session]
+    return bool(before) and any(hand[offset].unit in before for offset in offsets)

@@ -41,6 +41,8 @@ class PreparedMessages:
         if offsets and state is BranchState.COMMITTED:
             self._settle.acknowledge(channel, holder, offsets)
         elif offsets:
+            if not self._settle.return_behind(channel, holder):
+                return
             self._settle.give_back(channel, holder, [Modified(offset, counted=True) for offset in offsets])
         channel.state.apply(BranchEnded(branch))
         channel.checkpoints.note_applied(branch)

@@ -9,7 +9,7 @@ from typing import cast
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.departure import REJECTED
 from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.holders import returning
+from jbm_kafka.core.holders import kind_of, returning
 from jbm_kafka.core.reference import Reference, SessionId
 from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, Modified, decide_return, unknown_offsets
 from jbm_kafka.ports import KafkaRecord
@@ -177,6 +177,18 @@ class Settle:
         if beside:
             rows = [Modified(offset, counted=False, was_seen=offset not in unread) for offset in beside]
             self.give_back(channel, session, rows)
+
+    def return_behind(self, channel: OwnedChannel, branch: SessionId) -> bool:
+        """Return what sessions have behind the messages of a branch; False: a commit holds some of that."""
+        units = {
+            reference.unit for reference in channel.state.in_hand[branch].values()
+        } & channel.state.gates.before.keys()
+        for session, hand in list(channel.state.in_hand.items()) if units else ():
+            behind = [offset for offset, reference in hand.items() if reference.unit in units]
+            if behind and kind_of(session).returns_when_lost:
+                unread = self._unread(channel, session)
+                self.give_back(channel, session, [Modified(o, counted=False, was_seen=o not in unread) for o in behind])
+        return units.isdisjoint(channel.state.gates.before)
 
     def return_uncounted(self, channel: OwnedChannel, session: SessionId, offsets: Iterable[int]) -> None:
         """Return what never reached the application."""
