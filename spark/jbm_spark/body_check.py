@@ -26,11 +26,11 @@ def names_its_kind(columns: AbstractSet[str]) -> Column:
     return said.isNotNull() & ~F.col(CAME_AS).eqNullSafe(said)
 
 
-def kind_of_record() -> Column:
-    """The kind that the record says that the row came from."""
+def kind_of_record(keys: Column) -> Column:
+    """The kind that the record says that the row came from, whose headers have these keys."""
     from jbm_spark.columns import last_header  # not where an executor loads this module for `body_fault`
 
-    return last_header(F.col("kafka.headers"), BODY_HEADER).cast("string")
+    return last_header(F.col("kafka.headers"), BODY_HEADER, keys).cast("string")
 
 
 def unreadable_body(kind: Column, value: Column, columns: AbstractSet[str]) -> Column:

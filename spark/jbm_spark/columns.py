@@ -4,6 +4,7 @@ No record ends a query: a missing header, a malformed number, text that is not U
 and the raw key, value and headers stay beside them. The same expressions serve batches and streams.
 """
 
+from collections.abc import Callable
 from typing import Literal, get_args
 
 from jbm_spark.extra import pyspark_missing
@@ -18,7 +19,9 @@ from jbm_kafka.codec.headers import OWN_HEADERS
 from jbm_kafka.codec.identity import TOLD_BY_PROVIDER
 from jbm_kafka.codec.property_header import HEADER_PREFIX
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT
+from jbm_kafka.core.selectors.tokens import KEYWORDS
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
+from jbm_spark.plain_headers import ARE_PLAIN, NAMES, TEXTS, with_plain_headers
 
 PropertyType = Literal["string", "boolean", "byte", "short", "int", "long", "float", "double"]
 
@@ -32,29 +35,28 @@ _SPARK_TYPES: dict[str, str] = {"byte": "tinyint", "short": "smallint", "int": "
 _WHOLE_NUMBER = r"^[+-]?[0-9]+\z"
 _COUNT = r"^[0-9]{1,19}\z"
 _DECIMAL_NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?\z|^NaN\z|^[+-]?Infinity\z"
-_NO_NAMES = ("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE")
-"""Words of the selector language."""
-_OWN = "own_headers"
-_OTHERS = "other_headers"
-_NAMES = "plain_names"
+_MADE, _PLAIN, _REPEATED = "properties_made", "plain_properties", "repeated_headers"
+_PLACE, _LAST = "place_of_", "last_"
+_READ = sorted(OWN_HEADERS - {"JBMCodec", "JBMSender", "JBMTemporary", "JBMSubscription"})
+"""Of our own headers those that columns show."""
 _NOT_OTHERS_JMS = r"(?!JMS(?![X_]))"
 _NAME = _NOT_OTHERS_JMS + r"[\p{IsAlphabetic}_$][\p{IsAlphabetic}\p{M}\p{Nd}_$]*\z"
 _TYPE = r"jms[.](?:string|boolean|byte|short|int|long|float|double|null)[.]"
 _HEADER = f"^(?:{_TYPE})?+{_NAME}"
 _PLAIN_HEADER = f"^{_NAME}"
-_NOT_A_WORD = rf"(?!(?i:{'|'.join(_NO_NAMES)})\z|(?:{'|'.join(TOLD_BY_PROVIDER)})\z)"
-# What nearly all properties have: quickly matched.
-_ASCII_HEADER = rf"^(?:{_TYPE})?+{_NOT_OTHERS_JMS}{_NOT_A_WORD}[A-Za-z_$][A-Za-z0-9_$]*+\z"
-_WITH_VALUE = rf"(?!jms[.]null[.]){_ASCII_HEADER[1:-2]}"
-_ASCII_HEADERS = rf"^{_WITH_VALUE}(?:,{_WITH_VALUE})*+\z".replace(r")\z", r")(?:,|\z)")
-"""The names of all headers of a record that are not ours, where each shows as a property, and none as null."""
 
 
 def message_columns(records: DataFrame) -> DataFrame:
     """One row a message, from the rows of Spark's Kafka source (with `includeHeaders`)."""
-    # A step of its own: Spark works these out once, and not at all for a query that needs none of them.
-    step = records.withColumns({_OWN: _last_headers(), _OTHERS: other_headers(F.col("headers"))})
-    step = step.withColumn(_NAMES, plain_names(F.col(_OTHERS)))
+    step = with_plain_headers(records, F.col("headers"))
+    step = step.withColumn(_MADE, F.when(F.col(ARE_PLAIN), F.map_from_arrays(NAMES, TEXTS)))
+    # Without a name twice their order does not matter.
+    step = step.withColumn(_PLAIN, F.when(F.size(_MADE) == F.size(NAMES), F.col(_MADE)))
+    # A step of its own, for Spark compiles none that has a lambda, however seldom it calls it.
+    step = step.withColumns({_REPEATED: _of_repeated_headers(), "properties": _properties()})
+    step = step.withColumns({_PLACE + name: F.array_position(F.col("headers")["key"], name) for name in _READ})
+    step = step.withColumns({_LAST + name: _last_of(name) for name in _READ})
+    step = step.withColumn("body_kind", _body_kind())
     return step.select(
         _message_id().alias("message_id"),
         _timestamp().alias("timestamp"),
@@ -65,12 +67,12 @@ def message_columns(records: DataFrame) -> DataFrame:
         _priority().alias("priority"),
         _deadline("JMSExpiration").alias("expiration"),
         _deadline("JMSDeliveryTime").alias("delivery_time"),
-        _body_kind().alias("body_kind"),
-        F.when(_body_kind() == "text", F.col("value").cast("string")).alias("body_text"),
+        F.col("body_kind"),
+        F.when(F.col("body_kind") == "text", F.col("value").cast("string")).alias("body_text"),
         F.col("value").alias("body_bytes"),
         unit_name(F.col("key")).alias("unit_of_order"),
         _text_header("JBMDuplicateID").alias("duplicate_id"),
-        _properties().alias("properties"),
+        F.col("properties"),
         F.struct("topic", "partition", "offset", "timestamp", "key", "headers").alias("kafka"),
     )
 
@@ -101,12 +103,11 @@ def _parsed(text: Column, type_name: str) -> Column:
     return F.when(text.rlike(pattern), text.try_cast(_SPARK_TYPES[type_name]))
 
 
-def _last_headers() -> Column:
-    """Name to value of our own headers, and whatever others; of several the last that counts."""
-    every = F.map_from_entries("headers")
+def _of_repeated_headers() -> Column:
+    """Where a record has a name twice, name to value of our own headers, and whatever others: the last that counts.
+    Else null."""
     counting = F.map_from_entries(F.filter("headers", _counts))
-    # A name twice is rare, and telling which one counts takes Spark as long as all the rest.
-    return F.when(F.size(every) == F.size("headers"), every).otherwise(counting)
+    return F.when(F.size(F.map_from_entries("headers")) < F.size("headers"), counting)
 
 
 def _counts(header: Column) -> Column:
@@ -119,8 +120,15 @@ def _counts(header: Column) -> Column:
     )
 
 
+def _last_of(name: str) -> Column:
+    place, repeated = F.col(_PLACE + name), F.col(_REPEATED)
+    alone = F.get("headers", (place - 1).cast("int"))["value"]
+    # The place twice, or Spark would look through the headers for each name anew.
+    return F.when(place > 0, F.when(repeated.isNull(), alone).otherwise(repeated[name]))
+
+
 def _last(name: str) -> Column:
-    return F.col(_OWN)[name]
+    return F.col(_LAST + name)
 
 
 def _text_header(name: str) -> Column:
@@ -184,40 +192,26 @@ def other_headers(headers: Column) -> Column:
     return F.filter(headers, lambda header: ~header["key"].isin(*sorted(OWN_HEADERS)))
 
 
-def last_header(headers: Column, name: str) -> Column:
+def last_header(headers: Column, name: str, keys: Column | None = None) -> Column:
     """The value of the last header of that name, or null; compiled, as a look at each header is not."""
-    from_the_end = F.array_position(F.reverse(headers["key"]), name).cast("int")
+    from_the_end = F.array_position(F.reverse(headers["key"] if keys is None else keys), name).cast("int")
     return F.when(from_the_end > 0, F.get(headers, F.size(headers) - from_the_end)["value"])
 
 
-def plain_names(others: Column) -> Column:
-    """Of `other_headers` the names that they show as, if all of them plainly show, as nearly always; else null.
-
-    Their values are then the texts of these properties. One pattern for all names takes a third of the time that a look
-    at each header takes.
-    """
-    keys, texts = others["key"], others["value"].cast("array<string>")
-    joined = F.array_join(keys, ",")
-    commas = F.length(joined) - F.length(F.replace(joined, F.lit(","), F.lit("")))
-    are_named = (F.size(keys) == 0) | (joined.rlike(_ASCII_HEADERS) & (F.size(keys) == commas + 1))
-    # A comma is no part of a longer character: joined by it, they are UTF-8 if each of them is.
-    are_texts = F.is_valid_utf8(F.array_join(texts, ","))
-    return F.when(are_named & are_texts, F.transform(keys, lambda key: F.substring_index(key, ".", -1)))
+def worked_out_once(value: Column, use: Callable[[Column], Column]) -> Column:
+    """What is made of the value, which it may use several times. A lambda: not compiled."""
+    return F.transform(F.array(value), use)[0]
 
 
 def _properties() -> Column:
     """Name to text: plain headers first, typed ones over them, of several the last."""
-    names = F.col(_NAMES)
-    plain = F.map_from_arrays(names, F.col(_OTHERS)["value"].cast("array<string>"))
-    # Without a name twice their order does not matter.
-    is_plain_and_once = names.isNotNull() & (F.size(plain) == F.size(names))
     nothing = F.create_map().cast("map<string,string>")
-    return F.when(is_plain_and_once, plain).otherwise(F.coalesce(F.map_from_entries(_in_order()), nothing))
+    return F.coalesce(_PLAIN, F.map_from_entries(_in_order()), nothing)
 
 
 def _in_order() -> Column:
     """Name and text of each header that shows as a property; those with a type come last."""
-    shown = F.filter(_OTHERS, _is_shown)
+    shown = F.filter("headers", _is_shown)
     in_order = F.concat(F.filter(shown, lambda header: ~_has_type(header)), F.filter(shown, _has_type))
     return F.transform(
         in_order,
@@ -229,10 +223,10 @@ def _in_order() -> Column:
 
 
 def _is_shown(header: Column) -> Column:
-    """`is_typed` or `is_plain`, by one pattern for nearly all headers."""
+    """`is_typed` or `is_plain`."""
     key, name = header["key"], property_name(header)
-    is_no_word = ~F.upper(name).isin(*_NO_NAMES) & ~name.isin(*TOLD_BY_PROVIDER)
-    is_named = key.rlike(_ASCII_HEADER) | (key.rlike(_HEADER) & is_no_word)
+    is_no_word = ~F.upper(name).isin(*sorted(KEYWORDS)) & ~name.isin(*TOLD_BY_PROVIDER)
+    is_named = key.rlike(_HEADER) & is_no_word
     return ~key.isin(*sorted(OWN_HEADERS)) & is_named & _is_text_or_null(header["value"])
 
 
@@ -252,7 +246,7 @@ def _has_type(header: Column) -> Column:
 
 def is_property_name(name: Column) -> Column:
     """Whether a property may have the name: `codec.properties.is_legal_name`."""
-    return name.rlike(_PLAIN_HEADER) & ~F.upper(name).isin(*_NO_NAMES)
+    return name.rlike(_PLAIN_HEADER) & ~F.upper(name).isin(*sorted(KEYWORDS))
 
 
 def property_name(header: Column) -> Column:

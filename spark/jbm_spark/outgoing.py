@@ -17,9 +17,10 @@ from jbm_kafka.codec.bodies import CODEC_HEADER
 from jbm_kafka.codec.headers import REPLY_TO_HEADER
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT
 from jbm_spark.body_check import CAME_AS, kind_of_record, unreadable_body
-from jbm_spark.columns import BODY_KINDS, is_plain, is_typed, other_headers, plain_names, unit_name
+from jbm_spark.columns import BODY_KINDS, is_plain, is_typed, last_header, other_headers, unit_name, worked_out_once
 from jbm_spark.frame_check import PROPERTY_TYPES
-from jbm_spark.row_faults import is_of_kind_alone, row_fault
+from jbm_spark.plain_headers import ARE_PLAIN, KEYS, NAMES, TEXTS, not_ours, with_plain_headers
+from jbm_spark.row_faults import is_of_kind_alone, name_fault, row_fault
 
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 _GROUP_ID = "JMSXGroupID"
@@ -33,26 +34,41 @@ def outgoing_columns(frame: DataFrame, columns: AbstractSet[str]) -> DataFrame:
     # Step by step, or Spark would work the first ones out again for each place that uses them.
     step = frame
     if "kafka" in columns:
-        others = other_headers(F.col("kafka.headers"))
-        step = step.withColumns({CAME_AS: kind_of_record(), "out_others": others})
-        step = step.withColumn("out_is_same", _is_same(properties))
-    step = step.withColumns({"out_kind": _kind(columns), "out_came": _came(columns)})
-    step = step.withColumns({"out_kept": _kept_names(columns, properties), "out_value": _value(columns)})
-    fault = F.coalesce(row_fault(columns, properties), unreadable_body(F.col("out_kind"), F.col("out_value"), columns))
-    return step.withColumns(
+        step = with_plain_headers(step, F.col("kafka.headers"))
+        step = step.withColumns({CAME_AS: kind_of_record(F.col(KEYS)), "out_is_same": _is_same(properties)})
+    step = step.withColumn("out_kind", _kind(columns)).withColumn("out_value", _value(columns))
+    step = step.withColumn("out_announced", _announced(columns))
+    if "kafka" in columns:
+        step = step.withColumn("out_codec", F.when(F.col("out_kind") == "object", _codec()))
+    step = step.withColumns(
         {
-            "out_fault": fault,
-            "out_carried": _carried(columns, properties),
+            "out_told": row_fault(columns),
+            "out_same": _same(columns),
             "out_key": _key(columns, properties),
-            "out_own": F.concat(_own_headers(columns), _new_properties(columns, properties)),
+            "out_ours": _own_headers(columns),
+            **_looked_at(columns, properties),
         }
     )
+    # A step of its own, for Spark compiles none that has a lambda, however seldom it calls it.
+    step = step.withColumn("out_looked", _looked(columns, properties))
+    told = F.coalesce("out_told", F.col("out_looked")["fault"])
+    step = step.withColumns(
+        {
+            "out_told": told,
+            "out_carried": F.coalesce("out_same", F.col("out_looked")["carried"], no_headers()),
+            "out_own": F.concat("out_ours", F.coalesce(F.col("out_looked")["added"], no_headers())),
+        }
+    )
+    told = F.col("out_told")
+    unreadable = unreadable_body(F.col("out_kind"), F.col("out_value"), columns)
+    # Twice, or Spark would carry all that it is made of through Python.
+    return step.withColumn("out_fault", F.when(told.isNotNull(), told).otherwise(unreadable))
 
 
 def header(name: str, value: Column, is_wanted: Column | None = None) -> Column:
-    """The header, or null where it is not wanted or has no value."""
+    """The header alone in an array, which is empty where it is not wanted or has no value."""
     wanted = value.isNotNull() if is_wanted is None else is_wanted
-    return F.when(wanted, F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value")))
+    return F.when(wanted, F.array(_pair(name, value.cast("string").cast("binary")))).otherwise(no_headers())
 
 
 def _text(columns: AbstractSet[str], name: str) -> Column:
@@ -104,7 +120,7 @@ def _value(columns: AbstractSet[str]) -> Column:
 
 def _own_headers(columns: AbstractSet[str]) -> Column:
     """In the codec's order; nothing is worked out for a column that the frame has not."""
-    kind, priority, mode = F.col("out_kind"), F.col("priority"), F.col("delivery_mode")
+    priority, mode = F.col("priority"), F.col("delivery_mode")
     of_columns = {
         "correlation_id": header("JMSCorrelationID", F.col("correlation_id")),
         "type": header("JMSType", F.col("type")),
@@ -115,26 +131,13 @@ def _own_headers(columns: AbstractSet[str]) -> Column:
         "delivery_time": header("JMSDeliveryTime", F.unix_millis(F.col("delivery_time"))),
         "duplicate_id": header("JBMDuplicateID", F.col("duplicate_id")),
     }
-    announced = header("JBMBody", _announced(columns))
-    others = [each for name, each in of_columns.items() if name in columns]
-    if "kafka" in columns:
-        others.insert(0, header(CODEC_HEADER, F.when(kind == "object", _codec())))
-    if not others:
-        return _present(announced)
-    # Most messages have none of these.
-    some = F.when(F.coalesce(*others).isNotNull(), F.array_compact(F.array(*others)))
-    return F.concat(_present(announced), F.coalesce(some, no_headers()))
+    codec = [header(CODEC_HEADER, F.col("out_codec"))] if "kafka" in columns else []
+    given = [each for name, each in of_columns.items() if name in columns]
+    return F.concat(header("JBMBody", F.col("out_announced")), *codec, *given)
 
 
 def no_headers() -> Column:
     return F.array().cast(HEADERS_TYPE)
-
-
-def _present(*headers: Column) -> Column:
-    """Those that are not null; quickly where all are there, for Spark does not compile array_compact."""
-    every = F.array(*headers)
-    are_there = reduce(operator.and_, (each.isNotNull() for each in headers))
-    return F.when(are_there, every).otherwise(F.array_compact(every))
 
 
 def _announced(columns: AbstractSet[str]) -> Column:
@@ -152,8 +155,14 @@ def _announced(columns: AbstractSet[str]) -> Column:
 
 def _codec() -> Column:
     """Of an object that goes on, the codec that wrote it; an object of the frame's own is JSON."""
-    found = F.filter(F.col("kafka.headers"), lambda each: (each["key"] == CODEC_HEADER) & (F.length(each["value"]) > 0))
-    return F.try_element_at(found, F.lit(-1))["value"]
+    found = F.col("kafka.headers")
+    for nothing in (b"", None):
+        found = F.array_remove(found, _pair(CODEC_HEADER, F.lit(nothing).cast("binary")))
+    return last_header(found, CODEC_HEADER)
+
+
+def _pair(name: str, value: Column) -> Column:
+    return F.struct(F.lit(name).alias("key"), value.alias("value"))
 
 
 def _are_texts(properties: DataType | None) -> bool:
@@ -165,81 +174,112 @@ def _is_same(properties: DataType | None) -> Column:
     then all headers go on as they are. Else each is looked at, which takes much longer."""
     if not _are_texts(properties):
         return F.lit(False)
-    others, now = F.col("out_others"), F.col("properties")
-    have_names = F.map_keys(now) == plain_names(others)
-    return F.coalesce(have_names & (F.map_values(now) == others["value"].cast("array<string>")), F.lit(False))
+    now = F.col("properties")
+    have_same = (F.map_keys(now) == F.col(NAMES)) & (F.map_values(now) == F.col(TEXTS))
+    return F.coalesce(F.col(ARE_PLAIN) & have_same, F.lit(False))
 
 
-def _came(columns: AbstractSet[str]) -> Column:
-    """The headers of the record that the message came with that are not ours, with the property that each shows as;
-    null where the properties are the same."""
+def _same(columns: AbstractSet[str]) -> Column:
+    """The headers of the record that the message came with that are not ours, where they go on as they are."""
     if "kafka" not in columns:
-        return F.lit(None)
+        return F.lit(None).cast(HEADERS_TYPE)
+    return F.when(F.col("out_is_same"), not_ours(F.col("kafka.headers")))
 
-    def known(found: Column) -> Column:
-        # No name of a property has a dot.
-        looks_typed = found["key"].startswith("jms.")
-        typed = F.when(is_typed(found), F.substring_index(found["key"], ".", -1))
-        is_null = found["value"].isNull() | found["key"].startswith("jms.null.")
+
+def _looked_at(columns: AbstractSet[str], properties: DataType | None) -> dict[str, Column]:
+    """What `_looked` takes; null where all headers go on as they are, so that it is not carried along."""
+    is_needed = ~F.col("out_is_same") if "kafka" in columns else F.lit(True)
+    found = {}
+    if "kafka" in columns:
+        found["out_came_headers"] = F.when(is_needed, F.col("kafka.headers"))
+        found["out_is_changed"] = is_needed
+    if properties is not None:
+        found["out_properties"] = F.when(is_needed, F.col("properties"))
+    return found
+
+
+def _looked(columns: AbstractSet[str], properties: DataType | None) -> Column:
+    """What a look at each header and property finds: those `carried` on, those `added`, and the `fault` of a name."""
+    none_kept, no_fault = F.array().cast("array<string>"), F.lit(None).cast("string")
+
+    def found(came: Column | None, kept: Column) -> Column:
+        is_map = isinstance(properties, MapType)
+        names = F.array_except(F.map_keys("out_properties"), kept) if is_map else None
         return F.struct(
-            found.alias("header"),
-            F.when(looks_typed, typed).otherwise(F.when(is_plain(found), found["key"])).alias("name"),
-            F.when(~is_null, found["value"].cast("string")).alias("text"),
-            looks_typed.alias("is_typed"),
+            (no_headers() if came is None else _carried(came, kept)).alias("carried"),
+            _added(properties, kept).alias("added"),
+            (no_fault if names is None else name_fault(names)).alias("fault"),
         )
 
-    return F.when(~F.col("out_is_same"), F.transform("out_others", known))
+    if "kafka" not in columns:
+        return found(None, none_kept)
+
+    def of_kept(came: Column) -> Column:
+        kept = _kept_names(came) if _are_texts(properties) else none_kept
+        return worked_out_once(kept, lambda kept: found(came, kept))
+
+    came = F.transform(other_headers(F.col("out_came_headers")), _known)
+    some = F.coalesce(came, F.slice(F.array(_known(F.lit(None).cast(HEADERS_TYPE)[0])), 1, 0))
+    return F.when(F.col("out_is_changed"), worked_out_once(some, of_kept))
 
 
-def _kept_names(columns: AbstractSet[str], properties: DataType | None) -> Column:
+def _known(found: Column) -> Column:
+    """The header with the property that it shows as."""
+    # No name of a property has a dot.
+    looks_typed = found["key"].startswith("jms.")
+    typed = F.when(is_typed(found), F.substring_index(found["key"], ".", -1))
+    is_null = found["value"].isNull() | found["key"].startswith("jms.null.")
+    return F.struct(
+        found.alias("header"),
+        F.when(looks_typed, typed).otherwise(F.when(is_plain(found), found["key"])).alias("name"),
+        F.when(~is_null, found["value"].cast("string")).alias("text"),
+        looks_typed.alias("is_typed"),
+    )
+
+
+def _kept_names(came: Column) -> Column:
     """Of the properties that the message came with and still has: what the record says of them stays, all of it."""
-    if "kafka" not in columns or not _are_texts(properties):
-        return F.array().cast("array<string>")
-    shown = F.filter("out_came", lambda each: each["name"].isNotNull())
+    now = F.col("out_properties")
+    shown = F.filter(came, lambda each: each["name"].isNotNull())
     # As columns.py reads them: typed ones over plain ones, of several the last.
     in_turn = F.concat(F.filter(shown, lambda each: ~each["is_typed"]), F.filter(shown, lambda each: each["is_typed"]))
-    came = F.map_from_entries(F.transform(in_turn, lambda each: F.struct(each["name"], each["text"])))
+    texts = F.map_from_entries(F.transform(in_turn, lambda each: F.struct(each["name"], each["text"])))
 
     def is_kept(name: Column, text: Column) -> Column:
-        has_it = F.coalesce(F.map_contains_key(F.col("properties"), name), F.lit(False))
-        return has_it & text.eqNullSafe(F.try_element_at(F.col("properties"), name))
+        has_it = F.coalesce(F.map_contains_key(now, name), F.lit(False))
+        return has_it & text.eqNullSafe(F.try_element_at(now, name))
 
-    kept = F.coalesce(F.map_keys(F.map_filter(came, is_kept)), F.array().cast("array<string>"))
-    return F.when(F.col("out_is_same"), F.map_keys(F.col("properties"))).otherwise(kept)
+    return F.coalesce(F.map_keys(F.map_filter(texts, is_kept)), F.array().cast("array<string>"))
 
 
-def _carried(columns: AbstractSet[str], properties: DataType | None) -> Column:
+def _carried(came: Column, kept: Column) -> Column:
     """Of the record that the message came with: what JMS cannot show, and the properties that are still the same."""
-    nothing = no_headers()
-    if "kafka" not in columns:
-        return nothing
-    kept = F.filter("out_came", lambda each: each["name"].isNull() | F.array_contains("out_kept", each["name"]))
-    some = F.coalesce(F.transform(kept, lambda each: each["header"]).cast(HEADERS_TYPE), nothing)
-    return F.when(F.col("out_is_same"), F.col("out_others").cast(HEADERS_TYPE)).otherwise(some)
+    going_on = F.filter(came, lambda each: each["name"].isNull() | F.array_contains(kept, each["name"]))
+    return F.transform(going_on, lambda each: each["header"]).cast(HEADERS_TYPE)
 
 
-def _new_properties(columns: AbstractSet[str], properties: DataType | None) -> Column:
-    nothing = no_headers()
+def _added(properties: DataType | None, kept: Column) -> Column:
     if isinstance(properties, StructType):
-        return _fields(properties) if properties.fields else nothing
+        return _fields(properties) if properties.fields else no_headers()
     if not isinstance(properties, MapType):
-        return nothing
-    entries = F.sort_array(F.map_entries(F.col("properties")))
-    if "kafka" in columns:
-        entries = F.filter(entries, lambda entry: ~F.array_contains("out_kept", entry["key"]))
-
-    def written(entry: Column) -> Column:
-        return _property(entry["key"], entry["value"], properties.valueType)
-
-    new = F.coalesce(F.transform(entries, written).cast(HEADERS_TYPE), nothing)
-    return F.when(~F.col("out_is_same"), new).otherwise(nothing) if "kafka" in columns else new
+        return no_headers()
+    entries = F.sort_array(F.map_entries("out_properties"))
+    new = F.filter(entries, lambda entry: ~F.array_contains(kept, entry["key"]))
+    return F.transform(new, lambda entry: _property(entry["key"], entry["value"], properties.valueType)).cast(
+        HEADERS_TYPE
+    )
 
 
 def _fields(properties: StructType) -> Column:
     """A field that is null is no property."""
-    values = [(each.name, F.col("properties").getField(each.name), each.dataType) for each in properties.fields]
-    headers = [F.when(value.isNotNull(), _property(F.lit(name), value, kind)) for name, value, kind in values]
-    return _present(*headers)
+    values = [(each.name, F.col("out_properties").getField(each.name), each.dataType) for each in properties.fields]
+    every = F.array(*(_property(F.lit(name), value, kind) for name, value, kind in values))
+    some = [
+        F.when(value.isNotNull(), F.array(_property(F.lit(name), value, kind))).otherwise(no_headers())
+        for name, value, kind in values
+    ]
+    are_there = reduce(operator.and_, (value.isNotNull() for _, value, _ in values))
+    return F.when(are_there, every).otherwise(F.concat(*some))
 
 
 def _property(name: Column, value: Column, kind: DataType) -> Column:

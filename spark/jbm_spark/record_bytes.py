@@ -4,6 +4,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.codec.record_size import BATCH_BYTES, FIXED_FIELDS_BYTES
+from jbm_spark.columns import worked_out_once
 
 _FIELDS_MAX = 10
 """Bytes of the lengths of two fields, at most."""
@@ -17,7 +18,7 @@ def batch_bytes(key: Column, value: Column, headers: Column) -> Column:
         lambda size, found: size + _field_bytes(found["key"].cast("binary")) + _field_bytes(found["value"]),
     )
     size = F.lit(FIXED_FIELDS_BYTES) + _field_bytes(key) + _field_bytes(value) + _number_bytes(F.size(headers))
-    return F.lit(BATCH_BYTES) + _number_bytes(size + of_headers) + size + of_headers
+    return worked_out_once(size + of_headers, lambda record: F.lit(BATCH_BYTES) + _number_bytes(record) + record)
 
 
 def batch_bytes_at_most(key: Column, value: Column, headers: Column) -> Column:

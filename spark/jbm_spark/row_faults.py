@@ -4,7 +4,6 @@ from collections.abc import Set as AbstractSet
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DataType, MapType
 
 from jbm_kafka.codec.headers import REPLY_TO_HEADER
 from jbm_kafka.codec.identity import TOLD_BY_PROVIDER
@@ -27,8 +26,8 @@ _PLAIN_NAMES = rf"^{_PLAIN_NAME}(?:,{_PLAIN_NAME})*+\z"
 _NO_TEXT = "body_kind is '%s', and the row has a text: give its bytes as body_bytes, or leave body_kind out for a text"
 
 
-def row_fault(columns: AbstractSet[str], properties: DataType | None) -> Column:
-    """The first fault of the columns' values. `columns` are those of a message, `properties` their type."""
+def row_fault(columns: AbstractSet[str]) -> Column:
+    """The first fault of the columns' values, but for names of properties. `columns` are those of a message."""
     faults: list[Column] = []
 
     def expect(name: str, is_good: Column, text: str, *, value: Column | None = None) -> None:
@@ -55,8 +54,6 @@ def row_fault(columns: AbstractSet[str], properties: DataType | None) -> Column:
         if name in columns:
             instant = F.unix_millis(F.col(name))
             expect(name, instant > 0, f"{name} is '%s' ms from 1970 on: it is later, or null for none", value=instant)
-    if isinstance(properties, MapType):
-        faults.append(_name_fault(columns))
     if "message_id" in columns:
         is_none = F.coalesce(F.col("message_id"), F.lit("")) == ""
         text = "message_id is null or empty: give every row one, or leave the column out to have ids made"
@@ -76,18 +73,13 @@ def _is_reply_to(columns: AbstractSet[str]) -> Column:
     is_good = given.rlike(_DESTINATION)
     if "kafka" not in columns:
         return is_good
-    same = F.exists(
-        F.col("kafka.headers"),
-        lambda found: (found["key"] == REPLY_TO_HEADER) & found["value"].cast("string").eqNullSafe(given),
-    )
+    as_it_came = F.struct(F.lit(REPLY_TO_HEADER).alias("key"), given.cast("binary").alias("value"))
+    same = F.array_contains(F.col("kafka.headers"), as_it_came)
     return is_good | F.coalesce(same, F.lit(False))
 
 
-def _name_fault(columns: AbstractSet[str]) -> Column:
-    """Of the names that the message did not come with."""
-    names = F.map_keys(F.col("properties"))
-    if "kafka" in columns:
-        names = F.array_except(names, F.col("out_kept"))
+def name_fault(names: Column) -> Column:
+    """Of names of properties that the message did not come with."""
     bad = F.filter(names, lambda name: name.isin(*TOLD_BY_PROVIDER) | ~is_property_name(name))
     first = F.try_element_at(bad, F.lit(1))
     read_only = F.format_string("property '%s' is read-only: leave it out", first)
@@ -95,5 +87,4 @@ def _name_fault(columns: AbstractSet[str]) -> Column:
     joined = F.array_join(names, ",")
     commas = F.length(joined) - F.length(F.replace(joined, F.lit(","), F.lit("")))
     are_plain = (F.size(names) == 0) | ((F.size(names) == commas + 1) & joined.rlike(_PLAIN_NAMES))
-    fault = F.when(~are_plain, F.when(first.isNotNull(), told))
-    return F.when(~F.col("out_is_same"), fault) if "kafka" in columns else fault
+    return F.when(~are_plain, F.when(first.isNotNull(), told))

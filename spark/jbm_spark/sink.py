@@ -25,11 +25,12 @@ from jbm_spark.call_checks import column_names
 from jbm_spark.causes import cause_line, is_stop, short_stop
 from jbm_spark.checkpoint_lock import local_folder, plain_is_local
 from jbm_spark.client_properties import client_properties
+from jbm_spark.columns import worked_out_once
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
 from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.message_ids import with_message_ids
-from jbm_spark.outgoing import HEADERS_TYPE, header, outgoing_columns
+from jbm_spark.outgoing import header, outgoing_columns
 from jbm_spark.record_bytes import batch_bytes, batch_bytes_at_most
 from jbm_spark.rejects import save_rejects
 from jbm_spark.sink_options import checked_sink_options, fixed_sink_options, is_compressing
@@ -169,7 +170,7 @@ class Sink:
         ours = [header(MESSAGE_ID_HEADER, F.col("out_id"))]
         if info.is_log_append_time:
             ours.append(header("JMSTimestamp", F.unix_millis(F.current_timestamp())))
-        headers = F.concat("out_carried", F.array(*ours).cast(HEADERS_TYPE), "out_own")
+        headers = F.concat("out_carried", *ours, "out_own")
         given = [] if self.rejects is None else [F.struct(*map(_quoted, frame.columns)).alias("row")]
         records = identified.select(
             *[name for name in ordered.columns if name.startswith(_ORDER.format(""))],
@@ -208,14 +209,18 @@ class Sink:
         fields = (F.col("key"), F.col("value"), F.col("headers"))
         # Most are far from the limit, and to measure each exactly would cost as much as to make it.
         is_near = batch_bytes_at_most(*fields) > info.max_message_bytes
-        sized = records.withColumn("out_size", F.when(is_near, batch_bytes(*fields)))
-        told = F.concat(
-            F.lit("a message takes "), F.col("out_size").cast("string"),
-            F.lit(f" bytes, and {self.destination} takes {info.max_message_bytes}: write less, or raise "
-                  f"max.message.bytes of the topic; its key: "), F.coalesce(F.col("key").cast("string"), F.lit("none")),
-        )  # fmt: skip
-        too_large = F.when(F.col("out_size") > info.max_message_bytes, told)
-        return sized.withColumn("out_fault", F.coalesce("out_fault", too_large)).drop("out_size")
+
+        def told(size: Column) -> Column:
+            text = F.concat(
+                F.lit("a message takes "), size.cast("string"),
+                F.lit(f" bytes, and {self.destination} takes {info.max_message_bytes}: write less, or raise "
+                      f"max.message.bytes of the topic; its key: "),
+                F.coalesce(F.col("key").cast("string"), F.lit("none")),
+            )  # fmt: skip
+            return F.when(size > info.max_message_bytes, text)
+
+        too_large = F.when(is_near, worked_out_once(batch_bytes(*fields), told))
+        return records.withColumn("out_fault", F.coalesce("out_fault", too_large))
 
 
 def _routed_by() -> Column:

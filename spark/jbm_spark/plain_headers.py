@@ -1,0 +1,64 @@
+"""Records whose headers plainly show, as nearly all do: what these say, without a look at each header.
+
+Spark compiles functions of whole arrays and texts, but calls a lambda for each element, and a plan with one in it is
+not compiled as a whole: that takes many times as long. So all names of a record are looked at by one pattern, and the
+headers that are ours, which every producer of ours writes one behind the other, are cut out.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from jbm_kafka.codec.headers import OWN_HEADERS
+from jbm_kafka.codec.identity import TOLD_BY_PROVIDER
+from jbm_kafka.core.selectors.tokens import KEYWORDS
+
+_OWN = rf"(?=J)(?:{'|'.join(sorted(OWN_HEADERS))})(?=,)"
+_TYPE = r"(?:jms[.](?:string|boolean|byte|short|int|long|float|double)[.])?+"
+_NO_NAME = rf"(?!JMS(?![X_]))(?!(?i:{'|'.join(sorted(KEYWORDS))}),|(?:{'|'.join(TOLD_BY_PROVIDER)}),)"
+_END = "~"
+"""No name has it."""
+_PATTERN = rf"\G(?:{_OWN}|{_TYPE}{_NO_NAME}(?=[A-Za-z_$])|,?(?={_END}\z))({_END}|[A-Za-z0-9_$]*+)(?:,|\z)"
+"""One name after the other, each with a comma behind it, until one is not plain."""
+
+
+_SHOWN, _BEFORE, _AFTER, _TEXTS = "out_plain_shown", "out_plain_before", "out_plain_after", "out_texts"
+KEYS = "out_keys"
+"""The names of the headers, all of them."""
+NAMES = "out_plain_names"
+"""What the headers that are not ours show as; null where one does not plainly, or ours do not stand together."""
+TEXTS = "out_plain_texts"
+"""The values of the same headers."""
+ARE_PLAIN = "out_plain"
+"""Whether there are NAMES, and all TEXTS are text or null."""
+
+
+def with_plain_headers(frame: DataFrame, headers: Column) -> DataFrame:
+    """The frame with KEYS, NAMES, TEXTS and ARE_PLAIN of the records' headers."""
+    # Each step is used several times by the next, and worked out once.
+    step = frame.withColumns({KEYS: headers["key"], _TEXTS: headers["value"].cast("array<string>")})
+    joined = F.concat(F.array_join(KEYS, ","), F.lit(f",{_END}"))
+    step = step.withColumn(_SHOWN, F.regexp_extract_all(joined, F.lit(_PATTERN), F.lit(1)))
+    shown, count = F.col(_SHOWN), F.size(KEYS)
+    # A name with a comma is two, so that the mark stands elsewhere.
+    are_all = F.get(shown, count) == _END
+    first = F.array_position(shown, "").cast("int")
+    last = count + 2 - F.array_position(F.reverse(shown), "").cast("int")
+    before, after = F.greatest(first - 1, F.lit(0)), F.when(first > 0, last + 1).otherwise(1)
+    stand_together = F.size(F.array_remove(shown, "")) == before + count + 2 - after
+    step = step.withColumns(
+        {_BEFORE: F.when(are_all & stand_together, before), _AFTER: F.when(are_all & stand_together, after)}
+    )
+    step = step.withColumns({NAMES: _without_ours(shown, count), TEXTS: _without_ours(F.col(_TEXTS), count)})
+    # A comma is no part of a longer character: joined by it, they are UTF-8 if each of them is.
+    are_texts = F.is_valid_utf8(F.array_join(TEXTS, ","))
+    return step.withColumn(ARE_PLAIN, F.col(NAMES).isNotNull() & are_texts)
+
+
+def not_ours(headers: Column) -> Column:
+    """The headers that are not ours; only where ARE_PLAIN."""
+    return _without_ours(headers, F.size(KEYS))
+
+
+def _without_ours(of_each: Column, count: Column) -> Column:
+    behind = F.slice(of_each, F.col(_AFTER), count + 1 - F.col(_AFTER))
+    return F.concat(F.slice(of_each, F.lit(1), F.col(_BEFORE)), behind)
