@@ -1,16 +1,33 @@
-"""A query from queue to queue in a process of its own, at default settings: `BOOTSTRAP SOURCE QUEUE CHECKPOINT`."""
+"""A query from queue to queue in a process of its own, at default settings: `BOOTSTRAP SOURCE QUEUE CHECKPOINT HOW`.
+
+HOW is `write_stream`, or `format` for Spark's format "jbm" at both ends.
+"""
 
 import sys
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from jbm_spark.messages import message_stream, wait_until_done, write_stream
 from jbm_spark.session import build_session
 
 
-def main(bootstrap: str, source: str, queue: str, checkpoint: str) -> None:
+def by_format(spark: SparkSession, bootstrap: str, source: str, queue: str, checkpoint: str) -> StreamingQuery:
+    """As a data engineer writes it who knows Spark alone."""
+    frame = spark.readStream.format("jbm").options(destination=source, bootstrap=bootstrap).load()
+    writer = frame.drop("message_id").writeStream.format("jbm").options(destination=queue, bootstrap=bootstrap)
+    return writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+
+
+def main(bootstrap: str, source: str, queue: str, checkpoint: str, how: str) -> None:
     """Until all is written that was there at the start."""
     spark = build_session("once", starts_fast=True)
-    frame = message_stream(spark, source, bootstrap=bootstrap).drop("message_id")
-    wait_until_done(write_stream(frame, queue, bootstrap=bootstrap, checkpoint=checkpoint))
+    if how == "format":
+        query = by_format(spark, bootstrap, source, queue, checkpoint)
+    else:
+        frame = message_stream(spark, source, bootstrap=bootstrap).drop("message_id")
+        query = write_stream(frame, queue, bootstrap=bootstrap, checkpoint=checkpoint)
+    wait_until_done(query)
     spark.stop()
 
 

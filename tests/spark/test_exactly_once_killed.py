@@ -1,4 +1,5 @@
-"""Queries, their tasks and their zombies killed in the midst of writing: every message is in the queue once.
+"""Queries, of write_stream and of the format, their tasks and their zombies killed in the midst of writing: every
+message is in the queue once.
 
 Method: a process copies a queue at default settings, more than 10,000 messages of a partition in a batch. When records
 of the batch are in the target's log it is killed, or its Python workers are, or these are stopped, go on as zombies
@@ -39,6 +40,8 @@ class Copying:
     source: str
     queue: str
     checkpoint: str
+    how: str
+    """Of tests.spark.once_query."""
     sent: int = 0
     stopped: list[int] = field(default_factory=list)
     """Python workers that are to go on when others have written."""
@@ -61,7 +64,7 @@ class Copying:
     @contextmanager
     def process(self) -> Iterator[subprocess.Popen[bytes]]:
         command = [sys.executable, "-m", "tests.spark.once_query",
-                   self.topics.bootstrap, self.source, self.queue, self.checkpoint]  # fmt: skip
+                   self.topics.bootstrap, self.source, self.queue, self.checkpoint, self.how]  # fmt: skip
         process = subprocess.Popen(command, start_new_session=True)
         try:
             yield process
@@ -114,15 +117,15 @@ def signal_all(pids: Sequence[int], which: signal.Signals) -> None:
             os.kill(pid, which)
 
 
-def copy_with_kills(topics: Topics, folder: Path, *, kills: int) -> None:
-    chance = random.Random(7)
-    copying = Copying(topics, topics.create(SOURCES), topics.create(QUEUE_PARTITIONS), str(folder / "checkpoint"))
+def copy_with_kills(topics: Topics, folder: Path, *, kills: int, how: str = "write_stream") -> None:
+    chance, queue = random.Random(7), topics.create(QUEUE_PARTITIONS)
+    copying = Copying(topics, topics.create(SOURCES), queue, str(folder / "checkpoint"), how)
     hows = itertools.islice(itertools.cycle(["zombies", "driver", "workers", "driver"]), kills)
     try:
-        for how in hows:
+        for killed in hows:
             copying.send(EACH * SOURCES)
-            copying.run_and_kill(how, chance)
-            if how != "zombies" and copying.stopped:
+            copying.run_and_kill(killed, chance)
+            if killed != "zombies" and copying.stopped:
                 copying.wake_zombies()
         copying.run()
     finally:
@@ -152,6 +155,7 @@ def test_a_message_is_written_once_whatever_is_killed(topics: Topics, tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_many_kills(topics: Topics, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["write_stream", "format"])
+def test_many_kills(topics: Topics, tmp_path: Path, how: str) -> None:
     """SPARK-3: the same again and again, and Python workers alone."""
-    copy_with_kills(topics, tmp_path, kills=10)
+    copy_with_kills(topics, tmp_path, kills=10, how=how)

@@ -1,8 +1,6 @@
 """`jbm-spark load`: the rows of a file as messages."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -17,8 +15,8 @@ from jbm_spark.errors import ColumnsIgnoredWarning, FrameRefusedError, SparkJobE
 from jbm_spark.jobs.load import Loaded, run
 from jbm_spark.messages import messages
 from tests.spark.conftest import Topics
+from tests.spark.killed import job, kill_in_the_midst
 from tests.spark.records import headers
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.thorough
 
@@ -271,28 +269,17 @@ def test_a_rate_is_kept(load: Load, topics: Topics) -> None:
     assert times[5] - times[0] >= 900
 
 
-LOAD_UNTIL_KILLED = """
-import sys
-from jbm_spark.jobs.load import run
-from jbm_spark.session import build_session
-file, queue, state, bootstrap = sys.argv[1:]
-run(build_session("load"), file, queue, bootstrap=bootstrap, state=state)
-"""
-
-
-@pytest.mark.timeout(1200)
-def test_a_load_that_was_killed_goes_on_and_sends_nothing_twice(load: Load, topics: Topics) -> None:
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_load_that_was_killed_goes_on_and_sends_nothing_twice(load: Load, topics: Topics, kills: int) -> None:
     """LOAD-1: SIGKILL in the midst of a batch, and again in a later one, with Spark's own JVM."""
-    rows, queue = 24_000, topics.create(2)
+    rows, queue = 12_000 * kills, topics.create(2)
     file = load.file("orders.json", "".join(
         json.dumps({"body_text": f"{n}", "unit_of_order": f"u{n % 50}"}) + "\n" for n in range(rows)
     ))  # fmt: skip
-    command = [sys.executable, "-c", LOAD_UNTIL_KILLED, str(file), queue, str(load.folder / "state"), topics.bootstrap]
-    for least in (1, 11_000):
-        with subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL) as process:
-            wait_until(lambda least=least: topics.count(queue) > least, about="messages in the queue", timeout_s=400.0)  # type: ignore[misc]
-            os.killpg(process.pid, signal.SIGKILL)
-    assert topics.count(queue) < rows
+    command = job(topics, "load", str(file), queue, "--state", str(load.folder / "state"))
+    for number in range(kills):
+        kill_in_the_midst(command, topics, queue, records=11_000 * (number % 2))
     done = load("orders.json", queue)
     assert (done.rows, done.sent + done.sent_before) == (rows, rows)
     found = topics.read(queue)

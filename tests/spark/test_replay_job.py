@@ -1,10 +1,6 @@
 """`jbm-spark replay`: what is meant comes once and in order, however often the job is killed and run again."""
 
-import os
-import signal
 import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +13,8 @@ from jbm_spark.errors import ArchiveError, OptionRefusedError
 from jbm_spark.jobs import archive
 from jbm_spark.jobs.replay import Replayed, run
 from tests.spark.conftest import Topics
+from tests.spark.killed import job, kill_in_the_midst
 from tests.spark.records import Record, headers
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.thorough
 
@@ -115,19 +111,10 @@ def test_a_replay_that_is_killed_ten_times_is_received_once_and_in_order(topics:
     """SPARK-11: 12,000 a partition, at the defaults: more than a queue remembers of duplicate ids."""
     source, target, units, count = topics.create(3), topics.create(2), 60, 36_000
     topics.write(source, [Record(key=b"u%d" % (n % units), value=b"%d" % n) for n in range(count)])
-    command = [sys.executable, "-m", "jbm_spark.cli", "replay", "--from", source, "--to", target, "--json"]
+    command = job(topics, "replay", "--from", source, "--to", target)
     for _ in range(10):
-        before = topics.count(target)  # with what is not committed
-        process = subprocess.Popen([*command, "--bootstrap", topics.bootstrap], start_new_session=True)
-        try:
-            wait_until(lambda: process.poll() is not None or topics.count(target) > before,  # noqa: B023
-                       about="some messages sent", timeout_s=300)  # fmt: skip
-            assert process.poll() is None, "it ended before it was killed"
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    subprocess.run([*command, "--bootstrap", topics.bootstrap], check=True, timeout=600)
+        kill_in_the_midst(command, topics, target)
+    subprocess.run(command, check=True, timeout=600)
     received: list[tuple[str | None, int]] = []
     with ConnectionFactory(topics.bootstrap).create_context(AcknowledgeMode.AUTO) as jms:
         consumer = jms.create_consumer(jms.create_queue(target))
