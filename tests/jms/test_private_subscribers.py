@@ -1,4 +1,4 @@
-"""Private subscriptions: many of them cost little, and they do what every other subscription does."""
+"""Private subscriptions and temporary queues: many of them cost little; what they do is what all others do."""
 
 import threading
 from collections.abc import Callable
@@ -27,6 +27,19 @@ def test_many_private_subscriptions_have_few_threads(session: Session, prices: T
         each.close()
     producer.send("again")
     assert receive(first).body == "again"
+
+
+def test_many_temporary_queues_have_few_threads(session: Session) -> None:
+    """TEMP-1: each with a consumer had one."""
+    queues = [session.create_temporary_queue() for _ in range(50)]
+    first = session.create_consumer(queues[0])
+    before = threading.active_count()
+    consumers = [first, *(session.create_consumer(each) for each in queues[1:])]
+    assert threading.active_count() - before <= 4
+    producer = session.create_producer(None)
+    for each in queues:
+        producer.send(each.name, destination=each)
+    assert [receive(each).body for each in consumers] == [each.name for each in queues]
 
 
 def test_what_a_private_subscription_received_is_acknowledged_with_what_was_sent(
