@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from asyncio import get_running_loop, sleep, wait_for
 from collections.abc import Callable, Sequence
@@ -78,7 +77,7 @@ class Receiver:
         self.link = Link(terms, filled=filled, lock=lock)
         self.link.settlement.barrier = units.barrier
         filled.lie_down_unless(lambda: False, LinkBed(peer.mailbox, self.pump))
-        self._tags = itertools.count(1)
+        self._transferred = 0
         self.unsettled: dict[str, Delivery | Forwarded] = {}
         self.units = self._units = units
         units.members.append(self)
@@ -259,7 +258,8 @@ class Receiver:
         return ""
 
     def _transfer(self, data: bytes, mark: str) -> tuple[str, Any]:
-        tag = f"{next(self._tags)}{mark}"
+        self._transferred += 1
+        tag = f"{self._transferred}{mark}"
         sent = self._sender.delivery(tag)
         self._sender.stream(data)
         self._sender.advance()
@@ -421,33 +421,41 @@ class Receiver:
 
     async def _drain(self) -> None:
         """Send what was there when the client asked, and then say that no more is."""
-        loop, link = get_running_loop(), self.link
         try:
-            await self.ready()
-            ends = await self._peer.call(lambda: self._provider.end_positions(self._source, 1.0))
-            future = loop.create_future()
-            done = Completion(lambda _: self._peer.mailbox.post(lambda: answer(future, None)))
-            with link.lock:
-                link.request(max(self._sender.credit, 1))
-            link.group_worker.watch(link.terms.link_id, ends, done)
-            try:
-                await wait_for(future, CATCH_UP_S)
-            except TimeoutError:
-                done.complete()
-            self.pump()
-            await self.feeds.drain(CATCH_UP_S)
-            self.pump()
-            if not self._units.keeps_later:  # another of the session's receivers may ask next
-                await self.feeds.take_back(CATCH_UP_S)
+            while True:
+                before = self._transferred
+                await self._look()
+                # One that was sent meanwhile may have been all that was asked for, and this another question.
+                if self._transferred == before or self._sender.credit == 0 or self.is_closed or self._peer.is_over:
+                    break
         finally:
             self._is_draining = False
             self.feeds.drained()
         if not self.is_closed and self._sender.drain_mode:
-            with link.lock:
-                link.demand.credit = 0
+            with self.link.lock:
+                self.link.demand.credit = 0
             self._sender.drained()
             self.pump()
             self._peer.touch()
+
+    async def _look(self) -> None:
+        loop, link = get_running_loop(), self.link
+        await self.ready()
+        ends = await self._peer.call(lambda: self._provider.end_positions(self._source, 1.0))
+        future = loop.create_future()
+        done = Completion(lambda _: self._peer.mailbox.post(lambda: answer(future, None)))
+        with link.lock:
+            link.request(max(self._sender.credit, 1))
+        link.group_worker.watch(link.terms.link_id, ends, done)
+        try:
+            await wait_for(future, CATCH_UP_S)
+        except TimeoutError:
+            done.complete()
+        self.pump()
+        await self.feeds.drain(CATCH_UP_S)
+        self.pump()
+        if not self._units.keeps_later:  # another of the session's receivers may ask next
+            await self.feeds.take_back(CATCH_UP_S)
 
     def _attach_again(self) -> None:
         if not self._is_attaching:

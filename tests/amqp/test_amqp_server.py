@@ -409,6 +409,18 @@ def test_a_transaction_that_begins_behind_its_receiver_has_several_of_a_unit(cli
     receiver.accept()
 
 
+def test_one_look_after_another_finds_each_message(client: Any) -> None:
+    """A look that had found one answered the next one too: nothing is there, it said."""
+    sender = client.create_sender("orders")
+    sent = [sender.link.send(Message(body=number, durable=True)) for number in range(500)]
+    client.wait(lambda: all(each.settled for each in sent))
+    receiver = client.create_receiver("orders", credit=0)
+    for number in range(500):
+        assert not is_empty(receiver), number
+        assert receiver.fetcher.pop().body == number
+        receiver.accept()
+
+
 def test_what_several_senders_of_a_session_send_comes_in_order(client: Any) -> None:
     """ORDER-1: each had a partition of its own, and so had one that was closed and made again."""
     first, second = (client.create_sender("orders", name=name) for name in ("first", "second"))
