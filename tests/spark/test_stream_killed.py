@@ -1,16 +1,16 @@
 """A query from queue to queue beside live senders and receivers, killed and started again from its checkpoint."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -21,6 +21,7 @@ from jbm_spark.errors import CheckpointError
 from jbm_spark.messages import message_stream, write_stream
 from tests.spark.conftest import Topics
 from tests.spark.copying_query import BATCH, with_duplicate_ids
+from tests.spark.killed import kill_in_the_midst
 from tests.spark.records import Record, headers
 from tests.support.waiting import wait_until
 
@@ -144,22 +145,23 @@ def test_a_killed_query_loses_nothing_and_repeats_with_the_same_ids(
     check(copy_with_kills(spark, topics, tmp_path, kills=1, messages=300), 300)
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_batch_beyond_the_duplicate_window_that_is_killed_is_received_once(
-    spark: SparkSession, topics: Topics, tmp_path: Path
+    spark: SparkSession, topics: Topics, tmp_path: Path, kills: int
 ) -> None:
     """SPARK-3, of SEND-8: after a kill within 24,000 for one partition thousands came twice, and units out of order."""
-    count = 24_000
+    count = 0
     source, queue = topics.create(2), topics.create(1)
-    topics.write(source, [Record(key=b"u%d" % (n % UNITS), value=b"%d" % n, headers=(("JBMBody", b"text"),))
-                          for n in range(count)])  # fmt: skip
     checkpoint = str(tmp_path / "checkpoint")
-    watch = Consumer({"bootstrap.servers": topics.bootstrap, "group.id": "reads-only"})
-    with closing(watch), query_process(topics.bootstrap, source, queue, checkpoint, "whole") as process:
-        there = TopicPartition(queue, 0)
-        wait_until(lambda: process.poll() is not None or watch.get_watermark_offsets(there)[1] > 11_000,
-                   about="two slices and a part", timeout_s=PATIENCE_S)  # fmt: skip
-    assert written(topics.bootstrap, queue) < count, "it was killed when all was written"
+    command = [sys.executable, "-m", "tests.spark.copying_query", topics.bootstrap, source, queue, checkpoint, "whole"]
+    for number in range(kills):
+        more = range(count, count + (24_000 if number == 0 else 11_000))
+        topics.write(source, [Record(key=b"u%d" % (n % UNITS), value=b"%d" % n, headers=(("JBMBody", b"text"),))
+                              for n in more])  # fmt: skip
+        count = more.stop
+        # Two slices and a part at first, and then some of one.
+        kill_in_the_midst(command, topics, queue, records=11_000 if number == 0 else random.randrange(4_000))
     query = write_stream(with_duplicate_ids(spark, source, topics.bootstrap), queue, bootstrap=topics.bootstrap,
                          checkpoint=checkpoint, exactly_once=False)  # fmt: skip
     assert query.awaitTermination(int(3 * PATIENCE_S)), "the last run did not end"
