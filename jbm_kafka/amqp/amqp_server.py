@@ -50,6 +50,7 @@ class Server:
         self.admin_port = 0
         self.container = f"jbm-kafka-{secrets.token_hex(4)}"
         self.wires: set[Wire] = set()
+        self.refused = 0
         self.sent: Counter[str] = Counter()
         self.browsers: set[Any] = set()
         self.neighbours: Neighbours | None = None
@@ -92,7 +93,12 @@ class Server:
 
     def statistics(self) -> Statistics:
         """As of `Connection.statistics`: of all clients together."""
-        return ConnectionCounts().merged(self.provider.statistics(), [self.sent])
+        peers = [wire.peer for wire in list(self.wires) if wire.peer is not None]
+        links = sum(peer.link_count for peer in peers)
+        counted = replace(
+            self.provider.statistics(), clients=len(peers), client_links=links, clients_refused=self.refused
+        )
+        return ConnectionCounts().merged(counted, [self.sent])
 
     def health(self, timeout_s: float | None, /) -> Health:
         """As of `Connection.health`; when it stops it is not ready."""

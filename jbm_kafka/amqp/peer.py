@@ -239,6 +239,11 @@ class Peer:
         self.touch()
 
     @property
+    def link_count(self) -> int:
+        """How many links it sends and receives by. Any thread."""
+        return len(self._served)
+
+    @property
     def has_unsettled(self) -> bool:
         """Something of it is in the middle of its way."""
         return bool(self.transactions) or any(

@@ -28,6 +28,8 @@ class Host(Protocol):
     threads: Any
     container: str
     wires: set[Any]
+    refused: int
+    """How many clients were turned away."""
     sent: Counter[str]
     """What clients sent, by Kafka topic."""
     browsers: set[Any]

@@ -43,6 +43,7 @@ class Wire(asyncio.Protocol):
         self._socket = cast(asyncio.Transport, transport)
         server = self._server
         if len(server.wires) >= self._limits.connections or server.is_draining:
+            server.refused += 1
             self._socket.abort()
             return
         server.wires.add(self)
@@ -93,6 +94,7 @@ class Wire(asyncio.Protocol):
             return b""
         self._sasl = None
         if sasl.user is None:
+            self._server.refused += 1
             self._socket.close()
             return b""
         self._begin(sasl.user)

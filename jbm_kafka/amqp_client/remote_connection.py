@@ -87,7 +87,9 @@ class RemoteConnection:
         except ssl.SSLError as fault:
             raise ConnectionFailedError(f"{host}:{port} does not speak TLS as it should: {fault}") from None
         except OSError as fault:
-            raise ConnectionFailedError(f"nobody answers at {host}:{port}: {fault.strerror or fault}") from None
+            why = fault.strerror or str(fault) or "the connection was closed at once"
+            hint = "; is it without TLS? then write amqp://" if settings.tls and not fault.strerror else ""
+            raise ConnectionFailedError(f"nobody answers at {host}:{port}: {why}{hint}") from None
         try:
             async with asyncio.timeout(OPEN_TIMEOUT_S):
                 await self._wire.is_in

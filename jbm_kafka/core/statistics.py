@@ -113,6 +113,12 @@ class Statistics:
     """Level: `memory_budget_bytes` of the ConnectionFactory."""
     checkpoint_seconds: Histogram = field(default_factory=Histogram)
     """How long it took to record something."""
+    clients: int = 0
+    """Level: AMQP clients that are connected to this sidecar."""
+    client_links: int = 0
+    """Level: what they send and receive by."""
+    clients_refused: int = 0
+    """Count: those that were turned away, for there were too many, or the password was wrong."""
 
     def of(self, destination: str, subscription: str = "") -> DestinationStatistics:
         """One row; zeros where nothing was counted."""

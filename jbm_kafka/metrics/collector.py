@@ -141,6 +141,15 @@ METRICS = (
         "jbm_memory_used_bytes", "gauge", (), "memory_used_bytes", "What messages take that are read and not settled."
     ),
     MetricSpec("jbm_memory_budget_bytes", "gauge", (), "memory_budget_bytes", "The setting memory_budget_bytes."),
+    MetricSpec("jbm_clients", "gauge", (), "clients", "AMQP clients that are connected to this sidecar."),
+    MetricSpec("jbm_client_links", "gauge", (), "client_links", "What they send and receive by."),
+    MetricSpec(
+        "jbm_clients_refused",
+        "counter",
+        (),
+        "clients_refused",
+        "AMQP clients that were turned away: there were too many, or the password was wrong.",
+    ),
 )
 """The page docs/metrics.md lists them, and so do dashboards: a name stays."""
 

@@ -140,3 +140,5 @@ def test_a_connection_too_many_is_closed(server: Server) -> None:
         with closing(opened(server)) as fourth:
             assert said(fourth) == b""
         assert second.fileno() != third.fileno()
+        counted = server.statistics()
+        assert (counted.clients, counted.client_links, counted.clients_refused) == (3, 1, 1)

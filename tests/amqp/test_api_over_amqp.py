@@ -162,6 +162,12 @@ def test_nobody_there_is_told_with_the_addresses(world: str) -> None:
         ConnectionFactory(url).create_connection()
 
 
+def test_a_port_without_tls_is_told(server: Server) -> None:
+    """AMQP-14."""
+    with pytest.raises(errors.ConnectionFailedError, match="is it without TLS\\? then write amqp://"):
+        ConnectionFactory(url_of(server).replace("amqp:", "amqps:")).create_connection()
+
+
 def test_distributed_transactions_are_refused(server: Server) -> None:
     """AMQP-14."""
     with XAConnectionFactory(url_of(server)).create_xa_connection() as connection:

@@ -262,6 +262,10 @@ def _expiration(header: list[Amqp], fields: list[Amqp], now_ms: int) -> int:
 
 
 def _delivery_time(marks: dict[str, Amqp], now_ms: int) -> int:
+    for name in (DELIVERY_TIME, DELIVERY_DELAY):
+        held = marks.get(name)
+        if held is not None and held.type != "null" and not isinstance(held.value, int):
+            raise ValueError(f"{name} is a {held.type}; it is an integer of milliseconds")
     at_ms = _number(marks, DELIVERY_TIME)
     if at_ms is None:
         delay = _number(marks, DELIVERY_DELAY)

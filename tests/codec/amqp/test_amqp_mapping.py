@@ -174,6 +174,7 @@ GARBAGE = {
     "a text that is no UTF-8": section(VALUE, b"\xa1\x01\xff"),
     "a field of a wrong type": section(0x73, list_of([b"\x40"] * 10 + [a_uint(5)])),
     "an id of a wrong type": section(0x73, list_of([b"\x41"])),
+    "a delay of a wrong type": section(0x72, map_of([a_symbol("x-opt-delivery-delay") + string("5")])),
 }
 
 
