@@ -28,28 +28,45 @@ VALUES_MAX = 2**18
 """Of one message: while they are read nobody else is served, and each byte of them may take a hundred here."""
 
 
+class SendLane:
+    """What the producers of one session send, in its order (ORDER-1); on the event loop."""
+
+    def __init__(self, without_unit: bytes) -> None:
+        """`without_unit`: what has no unit goes to one partition by this."""
+        self.without_unit = without_unit
+        self.waiting: deque[tuple[Producer, Any, bytes]] = deque()
+        """Not sent yet: where the first of them goes is being asked, or one before them waits for room."""
+        self.is_asking = False
+
+    def go_on(self, *, is_asked: bool) -> None:
+        """Send those that wait. `is_asked`: where the first goes was just asked."""
+        self.is_asking = False
+        while self.waiting and not self.is_asking:
+            producer, delivery, data = self.waiting.popleft()
+            producer.take_waiting(delivery, data, is_asked=is_asked)
+            is_asked = False
+
+
 class Producer:
     """Takes one producer's messages, in order; on the event loop."""
 
-    def __init__(self, peer: Client, receiver: Any, target: Destination | None, session: int) -> None:
-        """`target`: None where each message names its own; `session`: the number of the link's."""
+    def __init__(self, peer: Client, receiver: Any, target: Destination | None, lane: SendLane) -> None:
+        """`target`: None where each message names its own; `lane`: its session's."""
         self._peer = peer
         self._receiver = receiver
         self._target = target
-        # All producers of a session send what has no unit to one partition, where it stays in order.
-        self._without_unit = f"{peer.connection_id}/{session}".encode()
+        self._lane = lane
         self._parts: list[bytes] = []
         self._size = 0
-        self._waiting: deque[tuple[Any, bytes]] = deque()
-        """Not sent yet: where the first of them goes is being asked, or one before them waits for room."""
-        self._is_asking = False
+        self._waiting = 0
+        """How many in the lane are its own."""
         self._checked: dict[Destination, TopicInfo] = {}
         self._unconfirmed = 0
         self.is_closed = False
 
     def grant(self) -> None:
         """Let the client send more, as far as what it sent is on its way no more."""
-        missing = CREDIT - self._receiver.credit - self._unconfirmed - len(self._waiting)
+        missing = CREDIT - self._receiver.credit - self._unconfirmed - self._waiting
         if missing * 2 >= CREDIT:
             self._receiver.flow(missing)
 
@@ -78,9 +95,9 @@ class Producer:
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._drop_parts()
         self._receiver.advance()
-        if self._is_asking:
+        if self._lane.is_asking:
             self._wait(delivery, len(data))
-            self._waiting.append((delivery, data))
+            self._lane.waiting.append((self, delivery, data))
         else:
             self._take(delivery, data)
 
@@ -89,12 +106,14 @@ class Producer:
         self._parts, self._size = [], 0
 
     def _wait(self, delivery: Any, size: int) -> None:
+        self._waiting += 1
         self._peer.hold(size)
         transaction = self._transaction_of(delivery)
         if transaction is not None:
             transaction.wait()
 
     def _waited(self, delivery: Any, size: int) -> None:
+        self._waiting -= 1
         self._peer.hold(-size)
         transaction = self._transaction_of(delivery)
         if transaction is not None:
@@ -120,7 +139,7 @@ class Producer:
                 partition: int | None = temporary.partition
             else:
                 repeated = None if message.duplicate_id is None else message.duplicate_id.encode()
-                partition = partition_of(info, unit, repeated, self._without_unit)
+                partition = partition_of(info, unit, repeated, self._lane.without_unit)
             if partition is None:
                 self._ask(delivery, data, target, unit)
                 return
@@ -134,9 +153,9 @@ class Producer:
         return target
 
     def _ask(self, delivery: Any, data: bytes, target: Destination, unit: bytes | None) -> None:
-        self._is_asking = True
+        self._lane.is_asking = True
         self._wait(delivery, len(data))
-        self._waiting.appendleft((delivery, data))
+        self._lane.waiting.appendleft((self, delivery, data))
         self._peer.spawn(self._found(target, unit), self._receiver)
 
     async def _found(self, target: Destination, unit: bytes | None) -> None:
@@ -150,23 +169,26 @@ class Producer:
                 provider.place_unit(target.name, unit)
             return info
 
+        is_found = False
         try:
             self._checked[target] = await self._peer.call(find)
+            is_found = True
         except JMSError as error:
-            self._is_asking = False
-            delivery, data = self._waiting.popleft()
-            self._reject(delivery, error)
-            self._waited(delivery, len(data))
-        self._go_on(is_asked=True)
+            self._reject(self._lane.waiting[0][1], error)
+        finally:  # whatever the error, its session's other producers go on
+            if not is_found:
+                _, delivery, data = self._lane.waiting.popleft()
+                self._waited(delivery, len(data))
+            self._go_on(is_asked=is_found)
 
     def _go_on(self, *, is_asked: bool) -> None:
-        self._is_asking = False
-        while self._waiting and not self._is_asking:
-            delivery, data = self._waiting.popleft()
-            self._take(delivery, data, is_asked=is_asked)
-            is_asked = False
-            self._waited(delivery, len(data))
+        self._lane.go_on(is_asked=is_asked)
         self._peer.touch()
+
+    def take_waiting(self, delivery: Any, data: bytes, *, is_asked: bool) -> None:
+        """Send one that waited in the lane."""
+        self._take(delivery, data, is_asked=is_asked)
+        self._waited(delivery, len(data))
 
     def _send(
         self, delivery: Any, message: IncomingMessage, target: Destination, info: TopicInfo, partition: int
@@ -201,12 +223,12 @@ class Producer:
         if is_sent:
             peer.server.sent[record.topic] += 1
         else:
-            self._is_asking = True
+            self._lane.is_asking = True
             peer.sends_beside += 1
             peer.spawn(self._send_beside(record, report), self._receiver)
 
     async def _send_beside(self, record: Outgoing, report: Callable[[KafkaClientError | None], None]) -> None:
-        """Send when there is room, for which the loop cannot wait; what this producer sends after it waits too."""
+        """Send when there is room, for which the loop cannot wait; what its session sends after it waits too."""
         peer = self._peer
         try:
             await peer.call(partial(peer.provider.send, record, report, is_waited_for=True))
@@ -215,7 +237,7 @@ class Producer:
             report(error)
         finally:
             peer.sends_beside -= 1
-        self._go_on(is_asked=False)
+            self._go_on(is_asked=False)
 
     def _send_in_transaction(self, delivery: Any, record: Outgoing, message: IncomingMessage) -> None:
         data = delivery.remote.data

@@ -17,7 +17,7 @@ from jbm_kafka.amqp.browser_links import Browser
 from jbm_kafka.amqp.coordinator import Coordinator
 from jbm_kafka.amqp.feeds import FORWARDED, TRANSACTED
 from jbm_kafka.amqp.forwarder import Forwarder
-from jbm_kafka.amqp.incoming import Producer
+from jbm_kafka.amqp.incoming import Producer, SendLane
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Receiver
 from jbm_kafka.amqp.seams import Host
@@ -133,7 +133,8 @@ class Peer:
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._holds_client_id = False
-        self._session_numbers: dict[Any, int] = {}
+        self._lanes: dict[Any, SendLane] = {}
+        """By session."""
         self._transacted: set[Any] = set()
         """Sessions that have a coordinator."""
         self._together: dict[tuple[str, Source], UnitsTogether] = {}
@@ -344,7 +345,7 @@ class Peer:
         for each in sorted(served, key=lambda each: isinstance(each, Coordinator)):
             await each.close(is_lost=False, ends=False)
         self._transacted.discard(session)
-        self._session_numbers.pop(session, None)
+        self._lanes.pop(session, None)
         session.close()
         session.free()
 
@@ -390,9 +391,10 @@ class Peer:
         self._serve(link, self._producer(link, destination))
 
     def _producer(self, link: Any, target: Destination | None) -> Producer:
-        if link.session not in self._session_numbers:
-            self._session_numbers[link.session] = next(self._numbers)
-        return Producer(self, link, target, self._session_numbers[link.session])
+        lane = self._lanes.get(link.session)
+        if lane is None:
+            lane = self._lanes[link.session] = SendLane(f"{self.connection_id}/{next(self._numbers)}".encode())
+        return Producer(self, link, target, lane)
 
     async def _make_temporary(self, named: frozenset[str]) -> TemporaryQueue | TemporaryTopic:
         kind: type[Any] = TemporaryTopic if "temporary-topic" in named else TemporaryQueue
