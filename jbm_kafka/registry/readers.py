@@ -37,12 +37,13 @@ def renew_readers(
 ) -> None:
     """Record how far these are, and that nothing is kept any more for those that ended; all in one write.
 
+    Nothing is compared, for nobody else changes them: many processes may renew theirs at the same time.
+
     Raises:
         KafkaClientError: it cannot be recorded.
     """
-    wanted: Changes = {reader_key(each.kind, each.name): None for each in ended}
-    wanted = {**wanted, **{reader_key(each.kind, each.name): encode_reader(each) for each in readers}}
-    registry.update(lambda values: {key: value for key, value in wanted.items() if values.get(key) != value})
+    changes: Changes = {reader_key(each.kind, each.name): None for each in ended}
+    registry.write({**changes, **{reader_key(each.kind, each.name): encode_reader(each) for each in readers}})
 
 
 def private_readers(values: Mapping[bytes, bytes], now_ms: int, *, topic: str | None = None) -> list[RegisteredReader]:

@@ -27,7 +27,8 @@ def test_a_hung_owner_is_named_beside_idle_receivers_of_another_process(
         def second_message() -> ExplainedMessage | None:
             found = admin.explain(Queue(queue))
             is_there = found.idle_members and len(found.messages) == 2
-            return found.messages[1] if is_there else None
+            is_read = is_there and found.messages[1].reasons[0].rule is not Rule.NOT_READ
+            return found.messages[1] if is_read else None
 
         second = wait_until(second_message, about="an idle receiver beside the hung owner", timeout_s=60)
     (why,) = second.reasons

@@ -62,7 +62,7 @@ def what_comes_back_need_not_wait(patch: pytest.MonkeyPatch) -> None:
 
 
 EXPECTED: dict[Plant, tuple[str, ...]] = {
-    one_that_is_put_there_is_forgotten: ("chosen_ones_come", "everything_is_finished"),
+    one_that_is_put_there_is_forgotten: ("chosen_ones_come", "everything_is_finished", "unit_in_order"),
     what_has_come_back_stays_there: ("group worker", "nothing_comes_after_its_end"),  # an assertion of its own stops it
     its_time_never_comes: ("chosen_ones_come", "everything_is_finished"),
     a_selector_that_comes_is_not_asked: ("chosen_ones_come", "everything_is_finished"),

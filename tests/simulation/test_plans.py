@@ -44,12 +44,13 @@ LONG_SEEDS = 60
 RARE = {
     "a_release_is_of_everything": 35,
     "a_client_id_that_was_let_go_stays": 13,
-    "a_later_portion_passes_what_stayed": 16,
+    "a_later_portion_passes_what_stayed": 27,
     "who_comes_back_without_partitions_does_not_look": 18,
-    "who_comes_back_sees_only_who_is_recorded": 179,
-    "what_is_acknowledged_on_arrival_is_handed_over": 38,
+    "who_comes_back_sees_only_who_is_recorded": 160,
+    "what_is_acknowledged_on_arrival_is_handed_over": 51,
     "a_run_of_a_unit_goes_on_whoever_chooses_it": 31,
     "what_is_behind_in_a_unit_goes_too": 29,
+    "it_ends_before_all_of_it_was_read": 63,
 }
 """A seed that finds a fault for which much must come together; when it does not any more, look for another."""
 FOUND = {

@@ -19,7 +19,7 @@ from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.steps import Steps, StepWorker, Wait, Workers
 from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.registry.channel_group import ChannelGroup
-from jbm_kafka.registry.readers import renew_readers
+from jbm_kafka.registry.readers import renew_reader, renew_readers
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.sidecar.feeds.catch_up import CatchUp
 from jbm_kafka.sidecar.feeds.fed_channels import FedChannels
@@ -141,7 +141,7 @@ class PrivateSubscriptions:
             catch_up=self._given.catch_up.read,
         )
         row = self._row(made, made.positions)
-        renew_readers(self._given.registry, [row], [])
+        renew_reader(self._given.registry, row)
         with self._lock:
             self._recorded[topic.name] = row
         return made
