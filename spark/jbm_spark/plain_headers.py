@@ -17,7 +17,7 @@ _TYPE = r"(?:jms[.](?:string|boolean|byte|short|int|long|float|double)[.])?+"
 _NO_NAME = rf"(?!JMS(?![X_]))(?!(?i:{'|'.join(sorted(KEYWORDS))}),|(?:{'|'.join(TOLD_BY_PROVIDER)}),)"
 _END = "~"
 """No name has it."""
-_PATTERN = rf"\G(?:{_OWN}|{_TYPE}{_NO_NAME}(?=[A-Za-z_$])|,?(?={_END}\z))({_END}|[A-Za-z0-9_$]*+)(?:,|\z)"
+_PATTERN = rf"\G(?:{_OWN}|{_TYPE}{_NO_NAME}(?=[A-Za-z_$])|(?={_END}\z))({_END}|[A-Za-z0-9_$]*+)(?:,|\z)"
 """One name after the other, each with a comma behind it, until one is not plain."""
 
 
@@ -36,7 +36,7 @@ def with_plain_headers(frame: DataFrame, headers: Column) -> DataFrame:
     """The frame with KEYS, NAMES, TEXTS and ARE_PLAIN of the records' headers."""
     # Each step is used several times by the next, and worked out once.
     step = frame.withColumns({KEYS: headers["key"], _TEXTS: headers["value"].cast("array<string>")})
-    joined = F.concat(F.array_join(KEYS, ","), F.lit(f",{_END}"))
+    joined = F.array_join(F.array_append(KEYS, F.lit(_END)), ",")
     step = step.withColumn(_SHOWN, F.regexp_extract_all(joined, F.lit(_PATTERN), F.lit(1)))
     shown, count = F.col(_SHOWN), F.size(KEYS)
     # A name with a comma is two, so that the mark stands elsewhere.

@@ -17,12 +17,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from jbm_kafka.codec.bodies import BodyShape, decode_body
+from jbm_kafka.codec.bodies import body_kind, decode_value
 from jbm_kafka.codec.headers import REPLY_TO_HEADER, decode_headers, property_of_header, utf8_or_none
 from jbm_kafka.codec.identity import TOLD_BY_PROVIDER, message_id_of, unit_name
 from jbm_kafka.codec.one_header import last_value
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.ports import KafkaRecord
+from jbm_spark.body_check import WRITTEN_BY_US
 
 _INSTANT_MS_MAX = 253_402_214_400_000
 """The last that `messages` shows."""
@@ -55,7 +56,7 @@ def _row(record: KafkaRecord) -> tuple[Any, ...]:
     topic, partition, offset = record.topic() or "", record.partition() or 0, record.offset() or 0
     told = decode_headers(headers)
     scanned = told.scanned
-    shape, body, _ = decode_body(headers, value)
+    kind, text = _kind_and_text(headers, value)
     written_us = record.timestamp()[1] * 1000
     reply_to = last_value(headers, REPLY_TO_HEADER)
     return (
@@ -68,11 +69,11 @@ def _row(record: KafkaRecord) -> tuple[Any, ...]:
         scanned.priority,
         _us(scanned.expiration_ms) if scanned.expiration_ms else None,
         _us(scanned.delivery_time_ms) if scanned.delivery_time_ms else None,
-        shape.value,
-        body if shape is BodyShape.TEXT else None,
+        kind,
+        text,
         value,
         unit_name(key),
-        scanned.duplicate_id,
+        None if scanned.duplicate_id is None else utf8_or_none(scanned.duplicate_id),
         [*property_texts(headers).items()],
         {
             "topic": topic,
@@ -83,6 +84,15 @@ def _row(record: KafkaRecord) -> tuple[Any, ...]:
             "headers": [{"key": name, "value": content} for name, content in headers] if headers else None,
         },
     )
+
+
+def _kind_and_text(headers: Sequence[Header] | None, value: bytes | None) -> tuple[str, str | None]:
+    """What the record says, also where only the application can read such a body, or nobody can."""
+    said = body_kind(headers)
+    if value is not None and said is not None and (kind := said.decode(errors="replace")) in WRITTEN_BY_US:
+        return kind, None
+    shape, body, _ = decode_value(said, value)
+    return shape.value, body if isinstance(body, str) else None
 
 
 def property_texts(headers: Sequence[Header] | None) -> dict[str, str | None]:

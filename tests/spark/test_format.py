@@ -40,10 +40,16 @@ def numbered(begin: int, end: int) -> list[Record]:
 def test_rows_and_records_are_those_of_the_functions(
     spark: SparkSession, topics: Topics, options: Callable[[str], dict[str, str]]
 ) -> None:
-    """MSG-2, SPARK-1, SPARK-2: any record is read alike, and written on alike; not one of an aborted transaction."""
+    """MSG-2, SPARK-1, SPARK-2: any record is read alike, and written on alike; not one of an aborted transaction.
+
+    A duplicate id that is no UTF-8 ended every reader, and an object that only the application can read became bytes.
+    """
     chance = random.Random(2)
     source, by_format, by_function = topics.create(2), topics.create(3), topics.create(3)
-    topics.write(source, [any_record(chance) for _ in range(600)])
+    bad_id = Record(headers=(("JBMDuplicateID", b"\xf5\x80"),))
+    no_map = Record(headers=(("JBMBody", b"map"),))
+    of_a_codec = Record(headers=(("JBMBody", b"object"), ("JBMCodec", b"the application's")))
+    topics.write(source, [*(any_record(chance) for _ in range(600)), bad_id, no_map, of_a_codec])
     topics.write(source, [Record(value=b"aborted")], transactional_id=f"{source}-a").abort_transaction()
     frame = spark.read.format("jbm").options(**options(source)).load()
     expected = messages(spark, source, bootstrap=topics.bootstrap)
@@ -53,7 +59,7 @@ def test_rows_and_records_are_those_of_the_functions(
     frame.write.format("jbm").options(**options(by_format)).mode("append").save()
     write_messages(frame, by_function, bootstrap=topics.bootstrap)
     written, told = ([*map(as_it_stands, topics.read(queue))] for queue in (by_format, by_function))
-    assert len(written) == 600
+    assert len(written) == 603
     assert sorted(written) == sorted(told)
 
 

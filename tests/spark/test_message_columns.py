@@ -124,10 +124,11 @@ def test_a_look_at_all_headers_at_once_sees_what_each_is(spark: SparkSession, bo
         Record(headers=(("jms.int.a,b", b"1"),)), Record(headers=(("a", b"\xc3"), ("b", b"\xa9"))),
         Record(headers=(("jms.null.a", b""), ("b", b"x"))), Record(headers=(("a", None), ("jms.string.b", b"x"))),
         Record(headers=(("JMSType", b"t"), ("a", b"1"), ("JBMBody", b"text"))),
-        Record(headers=(("~", b"1"), ("a", b"1"))),
+        Record(headers=(("~", b"1"), ("a", b"1"))), Record(headers=(("a,", b"1"),)),
+        Record(headers=(("a,b", b"1"), ("", b"2"))),
     )  # fmt: skip
     shown = [row.properties for row in rows_of(spark, bootstrap, topic)]
-    assert shown == [{}, {}, {"a": None, "b": "x"}, {"a": None, "b": "x"}, {"a": "1"}, {"a": "1"}]
+    assert shown == [{}, {}, {"a": None, "b": "x"}, {"a": None, "b": "x"}, {"a": "1"}, {"a": "1"}, {}, {}]
 
 
 def test_text_that_is_not_utf8_is_shown_as_bytes(spark: SparkSession, bootstrap: str, written: Written) -> None:
