@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from jbm_kafka.core.branch import Branch
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.jms.acknowledge import DURABLE_TIMEOUT_S, ExplicitAcknowledge, give_back_present
 from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.unacknowledged import Unacknowledged
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
@@ -27,13 +28,18 @@ class PendingCommit:
 
     __slots__ = ("items", "work")
 
-    def __init__(self, work: UnitOfWork, items: Sequence[Unacknowledged]) -> None:
+    def __init__(self, work: UnitOfWork, items: list[Unacknowledged]) -> None:
         self.work = work
         self.items = items
 
 
 class TransactedAcknowledge(ExplicitAcknowledge):
     """Sends and receives as one (ACK-7)."""
+
+    def __init__(self, session: SessionCore) -> None:
+        super().__init__(session)
+        self._undecided: list[Unacknowledged] = []
+        """Of a prepared branch what is no part of it, for it ends with the session; held until the decision."""
 
     def acknowledge_item(self, item: Unacknowledged) -> None:
         self._check_open("acknowledge")
@@ -63,6 +69,17 @@ class TransactedAcknowledge(ExplicitAcknowledge):
         """
         return self._recorded(branch) is not None
 
+    def decided(self, *, is_committed: bool) -> None:
+        """The prepared branch is: settle what was received in it and is no part of it, or give that back."""
+        undecided, self._undecided = self._undecided, []
+        with self._session.lock:
+            items = [item for item in undecided if self._held.take(item)]
+        if not is_committed:
+            give_back_present(items)
+        for item in items if is_committed else ():
+            item.delivery.lease.acknowledge(item.reference.offset)
+        self._settled()
+
     def _recorded(self, branch: Branch | None = None) -> PendingCommit | None:
         """Commit, or prepare as the branch, and wait until it is durable."""
         pending = self.begin_commit(branch=branch)
@@ -84,15 +101,15 @@ class TransactedAcknowledge(ExplicitAcknowledge):
         Raises:
             TransactionRolledBackError: it cannot be; everything received is on its way back.
         """
-        items = self._take_all()
+        items = self._take_all() if branch is None else self._take_recorded()
         expires_at_ms = self._session.outbox.expires_at_ms
         sends = self._session.outbox.take_all()
         if expires_at_ms and self._session.connection.provider.clock.now_ms() >= expires_at_ms:
-            give_back_present(items)
+            self._give_back(items)
             raise expired_before_commit(expires_at_ms)
-        lost = next((item for item in items if item.delivery.lease.is_revoked), None)
+        lost = next((item for item in (*items, *self._undecided) if item.delivery.lease.is_revoked), None)
         if lost is not None:
-            give_back_present(items)
+            self._give_back(items)
             partition, offset = lost.delivery.place
             raise TransactionRolledBackError(
                 f"rolled back: partition {partition} of {lost.delivery.lease.channel.topic} with offset {offset} "
@@ -107,9 +124,20 @@ class TransactedAcknowledge(ExplicitAcknowledge):
         try:
             self._session.connection.provider.submit(work)
         except JMSError as error:
-            give_back_present(items)
+            self._give_back(items)
             raise TransactionRolledBackError(f"rolled back: {error}") from None
         return PendingCommit(work, items)
+
+    def _take_recorded(self) -> list[Unacknowledged]:
+        with self._session.lock:
+            items = self._held.take_where(lambda item: item.delivery.lease.is_recorded)
+            self._undecided = self._held.all()
+        return items
+
+    def _give_back(self, items: list[Unacknowledged]) -> None:
+        give_back_present(items)
+        if self._undecided:
+            self.decided(is_committed=False)
 
     def commit_failed(self, pending: PendingCommit, error: Exception) -> None:
         """End a commit that got this error, and raise what came of it.
@@ -119,7 +147,7 @@ class TransactedAcknowledge(ExplicitAcknowledge):
             TransactionInDoubtError: nobody knows.
         """
         if isinstance(error, TransactionRolledBackError):
-            give_back_present(pending.items)
+            self._give_back(pending.items)
             raise error
         raise TransactionInDoubtError(
             f"{error}; close the session: what was not committed comes again", session=self._session.session_id

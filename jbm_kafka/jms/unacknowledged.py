@@ -81,6 +81,10 @@ class UnacknowledgedMessages:
         self._items.clear()
         return taken
 
+    def all(self) -> list[Unacknowledged]:
+        """Everything, in the order received; it stays."""
+        return list(self._items)
+
     def take_unit_from(self, first: Unacknowledged) -> list[Unacknowledged]:
         """`first` and every later one of its unit, in order; nothing when `first` is settled."""
         if first not in self._items:

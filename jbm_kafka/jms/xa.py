@@ -90,8 +90,7 @@ class XASession(Session):
         Raises:
             TransactionRolledBackError: it could not be; everything received comes again, and the branch has ended.
             TransactionInDoubtError: nobody knows; `tpc_recover` tells.
-            IllegalStateError: the session is in no branch, or that is prepared already; or it received from a temporary
-                destination.
+            IllegalStateError: the session is in no branch, or that is prepared already.
         """
         with self._core.in_use():
             branch = self._in_branch("tpc_prepare")
@@ -194,15 +193,18 @@ class XASession(Session):
     def _end_own(self, call: str, wanted: BranchState) -> None:
         branch = self._in_branch(call)
         if self._is_prepared:
-            if not branch.branch:  # it had received and sent nothing
+            if not branch.branch:  # it had received and sent nothing that is recorded
                 self._branch = None
+                self._transacted.decided(is_committed=wanted is BranchState.COMMITTED)
                 return
             try:
                 state = self._connection.provider.decide(branch.branch, wanted)
             except IllegalStateError:  # others have ended it
                 self._branch = None
+                self._transacted.decided(is_committed=False)
                 raise
             self._branch = None
+            self._transacted.decided(is_committed=state is BranchState.COMMITTED)
             self._check_decision(branch.xid, wanted, state)
             return
         try:

@@ -28,7 +28,9 @@ class LeasedChannel(Protocol):
 class PartitionLease:
     """One channel as one link receives from it, until it is revoked. Made anew whenever the channel is opened anew."""
 
-    __slots__ = ("acked", "channel", "given", "is_revoked", "notify", "records_deliveries", "session_id", "taken")
+    __slots__ = (
+        "acked", "channel", "given", "is_recorded", "is_revoked", "notify", "records_deliveries", "session_id", "taken"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -37,6 +39,7 @@ class PartitionLease:
         session_id: str,
         notify: Callable[[Exception], None],
         given: list[tuple[int, int, int]] | None = None,
+        is_recorded: bool = True,
     ) -> None:
         """`given`: that of the session's other leases of the channel."""
         self.channel = channel
@@ -46,6 +49,8 @@ class PartitionLease:
         """Told, on the group worker's thread, when acknowledgements could not be recorded."""
         self.acked: list[int] = []
         """Acknowledged offsets on their way to the group worker, which takes what is there: the session appends."""
+        self.is_recorded = is_recorded
+        """What becomes of its messages outlasts the process; else they are its receiver's, and end with it."""
         self.records_deliveries = False
         """`given` is to be filled; the group worker says so."""
         self.given: list[tuple[int, int, int]] = [] if given is None else given

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from jbm_kafka.core.branch import Branch, BranchPart, BranchState
 from jbm_kafka.core.destination import TemporaryQueue, TemporaryTopic, with_namespace
-from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import Clock, Kafka, KafkaClientError
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.completion import Completion
@@ -231,21 +231,16 @@ class Sidecar:
     def prepare(self, branch: Branch, transfer: Transfer) -> bytes:
         """Prepare a branch with the next checkpoint: what it received passes to it, and its sends are recorded.
 
+        What came from a temporary destination or a private subscription is no part of it, for it ends with its session.
+
         Returns what is recorded of it, for whoever decides it. Raises:
-            IllegalStateError: it received from a temporary destination or a private subscription, of which nothing
-                is recorded; or an older
-                process, which cannot read what is prepared, receives from there too.
+            IllegalStateError: an older process, which cannot read what is prepared, receives from there too.
             JMSError: the cluster does not answer.
         """
         parts: list[BranchPart] = []
         for participant, settling in transfer.settlings:
             group, channel = participant.group, settling.channel
-            if not group.is_recorded:
-                what = "temporary destinations" if group.is_temporary else "consumers of topics that are not durable"
-                raise IllegalStateError(
-                    f"branch {branch.xid} received from {group.destination}, of which nothing is recorded: receive "
-                    f"from {what} in a session of its own"
-                )
+            assert group.is_recorded, group
             topic_id, count = channel.changelog.topic_id, len(settling.offsets)
             parts.append(BranchPart(group.group_id, group.topic, topic_id, channel.partition, count))
         records = self.branches.records_of(branch, parts, transfer.sends)

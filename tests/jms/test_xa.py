@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, Queue, XAConnectionFactory, XASession, Xid
+from jbm_kafka import AcknowledgeMode, Queue, Topic, XAConnectionFactory, XASession, Xid
 from jbm_kafka.codec.branch_records import state_key
 from jbm_kafka.codec.changelog import decode_entry
 from jbm_kafka.core.entries import Prepared
@@ -236,6 +236,39 @@ def test_an_old_branch_is_rolled_back_at_prepare(factory: XAConnectionFactory, s
     with pytest.raises(TransactionRolledBackError, match="timeout was over"):
         session.tpc_prepare()
     assert bodies(factory, IN) == [("a", 2)]
+
+
+@pytest.mark.parametrize("sends", [True, False], ids=["with sends", "alone"])
+@pytest.mark.parametrize("commits", [True, False], ids=["committed", "rolled back"])
+@pytest.mark.parametrize("kind", ["temporary queue", "private subscription"])
+def test_what_ends_with_its_session_is_settled_by_the_decision(
+    factory: XAConnectionFactory, kind: str, commits: bool, sends: bool
+) -> None:
+    """ACK-10: nothing of it outlasts the session, so it was refused at tpc_prepare."""
+    with factory.create_xa_connection() as connection, connection.create_xa_session() as session:
+        fill(factory, "recorded")
+        place = session.create_temporary_queue() if kind == "temporary queue" else Topic("prices")
+        consumer, recorded = session.create_consumer(place), session.create_consumer(IN)
+        with factory.create_context() as jms:
+            for body in ("first", "second"):
+                jms.create_producer().send(place, body, unit_of_order="u")
+        session.tpc_begin(session.xid(1, "t", "b"))
+        assert consumer.receive_body(str, WAIT_S) == "first"
+        if sends:
+            assert recorded.receive_body(str, WAIT_S) == "recorded"
+            session.create_producer(OUT).send("out")
+        session.tpc_prepare()
+        assert bodies(factory, OUT, 0) == []
+        (session.tpc_commit if commits else session.tpc_rollback)()
+        found = [consumer.receive(WAIT_S) for _ in range(1 if commits else 2)]
+        assert [(each and each.body, each and each.delivery_count) for each in found] == (
+            [("second", 1)] if commits else [("first", 2), ("second", 1)]
+        )
+        session.commit()
+        assert consumer.receive_nowait() is None
+        is_done = sends and commits
+        assert bodies(factory, OUT, int(is_done)) == [("out", 1)] * is_done
+        assert len(bodies(factory, IN, int(not is_done))) == int(not is_done)
 
 
 def test_mistakes_get_one_line_each(factory: XAConnectionFactory, session: XASession) -> None:

@@ -231,7 +231,11 @@ class Dispatch:
             ]
             given = next((each.given for each in every if each is not None and each.channel is channel), None)
             lease = leases[channel.partition] = PartitionLease(
-                channel, session_id=link.terms.session_id, notify=link.notices.notify, given=given
+                channel,
+                session_id=link.terms.session_id,
+                notify=link.notices.notify,
+                given=given,
+                is_recorded=self._data.group.is_recorded,
             )
         lease.records_deliveries = channel.settings.record_deliveries and self._data.group.is_recorded
         return lease
