@@ -8,11 +8,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory
+from jbm_kafka.admin import Admin
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import ArchiveError, OptionRefusedError
 from jbm_spark.jobs import archive
 from jbm_spark.jobs.replay import Replayed, run
-from tests.spark.conftest import Topics
+from tests.spark.conftest import PATIENCE_S, Topics
 from tests.spark.killed import job, kill_in_the_midst
 from tests.spark.records import Record, headers
 
@@ -67,6 +68,21 @@ def test_a_replay_sends_what_is_meant_in_order_and_again_what_is_missing(
     assert len({each["JBMDuplicateID"] for each in told}) == 159
     assert not any("JMSExpiration" in each for each in told)
     assert replay(spark, topics, tmp_path, target, job="again", **span).sent == 159
+
+
+def test_what_was_received_and_deleted_since_is_not_sent_again(spark: SparkSession, topics: Topics) -> None:
+    """SPARK-11: more than a queue remembers of duplicate ids was received twice."""
+    source, target = topics.create(), topics.create()
+    topics.write(source, [Record(value=b"%d" % number) for number in range(20)])
+    assert replay(spark, topics, source, target).sent == 20
+    with ConnectionFactory(topics.bootstrap).create_context(AcknowledgeMode.AUTO) as jms:
+        consumer = jms.create_consumer(jms.create_queue(target))
+        for _ in range(20):
+            assert consumer.receive(timeout=PATIENCE_S) is not None
+    with Admin(topics.bootstrap) as admin:
+        admin.truncate(target)
+    again = replay(spark, topics, source, target)
+    assert (again.already_there, again.sent) == (20, 0)
 
 
 def test_times_are_as_far_ahead_as_they_were(spark: SparkSession, topics: Topics) -> None:

@@ -26,7 +26,7 @@ from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.wrong_values import shown
 from jbm_spark.errors import OptionRefusedError
 from jbm_spark.jobs.job import in_session, job_options
-from jbm_spark.topic_check import check_topics
+from jbm_spark.topic_check import check_topics, one_line_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -106,6 +106,7 @@ def run(
     from jbm_spark.call_checks import check_session
     from jbm_spark.jobs.replay_source import log_of_now, replay_source
     from jbm_spark.messages import write_messages
+    from jbm_spark.reader_registration import ReaderRegistration
     from jbm_spark.target import target as target_now
     from jbm_spark.written_slices import slice_rows
 
@@ -127,6 +128,13 @@ def run(
     place = F.concat_ws(":", "topic_id", "kafka.partition", "kafka.offset")
     rows = _chosen(found.rows, since_ms, until_ms, where).where(~F.coalesce(_begins(prefix), F.lit(False)))
     rows = rows.withColumn("duplicate_id", F.concat(F.lit(prefix), place))
+    if not dry_run:
+        # The log tells what was sent; without this it would forget what is settled within a minute.
+        with (
+            one_line_errors(f"replay to {target}"),
+            ReaderRegistration(bootstrap=bootstrap, namespace=namespace, kafka=kafka) as registration,
+        ):
+            registration.renew_first(f"replay-{named}/{target.kafka_topic(namespace)}", target.kafka_topic(namespace))
     log, _ = log_of_now(spark, target, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     there = log.where(_begins(prefix))
     left = rows.join(there.select("duplicate_id").distinct(), "duplicate_id", "left_anti")
