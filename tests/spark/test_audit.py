@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from jbm_kafka import AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
 from jbm_kafka.core.entries import MessageEvent, MessageFate
+from jbm_spark.archiving.archive_folder import locked_archive
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs import archive
@@ -151,6 +152,14 @@ def test_events_that_kafka_has_deleted_are_told_by_an_archive(
     assert found_in(audited(spark, planted, archive=str(tmp_path / "kept"))) == {("duplicated", 0), ("lost", 1)}
     with pytest.raises(SparkJobError, match="no-such"):
         audited(spark, planted, archive=str(tmp_path / "no-such"))
+
+
+def test_an_archive_of_another_queue_is_no_proof(spark: SparkSession, planted: Planted, tmp_path: Path) -> None:
+    """AUDIT-2: it has nothing of this one, and the audit found nothing."""
+    with locked_archive(tmp_path, destination="queue:another", cluster_id="any"):
+        pass
+    with pytest.raises(SparkJobError, match="is that of queue:another, and this audit is of"):
+        audited(spark, planted, archive=str(tmp_path))
 
 
 @dataclass

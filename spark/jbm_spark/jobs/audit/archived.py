@@ -3,7 +3,17 @@
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from jbm_kafka.core.destination import parse_destination
+from jbm_spark.archiving.archive_folder import archive_path, read_identity
 from jbm_spark.archiving.archive_reading import archived_messages, read_archived_events
+from jbm_spark.errors import ArchiveError
+
+
+def check_archive_of(folder: str, topic: str, namespace: str) -> None:
+    """Raises ArchiveError: there is no such archive, or it is that of another topic, and proves nothing of this one."""
+    whose = read_identity(archive_path(folder)).destination
+    if parse_destination(whose).kafka_topic(namespace) != topic:
+        raise ArchiveError(f"archive {folder} is that of {whose}, and this audit is of {topic}: name its own archive")
 
 
 def messages_in_archive(spark: SparkSession, folder: str, topic: str) -> DataFrame:

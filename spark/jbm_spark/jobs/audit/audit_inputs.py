@@ -25,7 +25,7 @@ from jbm_spark.columns import message_columns
 from jbm_spark.committed import committed_records, no_records
 from jbm_spark.errors import SparkJobError
 from jbm_spark.events import UNREADABLE, event_columns
-from jbm_spark.jobs.audit.archived import events_in_archive, messages_in_archive
+from jbm_spark.jobs.audit.archived import check_archive_of, events_in_archive, messages_in_archive
 from jbm_spark.letters import letter_columns
 from jbm_spark.subscription_rows import is_for
 from jbm_spark.topic_check import TIMEOUT_S
@@ -86,6 +86,8 @@ class AuditSource:
             group = core.group(core.source(self.destination, self.subscription, self.client_id))
             if self.archive is not None and group.subscription is not None:
                 raise SparkJobError("--archive is for queues: of a topic it does not tell which messages whose are")
+            if self.archive is not None:
+                check_archive_of(self.archive, group.topic, self.namespace)
             return self._read(core.admin, group)
 
     def _read(self, admin: KafkaAdmin, group: ChannelGroup) -> AuditInputs:
