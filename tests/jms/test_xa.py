@@ -266,6 +266,12 @@ def test_what_ends_with_its_session_is_settled_by_the_decision(
         )
         session.commit()
         assert consumer.receive_nowait() is None
+
+        def is_settled() -> bool:
+            counted = connection.statistics().destinations
+            return sum(each.acknowledged for each in counted) >= 2 and not any(each.unacknowledged for each in counted)
+
+        wait_until(is_settled, about="nothing in hand any more", timeout_s=WAIT_S)
         is_done = sends and commits
         assert bodies(factory, OUT, int(is_done)) == [("out", 1)] * is_done
         assert len(bodies(factory, IN, int(not is_done))) == int(not is_done)
