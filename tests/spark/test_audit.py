@@ -274,7 +274,8 @@ def test_the_command_tells_in_each_form_and_by_its_exit_code(
     parsed.feed(html.read_text())
     assert evil in parsed.text
     assert not {"script", "link", "img"} & set(parsed.tags)
-    assert main([*arguments[:1], "no-such-queue", *arguments[2:]]) == 1
+    nobody = ["--master", "spark://127.0.0.1:1"]  # no Spark is asked for what is not there
+    assert main([*arguments[:1], "no-such-queue", *arguments[2:], *nobody]) == 1
     assert re.search(r"no-such-queue.*\n$", capsys.readouterr().err)
     assert main([*arguments, "--since", "yesterday"]) == 2
     assert "--since" in capsys.readouterr().err

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import bookstore.__main__
 from jbm_spark.submit import find_program, options
 from tests.spark.cluster import BARE_PYTHON, SparkCluster, spark_cluster
 from tests.spark.conftest import Topics
@@ -71,3 +72,15 @@ def test_a_streaming_program_runs_on_the_cluster_that_spark_submit_names(
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{cluster.master} True\n"
     assert [record.value() for record in topics.read(queue)] == [b"%d" % n for n in range(100)]
+
+
+def test_the_bookstore_plays_its_day_on_the_cluster(
+    cluster: SparkCluster, shipped: list[str], bootstrap: str, tmp_path: Path
+) -> None:
+    """Turnover, archive and audit are checked by the day itself."""
+    html = tmp_path / "day.html"
+    day = ["--orders", "100", "--per-second", "50", "--bootstrap", bootstrap, "--page", str(html)]
+    done = cluster.submit(*shipped, bookstore.__main__.__file__, *day)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "dead letter twice" in html.read_text(encoding="utf-8")
+    assert "Registered app bookstore" in cluster.log.read_text()

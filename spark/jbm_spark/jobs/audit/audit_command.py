@@ -82,7 +82,14 @@ def audit(
             _write(html, page(result, at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")))
         return result
 
-    in_session("audit", work, cluster=cluster, master=master, as_json=as_json)
+    def check(cluster: Cluster) -> None:
+        from jbm_spark.jobs.audit.audit_inputs import audited
+
+        with audited(destination, bootstrap=cluster.bootstrap, subscription=subscription, client_id=client_id,
+                     namespace=cluster.namespace, archive=archive, kafka=cluster.kafka):  # fmt: skip
+            pass  # what is not there is told before Spark has started
+
+    in_session("audit", work, cluster=cluster, master=master, as_json=as_json, check=check)
 
 
 def _write(html: Path, text: str) -> None:

@@ -6,8 +6,8 @@ included; letters, which go with events, after those.
 """
 
 import time
-from collections.abc import Collection, Mapping
-from contextlib import closing
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -59,6 +59,27 @@ class AuditInputs:
             each.unpersist()
 
 
+@contextmanager
+def audited(
+    destination: str | Queue | Topic, *, bootstrap: str, subscription: str | None, client_id: str, namespace: str,
+    archive: str | None, kafka: Mapping[str, object] | None,
+) -> Iterator[tuple[KafkaAdmin, ChannelGroup]]:  # fmt: skip
+    """Whose messages are audited, and the brokers, until the end of the block.
+
+    Raises:
+        SparkJobError: the archive is not one of this queue.
+        JMSError: no such destination; the brokers do not answer.
+    """
+    core = AdminCore(bootstrap, kafka, namespace, TIMEOUT_S)
+    with closing(core), core.asking(f"audit {destination}"):
+        group = core.group(core.source(destination, subscription, client_id))
+        if archive is not None and group.subscription is not None:
+            raise SparkJobError("--archive is for queues: of a topic it does not tell which messages whose are")
+        if archive is not None:
+            check_archive_of(archive, group.topic, namespace)
+        yield core.admin, group
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSource:
     """How the cluster is reached, and what of it is audited."""
@@ -81,14 +102,11 @@ class AuditSource:
             SparkJobError: an open transaction keeps the events from being read.
             JMSError: no such destination; the brokers do not answer.
         """
-        core = AdminCore(self.bootstrap, self.kafka, self.namespace, TIMEOUT_S)
-        with closing(core), core.asking(f"audit {self.destination}"):
-            group = core.group(core.source(self.destination, self.subscription, self.client_id))
-            if self.archive is not None and group.subscription is not None:
-                raise SparkJobError("--archive is for queues: of a topic it does not tell which messages whose are")
-            if self.archive is not None:
-                check_archive_of(self.archive, group.topic, self.namespace)
-            return self._read(core.admin, group)
+        with audited(
+            self.destination, bootstrap=self.bootstrap, subscription=self.subscription, client_id=self.client_id,
+            namespace=self.namespace, archive=self.archive, kafka=self.kafka,
+        ) as (admin, group):  # fmt: skip
+            return self._read(admin, group)
 
     def _read(self, admin: KafkaAdmin, group: ChannelGroup) -> AuditInputs:
         described = admin.describe([group.topic])[group.topic]
