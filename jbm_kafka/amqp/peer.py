@@ -130,6 +130,7 @@ class Peer:
         self._lane = CallLane(server.threads)
         self._served: dict[Any, Served] = {}
         """By `link_key`."""
+        self._to_pump: dict[Served, Any] = {}
         self._links: set[Any] = set()
         """Those that are open, or about to be."""
         self._numbers = itertools.count(1)
@@ -206,6 +207,19 @@ class Peer:
         """More may be sent: the client reads what is on its way."""
         is_full = self.outgoing_bytes >= self.settings.limits.unread_bytes
         return self.is_writable and not self.server.is_draining and not is_full
+
+    def pump_soon(self, served: Served, link: Any) -> None:
+        """More may go out by the link once all that the client said is heard: one look for many outcomes."""
+        self._to_pump[served] = link
+
+    def pump_due(self) -> None:
+        """All is heard."""
+        while self._to_pump:
+            served, link = self._to_pump.popitem()
+            try:
+                served.pump()
+            except Exception as error:
+                self._failed(error, "a send", link)
 
     def hold(self, size: int) -> None:
         """So many bytes more, or less, came and are not in Kafka: with too many nothing is read from the client."""

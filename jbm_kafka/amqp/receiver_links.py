@@ -277,8 +277,7 @@ class Receiver:
         delivery = self.unsettled.pop(sent.tag, None)
         if isinstance(delivery, Forwarded):
             delivery.told(sent, self._peer)
-            self.pump()
-            self._peer.touch()
+            self._peer.pump_soon(self, self._sender)
             return
         if delivery is not None and self._units.is_void(delivery):
             self._settle_void(sent, delivery)
@@ -296,8 +295,7 @@ class Receiver:
             if not sent.settled:
                 sent.update(state)
         sent.settle()
-        self.pump()
-        self._peer.touch()
+        self._peer.pump_soon(self, self._sender)
 
     def _settle_void(self, sent: Any, delivery: Delivery) -> None:
         """One before it in its unit was rolled back: whatever the client says, it comes again, behind that."""

@@ -144,6 +144,8 @@ class Wire(asyncio.Protocol):
             return
         self._work()
         peer = self.peer
+        if peer is not None:
+            peer.pump_due()
         was_taking = peer is None or peer.takes_more
         self._write(self._socket, peer)
         if peer is not None and not was_taking and peer.takes_more:
