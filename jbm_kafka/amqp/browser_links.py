@@ -8,6 +8,7 @@ from collections.abc import Set
 from typing import Any
 
 from jbm_kafka.amqp.seams import Client
+from jbm_kafka.amqp_wire.engine_objects import transfer
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.bodies import body_kind
@@ -89,11 +90,9 @@ class Browser:
         if self.is_closed or self._is_reading:
             return
         while found and sender.credit > 0 and self._peer.takes_more:
-            sent = sender.delivery(str(next(self._tags)))
-            self._peer.outgoing_bytes += len(found[0])
-            sender.stream(found.popleft())
-            sender.advance()
-            sent.settle()
+            data = found.popleft()
+            self._peer.outgoing_bytes += len(data)
+            transfer(sender, str(next(self._tags)), data, is_settled=True)
         if not found and self._seen is not None:
             if sender.credit > 0:
                 self._is_reading = True

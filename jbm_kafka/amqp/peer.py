@@ -30,6 +30,7 @@ from jbm_kafka.amqp.terminus import (
 )
 from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
 from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition_of
+from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, link_key
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.client.own_temporaries import OwnTemporaries
@@ -128,6 +129,8 @@ class Peer:
         self._connection = connection
         self._lane = CallLane(server.threads)
         self._served: dict[Any, Served] = {}
+        """By `link_key`."""
+        self._to_pump: dict[Served, Any] = {}
         self._links: set[Any] = set()
         """Those that are open, or about to be."""
         self._numbers = itertools.count(1)
@@ -147,8 +150,9 @@ class Peer:
             Event.LINK_REMOTE_CLOSE: self._link_closed,
             Event.LINK_REMOTE_DETACH: self._link_detached,
             Event.LINK_FLOW: self._flow,
-            Event.DELIVERY: self._delivery,
         }
+        self.handled = frozenset(kind.number for kind in self._handlers)
+        """Numbers of the kinds of event that `handle` is for."""
 
     # -- for what it serves --------------------------------------------------------------------------------------------
 
@@ -204,6 +208,19 @@ class Peer:
         is_full = self.outgoing_bytes >= self.settings.limits.unread_bytes
         return self.is_writable and not self.server.is_draining and not is_full
 
+    def pump_soon(self, served: Served, link: Any) -> None:
+        """More may go out by the link once all that the client said is heard: one look for many outcomes."""
+        self._to_pump[served] = link
+
+    def pump_due(self) -> None:
+        """All is heard."""
+        while self._to_pump:
+            served, link = self._to_pump.popitem()
+            try:
+                served.pump()
+            except Exception as error:
+                self._failed(error, "a send", link)
+
     def hold(self, size: int) -> None:
         """So many bytes more, or less, came and are not in Kafka: with too many nothing is read from the client."""
         most, before = self.settings.limits.unconfirmed_bytes, self._held_bytes
@@ -225,7 +242,7 @@ class Peer:
             link.open()
         link.condition = condition_of(error)
         link.close()
-        served = self._served.pop(link, None)
+        served = self._served.pop(link_key(link), None)
         if served is not None:
             self.spawn(served.close(is_lost=False, ends=False))
         self.touch()
@@ -278,18 +295,18 @@ class Peer:
 
     def handle(self, event: Any) -> None:
         """One event of the engine."""
-        handler = self._handlers.get(event.type)
-        if handler is None:
-            return
         try:
-            handler(event)
+            self._handlers[event.type](event)
         except Exception as error:
-            if not isinstance(error, JMSError):
-                log.exception("AMQP connection %s: an error of ours at %s", self.connection_id, event.type)
-            if event.link is not None:
-                self.refuse(event.link, error)
-            else:
-                self.end(condition_of(error))
+            self._failed(error, event.type, event.link)
+
+    def _failed(self, error: Exception, what: object, link: Any) -> None:
+        if not isinstance(error, JMSError):
+            log.exception("AMQP connection %s: an error of ours at %s", self.connection_id, what)
+        if link is not None:
+            self.refuse(link, error)
+        else:
+            self.end(condition_of(error))
 
     def _connection_opened(self, event: Any) -> None:
         connection = self._connection
@@ -337,9 +354,9 @@ class Peer:
 
     def _session_closed(self, event: Any) -> None:
         session = event.session
-        mine = [link for link in self._served if link.session == session]
+        mine = [self._served.pop(link_key(link), None) for link in self._links if link.session == session]
         self._links = {link for link in self._links if link.session != session}
-        self.spawn(self._end_session(session, [self._served.pop(link) for link in mine]))
+        self.spawn(self._end_session(session, [served for served in mine if served is not None]))
 
     async def _end_session(self, session: Any, served: list[Served]) -> None:
         for each in sorted(served, key=lambda each: isinstance(each, Coordinator)):
@@ -424,7 +441,7 @@ class Peer:
         if self.is_over or link.state & Endpoint.LOCAL_CLOSED or link.session.state & Endpoint.REMOTE_CLOSED:
             self.server.run(served.close(is_lost=True, ends=False))
             return
-        self._served[link] = served
+        self._served[link_key(link)] = served
         link.open()
         if isinstance(served, Receiver):
             served.feed()
@@ -529,7 +546,7 @@ class Peer:
         self._end_link(event.link, ends=False)
 
     def _end_link(self, link: Any, *, ends: bool) -> None:
-        served = self._served.pop(link, None)
+        served = self._served.pop(link_key(link), None)
         self._links.discard(link)
         self.spawn(self._ended_link(link, served, ends=ends))
 
@@ -548,22 +565,27 @@ class Peer:
         link.free()
 
     def _flow(self, event: Any) -> None:
-        served = self._served.get(event.link)
+        served = self._served.get(link_key(event.link))
         if served is not None and event.link.is_sender:
             served.pump()
 
-    def _delivery(self, event: Any) -> None:
-        link, delivery = event.link, event.delivery
-        served = self._served.get(link)
-        if served is None:
-            if link.is_sender and delivery.settled:
-                delivery.settle()
-            elif link.is_receiver and delivery.readable:  # nobody's: the engine would keep it
-                link.recv(delivery.pending)
-                if not delivery.partial:
-                    delivery.settle()
-        elif link.is_receiver:
-            if delivery.readable or delivery.aborted:
+    def delivered(self, delivery: EngineDelivery) -> None:
+        """A message came, or what became of one."""
+        served = self._served.get(delivery.link_key)
+        try:
+            if served is None:
+                self._delivered_to_nobody(delivery, delivery.link)
+            elif delivery.readable or delivery.aborted:
                 served.arrived(delivery)
-        elif delivery.updated:
-            served.outcome(delivery)
+            elif delivery.updated and hasattr(served, "outcome"):
+                served.outcome(delivery)
+        except Exception as error:
+            self._failed(error, "a delivery", delivery.link)
+
+    def _delivered_to_nobody(self, delivery: Any, link: Any) -> None:
+        if link.is_sender and delivery.settled:
+            delivery.settle()
+        elif link.is_receiver and delivery.readable:  # the engine would keep it
+            link.recv(delivery.pending)
+            if not delivery.partial:
+                delivery.settle()

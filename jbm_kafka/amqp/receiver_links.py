@@ -16,6 +16,7 @@ from jbm_kafka.amqp.feeds import Feeds, Forwarded
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_transaction, told_outcome
 from jbm_kafka.amqp.units_at_client import Rows, UnitsAtClient, UnitsTogether, later_of_units
+from jbm_kafka.amqp_wire.engine_objects import transfer
 from jbm_kafka.amqp_wire.loop_mailbox import LinkBed, answer
 from jbm_kafka.client.source_use import begin_use
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
@@ -56,6 +57,9 @@ class Receiver:
     ) -> None:
         self._peer = peer
         self._sender = sender
+        self._session = sender.session
+        self._is_settled = sender.snd_settle_mode == ProtonLink.SND_SETTLED
+        """Nobody is to say what becomes of its messages."""
         self._source = source
         self._selector = "" if selector is None else selector.normal
         self._destination = destination_of(source)
@@ -161,12 +165,12 @@ class Receiver:
         if not link.group_worker.is_running:
             self._attach_again()
             return
-        sent = False
-        while self._wanted() > 0:
+        before = self._transferred
+        most = before + self._wanted()
+        while self._transferred < most and self._has_room():
             forwarded = self.feeds.take()
             if forwarded is not None:
                 self._send_forwarded(forwarded)
-                sent = True
                 continue
             delivery = self._units.take()
             if delivery is None:
@@ -176,22 +180,25 @@ class Receiver:
                     break
                 if self._units.is_kept(delivery):
                     continue
-            sent = True
             self._send(delivery)
         self._ask()
         if sender.drain_mode and sender.credit > 0 and not self._is_draining:
             self._is_draining = True
             self._peer.spawn(self._drain(), sender)
-        if sent:
+        if self._transferred > before:
             self._peer.touch()
 
     def _wanted(self) -> int:
         """How many more the client takes now."""
-        limits = self._peer.settings.limits
-        if not self._peer.takes_more or self._sender.session.outgoing_bytes >= limits.unread_bytes:
+        if not self._has_room():
             return 0
-        most: int = limits.unsettled_messages - len(self.unsettled)
+        most: int = self._peer.settings.limits.unsettled_messages - len(self.unsettled)
         return max(0, min(int(self._sender.credit), most))
+
+    def _has_room(self) -> bool:
+        """The client reads what was sent to it."""
+        limits = self._peer.settings.limits
+        return self._peer.takes_more and bool(self._session.outgoing_bytes < limits.unread_bytes)
 
     def _ask(self) -> None:
         link, wanted = self.link, self._wanted()
@@ -236,20 +243,18 @@ class Receiver:
             delivery_count=count.delivery_count - 1,
             now_ms=now_ms,
         )
-        tag, sent = self._transfer(data, self.mark_of(delivery))
-        if self._sender.snd_settle_mode == ProtonLink.SND_SETTLED:
+        tag = self._transfer(data, self.mark_of(delivery))
+        if self._is_settled:
             delivery.lease.acknowledge(reference.offset)
-            sent.settle()
             self._units.settled(delivery)
         else:
             self._units.sent(delivery)
             self.unsettled[tag] = delivery
 
     def _send_forwarded(self, forwarded: Forwarded) -> None:
-        tag, sent = self._transfer(forwarded.data, "")
-        if self._sender.snd_settle_mode == ProtonLink.SND_SETTLED:
+        tag = self._transfer(forwarded.data, "")
+        if self._is_settled:
             forwarded.accept()
-            sent.settle()
         else:
             self.unsettled[tag] = forwarded
 
@@ -257,14 +262,12 @@ class Receiver:
         """What its tag says beside its number."""
         return ""
 
-    def _transfer(self, data: bytes, mark: str) -> tuple[str, Any]:
+    def _transfer(self, data: bytes, mark: str) -> str:
         self._transferred += 1
         tag = f"{self._transferred}{mark}"
-        sent = self._sender.delivery(tag)
-        self._sender.stream(data)
-        self._sender.advance()
+        transfer(self._sender, tag, data, is_settled=self._is_settled)
         self._peer.outgoing_bytes += len(data)
-        return tag, sent
+        return tag
 
     def outcome(self, sent: Any) -> None:
         """The client says what became of a message."""
@@ -274,8 +277,7 @@ class Receiver:
         delivery = self.unsettled.pop(sent.tag, None)
         if isinstance(delivery, Forwarded):
             delivery.told(sent, self._peer)
-            self.pump()
-            self._peer.touch()
+            self._peer.pump_soon(self, self._sender)
             return
         if delivery is not None and self._units.is_void(delivery):
             self._settle_void(sent, delivery)
@@ -293,8 +295,7 @@ class Receiver:
             if not sent.settled:
                 sent.update(state)
         sent.settle()
-        self.pump()
-        self._peer.touch()
+        self._peer.pump_soon(self, self._sender)
 
     def _settle_void(self, sent: Any, delivery: Delivery) -> None:
         """One before it in its unit was rolled back: whatever the client says, it comes again, behind that."""

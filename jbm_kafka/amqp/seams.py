@@ -89,6 +89,9 @@ class Client(Protocol):
     def takes_more(self) -> bool:
         """More may be sent: the client reads what is on its way."""
 
+    def pump_soon(self, served: Any, link: Any) -> None:
+        """More may go out by the link once all that the client said is heard."""
+
     def refuse(self, link: Any, error: Exception) -> None:
         """End a link with an error."""
 

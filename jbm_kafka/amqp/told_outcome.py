@@ -58,8 +58,13 @@ class ToldOutcome:
         return Modified(offset, counted=is_released and counts_released, was_seen=not is_released)
 
 
+_ACCEPTED: Final = ToldOutcome(Sent.ACCEPTED)
+
+
 def told_outcome(sent: Any) -> ToldOutcome:
     """What it says outside of transactions."""
+    if sent.remote_state == Sent.ACCEPTED:
+        return _ACCEPTED
     remote = sent.remote
     condition = remote.condition if sent.remote_state == Sent.REJECTED else None
     error = "" if condition is None else str(condition.description or condition.name)
@@ -80,7 +85,7 @@ def told_in_transaction(data: list[Any]) -> ToldOutcome:
     """What a transactional state says, which is `[transaction, outcome]`; without an outcome it is accepted."""
     outcome = data[1] if len(data) > 1 else None
     if outcome is None:
-        return ToldOutcome(Sent.ACCEPTED)
+        return _ACCEPTED
     descriptor = outcome.descriptor
     state = _BY_SYMBOL.get(str(descriptor)) or int(descriptor)
     fields = [*(outcome.value or []), None, None]

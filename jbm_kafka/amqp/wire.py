@@ -7,11 +7,19 @@ import logging
 import time
 from typing import cast
 
+from cproton import (  # type: ignore[import-untyped]
+    PN_DELIVERY,
+    pn_collector_peek,
+    pn_collector_pop,
+    pn_event_delivery,
+    pn_event_type,
+)
 from proton import Collector, Connection, ProtonException, Transport
 
 from jbm_kafka.amqp.peer import Peer
 from jbm_kafka.amqp.sasl import SaslServer
 from jbm_kafka.amqp.seams import Host
+from jbm_kafka.amqp_wire.engine_objects import EngineDelivery
 
 log = logging.getLogger(__name__)
 
@@ -115,14 +123,14 @@ class Wire(asyncio.Protocol):
             self.abort()
 
     def _work(self) -> None:
-        peer = self.peer
-        while peer is not None:
-            collector = self._collector
-            event = collector.peek()
-            if event is None:
-                return
-            peer.handle(event)
-            collector.pop()
+        peer, events = self.peer, self._collector._impl
+        while peer is not None and (event := pn_collector_peek(events)):
+            kind = pn_event_type(event)
+            if kind == PN_DELIVERY:
+                peer.delivered(EngineDelivery(pn_event_delivery(event)))
+            elif kind in peer.handled:  # to make an object of it costs much
+                peer.handle(self._collector.peek())
+            pn_collector_pop(events)
 
     def touch(self) -> None:
         """Something is to be sent, maybe; once for many."""
@@ -136,6 +144,8 @@ class Wire(asyncio.Protocol):
             return
         self._work()
         peer = self.peer
+        if peer is not None:
+            peer.pump_due()
         was_taking = peer is None or peer.takes_more
         self._write(self._socket, peer)
         if peer is not None and not was_taking and peer.takes_more:
