@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from asyncio import get_running_loop, sleep, wait_for
+from asyncio import Future, get_running_loop, sleep, wait, wait_for
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from proton import Delivery as Sent
 from proton import Link as ProtonLink
@@ -19,6 +19,7 @@ from jbm_kafka.amqp.units_at_client import Rows, UnitsAtClient, UnitsTogether, l
 from jbm_kafka.amqp_wire.loop_mailbox import LinkBed, answer
 from jbm_kafka.client.source_use import begin_use
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
+from jbm_kafka.codec.bodies import MAP, OBJECT, STREAM
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.selectors.selector import Selector
@@ -35,6 +36,11 @@ log = logging.getLogger(__name__)
 LOOK_S = 0.01
 CATCH_UP_S = 2.0
 """How long a drain looks for what was there when it was asked."""
+MANY_VALUES: Final = frozenset((MAP, STREAM, OBJECT))
+AT_ONCE_BYTES: Final = 2**14
+"""A body of these kinds is encoded on the loop up to this size, which takes some ms; 100,000 entries take a second."""
+BEING_ENCODED: Final = "being encoded"
+"""Stands for the tag of a message that is about to be sent."""
 
 
 class Receiver:
@@ -86,6 +92,8 @@ class Receiver:
         self.is_recorded = not (self._destination.is_temporary or is_private)
         is_used = not (self.is_forwarded or is_of_one)
         self.feeds = Feeds(peer, self, sender, is_used=is_used, is_transacted=is_transacted)
+        self._encoding: Future[bytes] | None = None
+        """What comes next on the link; nothing is sent before it."""
         self._is_recalling = False
         self.in_transactions = 0
         """Messages that open transactions have acknowledged."""
@@ -162,7 +170,7 @@ class Receiver:
             self._attach_again()
             return
         sent = False
-        while self._wanted() > 0:
+        while self._encoding is None and self._wanted() > 0:
             forwarded = self.feeds.take()
             if forwarded is not None:
                 self._send_forwarded(forwarded)
@@ -229,16 +237,45 @@ class Receiver:
         if delivery.lease.records_deliveries:
             now = self._provider.clock.monotonic_ms()
             delivery.lease.given.append((reference.offset, count.attempts + 1, now))
-        data = encode_transfer(
-            reference.record,  # type: ignore[arg-type]
+        record: Any = reference.record
+        encode = partial(
+            encode_transfer,
+            record,
             reference.body_kind,
             self._destination,
             delivery_count=count.delivery_count - 1,
             now_ms=now_ms,
         )
+        if reference.body_kind in MANY_VALUES and len(record.value() or b"") > AT_ONCE_BYTES:
+            self._send_when_encoded(delivery, encode)
+        else:
+            self._send_encoded(delivery, encode())
+
+    def _send_when_encoded(self, delivery: Delivery, encode: Callable[[], bytes]) -> None:
+        """Other clients are served meanwhile. What the client has to be told of it is as if it had it."""
+        server = self._peer.server
+        self._units.sent(delivery)
+        self.unsettled[BEING_ENCODED] = delivery
+        self._encoding = server.loop.run_in_executor(server.encoder, encode)
+        self._peer.spawn(self._encoded(self._encoding), self._sender)
+
+    async def _encoded(self, encoding: Future[bytes]) -> None:
+        try:
+            data = await encoding
+        finally:
+            self._encoding = None
+        delivery = self.unsettled.pop(BEING_ENCODED, None)  # none: it went back meanwhile
+        if isinstance(delivery, Delivery):
+            if self._sender.credit > 0 and not delivery.lease.is_revoked:
+                self._send_encoded(delivery, data)
+            else:
+                self._give_back(self._units.returned(delivery, Modified(delivery.offset, counted=False)))
+        self.pump()
+
+    def _send_encoded(self, delivery: Delivery, data: bytes) -> None:
         tag, sent = self._transfer(data, self.mark_of(delivery))
         if self._sender.snd_settle_mode == ProtonLink.SND_SETTLED:
-            delivery.lease.acknowledge(reference.offset)
+            delivery.lease.acknowledge(delivery.offset)
             sent.settle()
             self._units.settled(delivery)
         else:
@@ -454,6 +491,9 @@ class Receiver:
         self.pump()
         await self.feeds.drain(CATCH_UP_S)
         self.pump()
+        while self._encoding is not None:
+            await wait([self._encoding])
+            await sleep(0)  # until it is sent
         if not self._units.keeps_later:  # another of the session's receivers may ask next
             await self.feeds.take_back(CATCH_UP_S)
 
