@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from asyncio import Future, get_running_loop, sleep, wait, wait_for
+from asyncio import Future, get_running_loop, sleep, wait
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,6 +28,7 @@ from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link, LinkTerms
+from jbm_kafka.ports.link_owner import LinkOwner
 from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.ports.wake_up import Sleepers
 
@@ -35,7 +36,10 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 0.01
 CATCH_UP_S = 2.0
-"""How long a drain looks for what was there when it was asked."""
+"""How long another receiver of the session is waited for."""
+LOOK_AGAIN_S = 0.1
+DRAIN_S = 8.0
+"""How long a drain looks for what was there when it was asked, also in partitions that are on their way then."""
 MANY_VALUES: Final = frozenset((MAP, STREAM, OBJECT))
 AT_ONCE_BYTES: Final = 2**14
 """A body of these kinds is encoded on the loop up to this size, which takes some ms; 100,000 entries take a second."""
@@ -476,26 +480,49 @@ class Receiver:
             self._peer.touch()
 
     async def _look(self) -> None:
+        """At what is here and at the others; and again while partitions are on their way from one to another."""
         loop, link = get_running_loop(), self.link
-        await self.ready()
+        ends_at = loop.time() + DRAIN_S
+        while True:
+            await self.ready()
+            before, opened = self._transferred, link.group_worker.opened
+            await self._look_here(ends_at)
+            await self.feeds.drain(max(ends_at - loop.time(), LOOK_S))
+            self.pump()
+            while self._encoding is not None:
+                await wait([self._encoding])
+                await sleep(0)  # until it is sent
+            is_over = self.is_closed or self._peer.is_over or loop.time() > ends_at
+            if is_over or self._transferred != before or self._sender.credit == 0:
+                break
+            worker = link.group_worker
+            is_moving = not worker.is_settled or worker.opened != opened or worker.is_passing_on
+            is_left = not (worker.is_running or self.is_forwarded)  # another one is begun, or nobody receives here
+            if not (is_left or (is_moving and self._is_here(worker))):
+                break
+            await sleep(LOOK_S)
+        if not self._units.keeps_later:  # another of the session's receivers may ask next
+            await self.feeds.take_back(CATCH_UP_S)
+
+    def _is_here(self, worker: LinkOwner) -> bool:
+        """It has messages, or is about to have some."""
+        return worker.is_running and (worker.has_joined or not self.is_forwarded)
+
+    async def _look_here(self, ends_at: float) -> None:
+        loop, link = get_running_loop(), self.link
+        worker = link.group_worker
+        while not worker.is_settled and self._is_here(worker) and loop.time() < ends_at:
+            await sleep(LOOK_S)
         ends = await self._peer.call(lambda: self._provider.end_positions(self._source, 1.0))
         future = loop.create_future()
         done = Completion(lambda _: self._peer.mailbox.post(lambda: answer(future, None)))
         with link.lock:
             link.request(max(self._sender.credit, 1))
-        link.group_worker.watch(link.terms.link_id, ends, done)
-        try:
-            await wait_for(future, CATCH_UP_S)
-        except TimeoutError:
-            done.complete()
+        worker.watch(link.terms.link_id, ends, done)
+        while not future.done() and self._is_here(worker) and loop.time() < ends_at:
+            await wait([future], timeout=LOOK_AGAIN_S)
+        done.complete()  # the worker need not look any more
         self.pump()
-        await self.feeds.drain(CATCH_UP_S)
-        self.pump()
-        while self._encoding is not None:
-            await wait([self._encoding])
-            await sleep(0)  # until it is sent
-        if not self._units.keeps_later:  # another of the session's receivers may ask next
-            await self.feeds.take_back(CATCH_UP_S)
 
     def _attach_again(self) -> None:
         if not self._is_attaching:

@@ -20,6 +20,7 @@ from jbm_kafka.amqp.across_sidecars import PREPARE
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.feeds import FORWARDED
 from jbm_kafka.amqp.neighbours import Neighbours
+from jbm_kafka.amqp.receiver_links import Receiver
 from jbm_kafka.amqp.scram import Verifier
 from jbm_kafka.amqp.server_settings import ForwardingSettings, Listener, ServerSettings
 from jbm_kafka.amqp_wire.names import SESSION, UNITS
@@ -230,6 +231,37 @@ def test_a_drain_looks_at_the_other_sidecars_too(one_partition: list[Server]) ->
     receiver.connection.wait(lambda: receiver.fetcher.has_message or not receiver.link.credit)
     assert receiver.receive(timeout=TIMEOUT_S).body == 0
     keeping.close()
+
+
+def is_draining(server: Server) -> bool:
+    """A client's receiver, not another sidecar's."""
+    served = [each for wire in list(server.wires) if wire.peer is not None for each in wire.peer._served.values()]
+    return any(type(each) is Receiver and each._is_draining for each in served)
+
+
+@pytest.mark.thorough
+def test_a_drain_waits_for_partitions_that_are_on_their_way(servers: list[Server]) -> None:
+    """Of SEL-2: while they moved nobody had them, and the queue was empty, it was said."""
+    one, other = map(connect, servers)
+    holding = one.create_receiver("orders", credit=0)
+    units = [next(unit for unit in "abcdefghijkl" if partition_for(unit.encode(), 4) == each) for each in range(4)]
+    sender = one.create_sender("orders")
+    for number in range(2):
+        for unit in units:
+            sender.send(Message(body=f"{unit}{number}", durable=True, group_id=unit))
+    holding.link.flow(4)
+    one.wait(lambda: not holding.link.credit)  # its partitions stay while it has these
+    receiver = other.create_receiver("orders", credit=0)
+    (worker,) = servers[0].provider.sidecar.sources._group_workers.all()  # type: ignore[attr-defined]
+    wait_until(lambda: worker.is_passing_on, about="partitions are asked for", timeout_s=TIMEOUT_S)
+    receiver.link.drain(4)
+    other.wait(lambda: is_draining(servers[1]))
+    for _ in range(4):
+        assert holding.fetcher.pop().body[1] == "0"
+        holding.accept()
+    one.create_sender("others")  # said what it accepts
+    other.wait(lambda: receiver.fetcher.has_message or not receiver.link.credit)
+    assert receiver.fetcher.has_message, "it was said that nothing is there"
 
 
 @pytest.mark.thorough
