@@ -648,6 +648,33 @@ def test_what_waits_behind_a_failed_message_does_not_come_before_it(
     keeping.close()
 
 
+def test_what_waits_for_one_receiver_of_a_session_goes_back_when_another_one_asks(
+    servers: list[Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UNIT-3, of SEL-2: what is behind it in its unit came to the other one before it."""
+    monkeypatch.setattr(feeds, "KEEP_S", 60.0)
+    _, other, keeping = owner_and_other(servers)
+    client, sending = connect(other), connect(other)
+    first, second = (
+        client.create_receiver("orders", name=name, credit=0, options=Together("one")) for name in ("first", "second")
+    )
+    wait_until(lambda: [len(partitions_at(each)) for each in servers] == [2, 2], about="shared", timeout_s=TIMEOUT_S)
+    here, there = a_unit_at(other), a_unit_at(servers[0])
+    sender = sending.create_sender("orders")
+    first.link.flow(1)
+    sender.send(Message(body=f"{there}0", durable=True, group_id=there))
+    assert first.receive(timeout=TIMEOUT_S).body == f"{there}0"
+    first.link.flow(1)  # it has this from here, and what comes from there waits
+    sender.send(Message(body=f"{here}0", durable=True, group_id=here))
+    client.wait(lambda: not first.link.credit)
+    for number in (1, 2):
+        sender.send(Message(body=f"{there}{number}", durable=True, group_id=there))
+    wait_until(lambda: waiting_at(other) == 1, about="it waits", timeout_s=TIMEOUT_S)
+    second.link.flow(2)
+    assert [second.receive(timeout=TIMEOUT_S).body for _ in range(2)] == [f"{there}1", f"{there}2"]
+    keeping.close()
+
+
 @pytest.mark.thorough
 def test_receivers_of_one_session_share_units_also_of_another_sidecar(one_partition: list[Server]) -> None:
     """UNIT-3, of SEL-2: whichever the application receives from, a unit comes in order."""
