@@ -409,6 +409,15 @@ def test_a_transaction_that_begins_behind_its_receiver_has_several_of_a_unit(cli
     receiver.accept()
 
 
+def test_a_presettled_message_that_is_refused_ends_its_link(client: Any) -> None:
+    """It was lost without a word; only unsettled ones have an outcome."""
+    sender = client.create_sender(None, options=AtMostOnce())
+    sender.send(Message(address="jbm.registry", body="x"))
+    with pytest.raises(LinkDetached, match="jbm"):
+        client.wait(lambda: False)
+    client.create_sender("orders").send(Message(body="others go on", durable=True))
+
+
 @pytest.fixture
 def large_then_small(server: Server, provider: ThroughProvider, client: Any) -> Iterator[threading.Event]:
     """A map of many entries from Python, and "small" behind it; large ones are encoded when the event is set."""
