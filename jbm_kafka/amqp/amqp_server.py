@@ -59,6 +59,7 @@ class Server:
         self.loop = asyncio.new_event_loop()
         self.mailbox = LoopMailbox(self.loop)
         self.threads = ThreadPoolExecutor(CALLS_MAX, thread_name_prefix="jbm-amqp")
+        self.encoder = ThreadPoolExecutor(1, thread_name_prefix="jbm-amqp-encoder")
         self._connect = connect
         self.provider: Provider
         self._listening: list[asyncio.Server] = []
@@ -90,6 +91,7 @@ class Server:
         self._thread.join(START_TIMEOUT_S)
         self.provider.close()
         self.threads.shutdown(wait=False)
+        self.encoder.shutdown(wait=False)
 
     def statistics(self) -> Statistics:
         """As of `Connection.statistics`: of all clients together."""

@@ -291,7 +291,13 @@ class Feeds:
         for feed in asked:
             feed.link.drain(0 if feed.link.credit else at_least)
             feed.touch()
-        await self._until(timeout_s, lambda: not any(not feed.is_over and feed.link.credit for feed in asked))
+        await self._until(
+            timeout_s,
+            lambda: (
+                not any(not feed.is_over and feed.link.credit for feed in asked)
+                or bool(at_least and self._sender.credit == 0)
+            ),
+        )
 
     async def take_back(self, timeout_s: float) -> None:
         """Return when nothing waits nor comes, and the owners have again what waited. Until `drained` none comes."""

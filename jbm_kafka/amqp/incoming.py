@@ -273,6 +273,10 @@ class Producer:
             transaction = self._peer.transaction(delivery.remote.data)
             if transaction is not None:
                 transaction.failure = transaction.failure or error
+        elif delivery.settled:  # its sender hears of no outcome
+            delivery.settle()
+            self._peer.refuse(self._receiver, error)
+            return
         delivery.local.condition = condition_of(error)
         delivery.update(Delivery.REJECTED)
         delivery.settle()

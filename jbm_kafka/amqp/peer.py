@@ -46,6 +46,8 @@ OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", "SHARED-SUBS", "D
 WINDOW_FRAMES = 2048
 """How many frames a session may send ahead: more than its links have credit for, as a rule. What its client closes
 behind them is lost in the client where the window is full. They take no memory here: each is read as it comes."""
+MADE_AT_ONCE = 8
+"""How many queues and topics of one client are looked for, or made, side by side; each takes Kafka most of a second."""
 GENERATED = "ID:"
 """How Qpid JMS begins the container id of a connection that has no client id."""
 
@@ -128,6 +130,7 @@ class Peer:
         self.is_open = False
         self._connection = connection
         self._lane = CallLane(server.threads)
+        self._making = asyncio.Semaphore(MADE_AT_ONCE)
         self._served: dict[Any, Served] = {}
         """By `link_key`."""
         self._to_pump: dict[Served, Any] = {}
@@ -404,7 +407,7 @@ class Peer:
             self.spawn(self._produce(link, destination), link)
 
     async def _produce(self, link: Any, destination: Destination) -> None:
-        await self.call(lambda: self.provider.ensure(destination))
+        await self._ensure(destination)
         self._serve(link, self._producer(link, destination))
 
     def _producer(self, link: Any, target: Destination | None) -> Producer:
@@ -474,7 +477,7 @@ class Peer:
             return
         if destination.is_temporary:
             self._temporaries.check(destination)
-        self.spawn(self._begin(link, self._receiver(link, destination, filters)), link)
+        self.spawn(self._begin_receiver(link, destination, filters), link)
 
     def _forwarder_opened(self, link: Any, destination: Destination, filters: Filters, client_id: str) -> None:
         if destination.is_temporary:
@@ -519,6 +522,16 @@ class Peer:
         if found is None:
             found = self._together[place] = UnitsTogether(f"{self.connection_id}/units {next(self._numbers)}")
         return found
+
+    async def _ensure(self, destination: Destination) -> None:
+        """Have it there. It waits for no other call of the connection. Raises JMSError."""
+        async with self._making:
+            await self.server.loop.run_in_executor(self.server.threads, self.provider.ensure, destination)
+
+    async def _begin_receiver(self, link: Any, destination: Destination, filters: Filters) -> None:
+        if isinstance(destination, Queue) and not destination.is_temporary:
+            await self._ensure(destination)
+        await self._begin(link, self._receiver(link, destination, filters))
 
     async def _begin(self, link: Any, served: Any) -> None:
         await self.call(served.begin)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from asyncio import get_running_loop, sleep, wait_for
+from asyncio import Future, get_running_loop, sleep, wait
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from proton import Delivery as Sent
 from proton import Link as ProtonLink
@@ -20,6 +20,7 @@ from jbm_kafka.amqp_wire.engine_objects import transfer
 from jbm_kafka.amqp_wire.loop_mailbox import LinkBed, answer
 from jbm_kafka.client.source_use import begin_use
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
+from jbm_kafka.codec.bodies import MAP, OBJECT, STREAM
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.selectors.selector import Selector
@@ -28,6 +29,7 @@ from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link, LinkTerms
+from jbm_kafka.ports.link_owner import LinkOwner
 from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.ports.wake_up import Sleepers
 
@@ -35,7 +37,15 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 0.01
 CATCH_UP_S = 2.0
-"""How long a drain looks for what was there when it was asked."""
+"""How long another receiver of the session is waited for."""
+LOOK_AGAIN_S = 0.1
+DRAIN_S = 8.0
+"""How long a drain looks for what was there when it was asked, also in partitions that are on their way then."""
+MANY_VALUES: Final = frozenset((MAP, STREAM, OBJECT))
+AT_ONCE_BYTES: Final = 2**14
+"""A body of these kinds is encoded on the loop up to this size, which takes some ms; 100,000 entries take a second."""
+BEING_ENCODED: Final = "being encoded"
+"""Stands for the tag of a message that is about to be sent."""
 
 
 class Receiver:
@@ -90,6 +100,8 @@ class Receiver:
         self.is_recorded = not (self._destination.is_temporary or is_private)
         is_used = not (self.is_forwarded or is_of_one)
         self.feeds = Feeds(peer, self, sender, is_used=is_used, is_transacted=is_transacted)
+        self._encoding: Future[bytes] | None = None
+        """What comes next on the link; nothing is sent before it."""
         self._is_recalling = False
         self.in_transactions = 0
         """Messages that open transactions have acknowledged."""
@@ -167,7 +179,7 @@ class Receiver:
             return
         before = self._transferred
         most = before + self._wanted()
-        while self._transferred < most and self._has_room():
+        while self._encoding is None and self._transferred < most and self._has_room():
             forwarded = self.feeds.take()
             if forwarded is not None:
                 self._send_forwarded(forwarded)
@@ -236,16 +248,45 @@ class Receiver:
         if delivery.lease.records_deliveries:
             now = self._provider.clock.monotonic_ms()
             delivery.lease.given.append((reference.offset, count.attempts + 1, now))
-        data = encode_transfer(
-            reference.record,  # type: ignore[arg-type]
+        record: Any = reference.record
+        encode = partial(
+            encode_transfer,
+            record,
             reference.body_kind,
             self._destination,
             delivery_count=count.delivery_count - 1,
             now_ms=now_ms,
         )
+        if reference.body_kind in MANY_VALUES and len(record.value() or b"") > AT_ONCE_BYTES:
+            self._send_when_encoded(delivery, encode)
+        else:
+            self._send_encoded(delivery, encode())
+
+    def _send_when_encoded(self, delivery: Delivery, encode: Callable[[], bytes]) -> None:
+        """Other clients are served meanwhile. What the client has to be told of it is as if it had it."""
+        server = self._peer.server
+        self._units.sent(delivery)
+        self.unsettled[BEING_ENCODED] = delivery
+        self._encoding = server.loop.run_in_executor(server.encoder, encode)
+        self._peer.spawn(self._encoded(self._encoding), self._sender)
+
+    async def _encoded(self, encoding: Future[bytes]) -> None:
+        try:
+            data = await encoding
+        finally:
+            self._encoding = None
+        delivery = self.unsettled.pop(BEING_ENCODED, None)  # none: it went back meanwhile
+        if isinstance(delivery, Delivery):
+            if self._sender.credit > 0 and not delivery.lease.is_revoked:
+                self._send_encoded(delivery, data)
+            else:
+                self._give_back(self._units.returned(delivery, Modified(delivery.offset, counted=False)))
+        self.pump()
+
+    def _send_encoded(self, delivery: Delivery, data: bytes) -> None:
         tag = self._transfer(data, self.mark_of(delivery))
         if self._is_settled:
-            delivery.lease.acknowledge(reference.offset)
+            delivery.lease.acknowledge(delivery.offset)
             self._units.settled(delivery)
         else:
             self._units.sent(delivery)
@@ -440,23 +481,49 @@ class Receiver:
             self._peer.touch()
 
     async def _look(self) -> None:
+        """At what is here and at the others; and again while partitions are on their way from one to another."""
         loop, link = get_running_loop(), self.link
-        await self.ready()
+        ends_at = loop.time() + DRAIN_S
+        while True:
+            await self.ready()
+            before, opened = self._transferred, link.group_worker.opened
+            await self._look_here(ends_at)
+            await self.feeds.drain(max(ends_at - loop.time(), LOOK_S))
+            self.pump()
+            while self._encoding is not None:
+                await wait([self._encoding])
+                await sleep(0)  # until it is sent
+            is_over = self.is_closed or self._peer.is_over or loop.time() > ends_at
+            if is_over or self._transferred != before or self._sender.credit == 0:
+                break
+            worker = link.group_worker
+            is_moving = not worker.is_settled or worker.opened != opened or worker.is_passing_on
+            is_left = not (worker.is_running or self.is_forwarded)  # another one is begun, or nobody receives here
+            if not (is_left or (is_moving and self._is_here(worker))):
+                break
+            await sleep(LOOK_S)
+        if not self._units.keeps_later:  # another of the session's receivers may ask next
+            await self.feeds.take_back(CATCH_UP_S)
+
+    def _is_here(self, worker: LinkOwner) -> bool:
+        """It has messages, or is about to have some."""
+        return worker.is_running and (worker.has_joined or not self.is_forwarded)
+
+    async def _look_here(self, ends_at: float) -> None:
+        loop, link = get_running_loop(), self.link
+        worker = link.group_worker
+        while not worker.is_settled and self._is_here(worker) and loop.time() < ends_at:
+            await sleep(LOOK_S)
         ends = await self._peer.call(lambda: self._provider.end_positions(self._source, 1.0))
         future = loop.create_future()
         done = Completion(lambda _: self._peer.mailbox.post(lambda: answer(future, None)))
         with link.lock:
             link.request(max(self._sender.credit, 1))
-        link.group_worker.watch(link.terms.link_id, ends, done)
-        try:
-            await wait_for(future, CATCH_UP_S)
-        except TimeoutError:
-            done.complete()
+        worker.watch(link.terms.link_id, ends, done)
+        while not future.done() and self._is_here(worker) and loop.time() < ends_at:
+            await wait([future], timeout=LOOK_AGAIN_S)
+        done.complete()  # the worker need not look any more
         self.pump()
-        await self.feeds.drain(CATCH_UP_S)
-        self.pump()
-        if not self._units.keeps_later:  # another of the session's receivers may ask next
-            await self.feeds.take_back(CATCH_UP_S)
 
     def _attach_again(self) -> None:
         if not self._is_attaching:

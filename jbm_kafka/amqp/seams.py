@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from proton import Condition
@@ -26,6 +27,8 @@ class Host(Protocol):
     mailbox: LoopMailbox
     loop: asyncio.AbstractEventLoop
     threads: Any
+    encoder: ThreadPoolExecutor
+    """One thread, for large messages: the loop waits for the interpreter behind no more than that."""
     container: str
     wires: set[Any]
     refused: int

@@ -81,9 +81,12 @@ class Returning:
 class SessionReceivers:
     """Implements `LinkOwner`. On the event loop, but for what `LinkOwner` says any thread may call."""
 
-    has_joined = True
     is_settled = True
     """The server answered when that was so."""
+    has_joined = False
+    opened = 0
+    is_passing_on = False
+    """Partitions are the server's matter, which says that nothing is there when it has those that are on their way."""
 
     def __init__(self, destination: Destination, mailbox: LoopMailbox, session_id: str, *, is_confirmed: bool) -> None:
         """`is_confirmed`: the server confirms each outcome before it sends more. Others may confirm none, so what goes

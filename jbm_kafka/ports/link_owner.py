@@ -28,6 +28,14 @@ class LinkOwner(Protocol):
     def is_settled(self) -> bool:
         """It has joined, and everything that it got is open."""
 
+    @property
+    def opened(self) -> int:
+        """How many parts of the messages it has opened so far: with another one, more may be there."""
+
+    @property
+    def is_passing_on(self) -> bool:
+        """It gave some up a moment ago, or does so now: they may be nobody's yet."""
+
     def wake(self) -> None:
         """A link wants messages, or says something of those it has."""
 

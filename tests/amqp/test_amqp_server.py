@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any
 
 import pytest
-from proton import Connection, Delivery, Message, Timeout, symbol
-from proton.reactor import Copy, LinkOption
+from proton import Connection, Delivery, Endpoint, Message, Timeout, symbol
+from proton.reactor import AtLeastOnce, AtMostOnce, Copy, LinkOption
 from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 
-from jbm_kafka import Queue
+from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.incoming import VALUES_MAX
@@ -47,6 +47,8 @@ class ThroughProvider:
         """Not set: a send waits."""
         self.has_room.set()
         self.is_waiting = threading.Event()
+        self.ensuring = threading.Barrier(1)
+        """So many destinations are looked for at the same time, or none is found."""
         self.shown = 0
         """Messages that browsers read."""
 
@@ -57,6 +59,10 @@ class ThroughProvider:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+    def ensure(self, destination: Any) -> Any:
+        self.ensuring.wait(TIMEOUT_S)
+        return self._inner.ensure(destination)
 
     def submit(self, work: Any) -> None:
         if self.is_unsure:
@@ -407,6 +413,79 @@ def test_a_transaction_that_begins_behind_its_receiver_has_several_of_a_unit(cli
     assert is_committed(transaction.discharge())
     assert receiver.receive(TIMEOUT_S).body == 3
     receiver.accept()
+
+
+def test_new_queues_of_one_client_are_made_side_by_side(provider: ThroughProvider, client: Any) -> None:
+    """40 of them took 29 s."""
+    provider.ensuring = threading.Barrier(4)
+    make = client.container
+    links = [make.create_sender(client.conn, f"sent{number}") for number in range(2)]
+    links += [make.create_receiver(client.conn, f"received{number}", name=f"receiver {number}") for number in range(2)]
+    client.wait(lambda: all(link.state & Endpoint.REMOTE_ACTIVE for link in links))
+    assert all(link.remote_target.address or link.is_receiver for link in links)
+
+
+def test_a_presettled_message_that_is_refused_ends_its_link(client: Any) -> None:
+    """It was lost without a word; only unsettled ones have an outcome."""
+    sender = client.create_sender(None, options=AtMostOnce())
+    sender.send(Message(address="jbm.registry", body="x"))
+    with pytest.raises(LinkDetached, match="jbm"):
+        client.wait(lambda: False)
+    client.create_sender("orders").send(Message(body="others go on", durable=True))
+
+
+@pytest.fixture
+def large_then_small(server: Server, provider: ThroughProvider, client: Any) -> Iterator[threading.Event]:
+    """A map of many entries from Python, and "small" behind it; large ones are encoded when the event is set."""
+    with ConnectionFactory(f"memory://{provider.world}").create_context() as context:
+        producer = context.create_producer()
+        producer.send(Queue("orders"), {f"entry {number}": number for number in range(2_000)})
+        producer.send(Queue("orders"), "small")
+    goes_on = threading.Event()
+    server.encoder.submit(goes_on.wait, TIMEOUT_S)
+    yield goes_on
+    goes_on.set()
+
+
+@pytest.mark.parametrize("snd_settle_mode", [AtLeastOnce, AtMostOnce])
+def test_others_are_served_while_a_map_of_many_entries_is_encoded(
+    server: Server, client: Any, large_then_small: threading.Event, snd_settle_mode: Any
+) -> None:
+    """AMQP-10: they waited a second for one of 100,000. What is behind it on its link comes behind it."""
+    receiver = client.create_receiver("orders", credit=0, options=snd_settle_mode())
+    receiver.link.flow(2)  # by itself it would ask for more
+    client.create_sender("others")
+    wait_until(lambda: server.encoder._work_queue.qsize() > 0, about="it is to be encoded", timeout_s=TIMEOUT_S)
+    another = connect(server)
+    another.create_sender("others").send(Message(body="other", durable=True))
+    assert another.create_receiver("others", credit=1).receive(timeout=TIMEOUT_S).body == "other"
+    another.close()
+    assert not receiver.fetcher.has_message
+    receiver.link.drain(0)
+    large_then_small.set()
+    client.wait(lambda: not receiver.link.credit)
+    assert len(receiver.receive(timeout=TIMEOUT_S).body) == 2_000
+    assert receiver.receive(timeout=TIMEOUT_S).body == "small"
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_what_a_client_wants_no_more_when_it_is_encoded_goes_to_others(
+    server: Server, client: Any, large_then_small: threading.Event, closes: bool
+) -> None:
+    """AMQP-10: uncounted, whether its link is closed or has no credit any more."""
+    receiver = client.create_receiver("orders", credit=0)
+    receiver.link.flow(1)
+    client.create_sender("others")
+    wait_until(lambda: server.encoder._work_queue.qsize() > 0, about="it is to be encoded", timeout_s=TIMEOUT_S)
+    if closes:
+        receiver.close()
+    else:
+        receiver.link.flow(-1)
+        client.create_sender("others", name="behind the flow")
+    large_then_small.set()
+    other = connect(server).create_receiver("orders", credit=2)
+    found = [other.receive(timeout=TIMEOUT_S) for _ in range(2)]
+    assert {type(each.body): each.delivery_count for each in found} == {dict: 0, str: 0}
 
 
 def test_one_look_after_another_finds_each_message(client: Any) -> None:

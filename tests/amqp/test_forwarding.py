@@ -20,6 +20,7 @@ from jbm_kafka.amqp.across_sidecars import PREPARE
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.feeds import FORWARDED
 from jbm_kafka.amqp.neighbours import Neighbours
+from jbm_kafka.amqp.receiver_links import Receiver
 from jbm_kafka.amqp.scram import Verifier
 from jbm_kafka.amqp.server_settings import ForwardingSettings, Listener, ServerSettings
 from jbm_kafka.amqp_wire.names import SESSION, UNITS
@@ -230,6 +231,37 @@ def test_a_drain_looks_at_the_other_sidecars_too(one_partition: list[Server]) ->
     receiver.connection.wait(lambda: receiver.fetcher.has_message or not receiver.link.credit)
     assert receiver.receive(timeout=TIMEOUT_S).body == 0
     keeping.close()
+
+
+def is_draining(server: Server) -> bool:
+    """A client's receiver, not another sidecar's."""
+    served = [each for wire in list(server.wires) if wire.peer is not None for each in wire.peer._served.values()]
+    return any(type(each) is Receiver and each._is_draining for each in served)
+
+
+@pytest.mark.thorough
+def test_a_drain_waits_for_partitions_that_are_on_their_way(servers: list[Server]) -> None:
+    """Of SEL-2: while they moved nobody had them, and the queue was empty, it was said."""
+    one, other = map(connect, servers)
+    holding = one.create_receiver("orders", credit=0)
+    units = [next(unit for unit in "abcdefghijkl" if partition_for(unit.encode(), 4) == each) for each in range(4)]
+    sender = one.create_sender("orders")
+    for number in range(2):
+        for unit in units:
+            sender.send(Message(body=f"{unit}{number}", durable=True, group_id=unit))
+    holding.link.flow(4)
+    one.wait(lambda: not holding.link.credit)  # its partitions stay while it has these
+    receiver = other.create_receiver("orders", credit=0)
+    (worker,) = servers[0].provider.sidecar.sources._group_workers.all()  # type: ignore[attr-defined]
+    wait_until(lambda: worker.is_passing_on, about="partitions are asked for", timeout_s=TIMEOUT_S)
+    receiver.link.drain(4)
+    other.wait(lambda: is_draining(servers[1]))
+    for _ in range(4):
+        assert holding.fetcher.pop().body[1] == "0"
+        holding.accept()
+    one.create_sender("others")  # said what it accepts
+    other.wait(lambda: receiver.fetcher.has_message or not receiver.link.credit)
+    assert receiver.fetcher.has_message, "it was said that nothing is there"
 
 
 @pytest.mark.thorough
@@ -613,6 +645,33 @@ def test_what_waits_behind_a_failed_message_does_not_come_before_it(
         message = receiver.receive(timeout=TIMEOUT_S)
         assert (message.body, message.delivery_count) == (f"{there}{number}", int(number == 0))
         receiver.accept()
+    keeping.close()
+
+
+def test_what_waits_for_one_receiver_of_a_session_goes_back_when_another_one_asks(
+    servers: list[Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UNIT-3, of SEL-2: what is behind it in its unit came to the other one before it."""
+    monkeypatch.setattr(feeds, "KEEP_S", 60.0)
+    _, other, keeping = owner_and_other(servers)
+    client, sending = connect(other), connect(other)
+    first, second = (
+        client.create_receiver("orders", name=name, credit=0, options=Together("one")) for name in ("first", "second")
+    )
+    wait_until(lambda: [len(partitions_at(each)) for each in servers] == [2, 2], about="shared", timeout_s=TIMEOUT_S)
+    here, there = a_unit_at(other), a_unit_at(servers[0])
+    sender = sending.create_sender("orders")
+    first.link.flow(1)
+    sender.send(Message(body=f"{there}0", durable=True, group_id=there))
+    assert first.receive(timeout=TIMEOUT_S).body == f"{there}0"
+    first.link.flow(1)  # it has this from here, and what comes from there waits
+    sender.send(Message(body=f"{here}0", durable=True, group_id=here))
+    client.wait(lambda: not first.link.credit)
+    for number in (1, 2):
+        sender.send(Message(body=f"{there}{number}", durable=True, group_id=there))
+    wait_until(lambda: waiting_at(other) == 1, about="it waits", timeout_s=TIMEOUT_S)
+    second.link.flow(2)
+    assert [second.receive(timeout=TIMEOUT_S).body for _ in range(2)] == [f"{there}1", f"{there}2"]
     keeping.close()
 
 

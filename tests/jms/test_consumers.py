@@ -18,7 +18,7 @@ from jbm_kafka.jms.waiting import CATCH_UP_S
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.conftest import RUN, Connect
 from tests.jms.support import SOON_S, Aside, ask, bodies, eventually, group_worker_behind, receive, receive_all, send
-from tests.support.waiting import in_time
+from tests.support.waiting import in_time, wait_until
 
 
 def test_receive_with_a_short_timeout_finds_what_was_there(session: Session, orders: Queue) -> None:
@@ -85,11 +85,13 @@ def test_closing_from_another_thread_ends_a_receive(connection: Connection, orde
     session = connection.create_session(AcknowledgeMode.CLIENT)
     consumer = session.create_consumer(orders)
     waiting = Aside(consumer.receive)
+    wait_until(lambda: consumer._link.demand.is_waiting, about="it waits", timeout_s=SOON_S)
     consumer.close()
     consumer.close()
     assert waiting.result() is None
     second = session.create_consumer(orders)
     waiting = Aside(second.receive)
+    wait_until(lambda: second._link.demand.is_waiting, about="it waits", timeout_s=SOON_S)
     session.close()
     session.close()
     assert waiting.result() is None

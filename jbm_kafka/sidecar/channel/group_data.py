@@ -91,6 +91,10 @@ class GroupData:
         self.selections = Selections(counts_selectors=group.subscription is None)
         self.consumer: GroupConsumer | None = None
         """None before the group is joined."""
+        self.opened = 0
+        """How many channels were opened so far. Any thread may look."""
+        self.given_up_ms: int | None = None
+        """When partitions were given up last, or are being given up now, monotonic; any thread may look."""
         self.is_abandoned = False
         """The process leaves, and Kafka does not answer: nothing is waited for."""
 

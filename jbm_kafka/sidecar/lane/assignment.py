@@ -169,6 +169,7 @@ class Assignment:
         if self._data.selections.is_selecting:
             channel.state.apply(Selected(self._data.selections.present))
         self._data.channels[channel.partition] = channel
+        self._data.opened += 1
         if channel.parked.unread:
             self._data.feeding.append(channel)
         else:
@@ -310,10 +311,13 @@ class Assignment:
         self._going = None if going is None else frozenset(partitions)
         try:
             for _ in self._release(partitions):
+                self._data.given_up_ms = self._data.clock.monotonic_ms()
                 self._calls.go_on()
                 self._workers.pause(PUMP_S)
         finally:
             self._going = going
+            if partitions:
+                self._data.given_up_ms = self._data.clock.monotonic_ms()
 
     def leave(self, consumer: GroupConsumer) -> Steps:
         """Give everything up in order, before the group worker's member closes.

@@ -59,6 +59,8 @@ from jbm_kafka.sidecar.topics.address_topics import TargetTopics
 
 log = logging.getLogger(__name__)
 
+PASSING_ON_MS = 4_000
+"""So long after partitions were given up others have them, as a rule: they hear of that with their next heartbeat."""
 MISSING_REST_S = 0.5
 """Between two turns in which the client says that there is no such topic."""
 
@@ -308,6 +310,17 @@ class GroupWorker:
     def is_settled(self) -> bool:
         """The first assignment is there and every assigned channel is open."""
         return self.data.is_settled
+
+    @property
+    def opened(self) -> int:
+        """How many partitions it has opened so far."""
+        return self.data.opened
+
+    @property
+    def is_passing_on(self) -> bool:
+        """It gives partitions up, or did a moment ago."""
+        given_up_ms = self.data.given_up_ms
+        return given_up_ms is not None and self.data.clock.monotonic_ms() - given_up_ms < PASSING_ON_MS
 
     # -- the owner thread ----------------------------------------------------------------------------------------
 
