@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import secrets
 import threading
@@ -34,6 +35,9 @@ CALLS_MAX = 32
 START_TIMEOUT_S = 30.0
 LOOK_S = 0.02
 LOOK_AGAIN_S = 0.5
+TRIM_S = 30.0
+_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+"""glibc's. It keeps what threads have freed, each in an arena of its own: clients that come and go let them grow."""
 
 
 class Server:
@@ -64,6 +68,7 @@ class Server:
         self.provider: Provider
         self._listening: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._trimmed_at = 0.0
         self._thread = threading.Thread(target=self._serve, name="jbm-amqp", daemon=True)
 
     def start(self) -> None:
@@ -168,6 +173,9 @@ class Server:
         for wire in self.wires:
             if wire.peer is not None:
                 wire.peer.pump()
+        if _trim is not None and self.loop.time() - self._trimmed_at > TRIM_S:
+            self._trimmed_at = self.loop.time()
+            self.loop.run_in_executor(self.threads, _trim, 0)
         self.loop.call_later(LOOK_AGAIN_S, self._look)
 
     async def _end(self, drain_s: float) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from asyncio import get_running_loop, sleep
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -29,21 +29,25 @@ KEEP_S = 1.0
 LOOK_S = 0.005
 
 _numbers = itertools.count(1)
+_arrivals = itertools.count(1)
 
 
 class Forwarded:
     """One message of another sidecar, with a client or on its way there."""
 
-    __slots__ = ("_feed", "_incoming", "_is_fencing", "_sent", "arrived_at", "data", "mark")
+    __slots__ = ("_arrival", "_feed", "_incoming", "_is_fencing", "_is_void", "_sent", "arrived_at", "data", "mark")
 
     def __init__(self, feed: Feed, incoming: Any, data: bytes) -> None:
         self.data = data
         self.arrived_at = get_running_loop().time()
         self.mark = incoming.tag.partition("|")[2]
         """Its unit, as its owner's tag says it; "": of none."""
+        self._arrival = next(_arrivals)
         self._feed = feed
         self._incoming = incoming
         self._is_fencing = False
+        self._is_void = False
+        """Its owner has it again."""
         self._sent: Any = None
         """The client's, which waits to hear that what it said is durable."""
 
@@ -90,17 +94,24 @@ class Forwarded:
 
         What comes of the unit until then was sent before; what waits here goes back now.
         """
-        if self._feed.feeds.units.keeps_later or state == Sent.ACCEPTED or not self.mark or self._feed.is_over:
+        units = self._feed.feeds.units
+        if units.keeps_later or state == Sent.ACCEPTED or not self.mark or self._feed.is_over or self._is_void:
             return False
-        self.fence()
+        # Where one before it goes back its owner has this one with that: what it sends behind that answer is new.
+        if self._arrival < min(units.going_back.get(self.mark, [self._arrival + 1])):
+            self.fence()
         return True
+
+    def taken_back(self, mark: str, arrival: int) -> None:
+        """It is void, if it is of this unit and came behind that."""
+        self._is_void = self._is_void or (self.mark == mark and self._arrival > arrival)
 
     def fence(self) -> None:
         """Drop what comes of its unit, and what waits here, until its owner has said that it has it back."""
         if self.mark and not self._is_fencing:
             units = self._feed.feeds.units
             self._is_fencing = True
-            units.going_back[self.mark] += 1
+            units.going_back.setdefault(self.mark, []).append(self._arrival)
             for each in units.members:
                 each.feeds.void(self.mark)
 
@@ -108,7 +119,12 @@ class Forwarded:
         """Its owner has said so, or says nothing any more."""
         if self._is_fencing:
             self._is_fencing = False
-            self._feed.feeds.units.going_back -= Counter([self.mark])
+            units = self._feed.feeds.units
+            units.going_back[self.mark].remove(self._arrival)
+            if not units.going_back[self.mark]:
+                del units.going_back[self.mark]
+            for each in units.members:
+                each.feeds.taken_back(self.mark, self._arrival)
 
     def confirmed(self, peer: Client) -> None:
         """Its owner says what holds, or will say nothing any more."""
@@ -275,6 +291,12 @@ class Feeds:
             self.waiting = deque(each for each in self.waiting if each.mark != mark)
             for each in void:
                 each.void()
+
+    def taken_back(self, mark: str, arrival: int) -> None:
+        """The owner of the unit has again what came behind that: what the client says of it is of no meaning."""
+        for feed in self._feeds:
+            for each in feed.held.values():
+                each.taken_back(mark, arrival)
 
     @property
     def has_unread(self) -> bool:

@@ -9,7 +9,7 @@ then it has a message that must not go to anybody after the one before it. So wh
 from __future__ import annotations
 
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,7 +36,7 @@ class UnitsAtClient:
         self.members: list[Any] = []
         """Its one receiver."""
         self.returning: list[Any] = []
-        self.going_back: Counter[str] = Counter()
+        self.going_back: dict[str, list[int]] = {}
         """As of UnitsTogether."""
         self._unsettled: set[tuple[int, bytes]] = set()
         self._behind: dict[tuple[int, bytes], deque[Delivery]] = {}
@@ -136,8 +136,8 @@ class UnitsTogether:
         """The receivers of one of the client's sessions that have units in common."""
         self.returning: list[Any] = []
         """Given back by outcomes that came together."""
-        self.going_back: Counter[str] = Counter()
-        """Units that other sidecars own: what comes of them now was sent before its owner took it back."""
+        self.going_back: dict[str, list[int]] = {}
+        """Units that other sidecars own, with those that go back: what comes of them now was sent before that."""
 
     def take(self) -> Delivery | None:
         return None

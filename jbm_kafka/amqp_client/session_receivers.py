@@ -73,7 +73,7 @@ class Returning:
 
     def __init__(self, then: Callable[[], None]) -> None:
         self.left = 0
-        self.units: list[bytes] = []
+        self.units: set[bytes] = set()
         self.failure: JMSError | None = None
         self.then = then
 
@@ -102,8 +102,10 @@ class SessionReceivers:
         """By number, what nothing was said of."""
         self._returning: dict[Any, Returning] = {}
         """By delivery, of which the server has to confirm what was said."""
+        self._fences: dict[Any, bytes] = {}
+        """By delivery, the unit that goes back with it: what comes of that was sent before the server knew."""
         self._fenced: Counter[bytes] = Counter()
-        """Units that go back: what comes of them now was sent before the server knew."""
+        """Those units."""
         self.arriving: set[int] = set()
         """What came, and is in no buffer yet."""
         self._alone: deque[tuple[str, int]] = deque()
@@ -287,8 +289,10 @@ class SessionReceivers:
             return
         returning.left += 1
         unit = granted.reference.unit
-        if unit is not None and state != Delivery.ACCEPTED:
-            returning.units.append(unit)
+        if unit is not None and state != Delivery.ACCEPTED and unit not in returning.units:
+            # With the first of a unit the server takes back the others too: what it sends behind its answer is new.
+            returning.units.add(unit)
+            self._fences[delivery] = unit
             self._fenced[unit] += 1
         self._returning[delivery] = returning
 
@@ -300,9 +304,10 @@ class SessionReceivers:
         if delivery.local_state == Delivery.ACCEPTED and delivery.remote_state not in (Delivery.ACCEPTED, 0):
             returning.failure = JMSError(f"{self.destination}: not acknowledged; the message comes again")
         delivery.settle()
+        if (unit := self._fences.pop(delivery, None)) is not None:
+            self._fenced -= Counter([unit])
         returning.left -= 1
         if not returning.left:
-            self._fenced -= Counter(returning.units)
             returning.then()
 
     def return_unread(self, rows: Sequence[Granted], then: Callable[[], None]) -> None:

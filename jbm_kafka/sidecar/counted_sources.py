@@ -10,7 +10,7 @@ from jbm_kafka.core.subscription import SubscriptionKind
 from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
 from jbm_kafka.registry.channel_group import ChannelGroup
 
-ENDED_MAX = 1_000
+ENDED_MAX = 100
 """So many that ended are remembered, those that ended last: a client may make up names of subscriptions without end."""
 SourceKey = tuple[str, str]
 """Of a destination and a subscription, as `DestinationStatistics` has them."""

@@ -648,6 +648,40 @@ def test_what_waits_behind_a_failed_message_does_not_come_before_it(
     keeping.close()
 
 
+def test_a_late_word_on_what_its_owner_has_again_takes_nothing_back(
+    servers: list[Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UNIT-1, of SEL-2: what waited was taken back with it, and what came behind that was sent."""
+    monkeypatch.setattr(feeds, "KEEP_S", 60.0)
+    _, other, keeping = owner_and_other(servers)
+    client, sending = connect(other), connect(other)
+    receiver = client.create_receiver("orders", credit=0, options=Together("one"))
+    wait_until(lambda: [len(partitions_at(each)) for each in servers] == [2, 2], about="shared", timeout_s=TIMEOUT_S)
+    here, there = a_unit_at(other), a_unit_at(servers[0])
+    sender = sending.create_sender("orders")
+    for number in range(2):
+        sender.send(Message(body=f"{there}{number}", durable=True, group_id=there))
+    receiver.link.flow(2)
+    assert [receiver.receive(timeout=TIMEOUT_S).body for _ in range(2)] == [f"{there}0", f"{there}1"]
+    failed, behind = receiver.fetcher.unsettled
+    receiver.fetcher.unsettled.clear()
+    receiver.link.flow(2)  # its two are from here, and what comes again from there waits
+    for number in range(2):
+        sender.send(Message(body=f"{here}{number}", durable=True, group_id=here))
+    client.wait(lambda: not receiver.link.credit)
+    failed.local.failed = True
+    failed.update(Delivery.MODIFIED)
+    client.wait(lambda: failed.settled)
+    wait_until(lambda: waiting_at(other) == 2, about="both wait again", timeout_s=TIMEOUT_S)
+    behind.update(Delivery.RELEASED)
+    client.wait(lambda: behind.settled)
+    assert waiting_at(other) == 2
+    assert [receiver.fetcher.pop().body for _ in range(2)] == [f"{here}0", f"{here}1"]
+    receiver.link.flow(2)
+    assert [receiver.receive(timeout=TIMEOUT_S).body for _ in range(2)] == [f"{there}0", f"{there}1"]
+    keeping.close()
+
+
 def test_what_waits_for_one_receiver_of_a_session_goes_back_when_another_one_asks(
     servers: list[Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
