@@ -33,7 +33,8 @@ setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars $(VENV)/
 
 # Pip builds Proton: the sidecar needs the compiler alone, and tests, as clients, its TLS and SASL.
 proton:
-	@{ command -v cc && pkg-config --exists openssl libsasl2; } > /dev/null 2>&1 || { mkdir -p $(VENV); \
+	@mkdir -p $(VENV)
+	@{ command -v cc && pkg-config --exists openssl libsasl2; } > /dev/null 2>&1 || { \
 	  test "$$(id -u)" = 0 && apt-get update && apt-get install -y --no-install-recommends \
 	  gcc libc6-dev pkgconf libssl-dev libsasl2-dev libsasl2-modules; } > $(VENV)/proton.log 2>&1 || \
 	  echo "Proton cannot be built whole: as root, apt-get install gcc pkgconf libssl-dev libsasl2-dev ($(VENV)/proton.log)."

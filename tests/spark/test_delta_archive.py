@@ -179,8 +179,10 @@ def test_a_delta_archive_after_three_kills_is_equal_to_the_topic(topics: Topics,
 
             for _ in range(number):  # let some batches be published first
                 before = len([*log.glob("*.json")])
+                send(2_000)  # the kill before may have come behind the last commit
                 wait_until(lambda before=before: len([*log.glob("*.json")]) != before,  # type: ignore[misc]
                            about="a commit", timeout_s=300)  # fmt: skip
+            if number:
                 send(2_000)
             wait_until(is_writing, about="a batch that is being written", timeout_s=300)
             threading.Event().wait(chance.random() / 2)
