@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from jbm_kafka.kafka.leaked_references import let_error_go
 from jbm_kafka.kafka.translated_errors import cause, trouble
 
 _SEEK_TRIES = 20
@@ -129,6 +130,7 @@ class AssignedPartitions:
         try:
             self._client.seek(TopicPartition(self._topic, partition, position))
         except KafkaException as error:
+            let_error_go(error)
             # A partition whose fetching has not begun cannot seek; that is a matter of microseconds.
             if cause(error).code() != KafkaError._STATE:
                 raise trouble(cause(error), f"seek {self._topic}[{partition}]", self._bootstrap) from None
@@ -153,8 +155,10 @@ class AssignedPartitions:
 
     def _wake_fetcher(self, partition: int) -> None:
         """librdkafka's thread for a broker notices a resumed partition at its next wake-up, up to a second later."""
-        with suppress(KafkaException):  # the answer is not wanted, and a broker that is away is asked again anyway
+        try:
             self._client.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=_WAKE_S)
+        except KafkaException as raised:  # the answer is not wanted, and a broker that is away is asked again anyway
+            let_error_go(raised)
 
     def known_ends(self) -> Mapping[int, int]:
         """Where the logs ended by the latest fetch; of what was not fetched yet nothing. Nobody is asked for it."""

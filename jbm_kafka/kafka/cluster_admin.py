@@ -32,6 +32,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
 from jbm_kafka.kafka.coordinator_client import GIVEN_UP_BY_US, CoordinatorClient
 from jbm_kafka.kafka.first_contact import FirstContact, check_brokers
+from jbm_kafka.kafka.leaked_references import let_topic_id_go
 from jbm_kafka.kafka.questions import Deadline, Questions, only, result
 from jbm_kafka.kafka.stable_ends import StableEnds
 from jbm_kafka.kafka.translated_errors import FENCED, UNKNOWN_TOPIC, cause
@@ -101,10 +102,12 @@ class ConfluentAdmin:
         found = {}
         for name, future in futures.items():
             try:
-                found[name] = result(future, deadline)
+                described = found[name] = result(future, deadline)
             except KafkaException as error:
                 if cause(error).code() not in UNKNOWN_TOPIC:
                     raise
+            else:
+                let_topic_id_go(described)
         return found
 
     def _with_config(self, topics: Mapping[str, TopicDescription], deadline: Deadline) -> dict[str, TopicDescription]:

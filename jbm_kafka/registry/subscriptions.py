@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from weakref import WeakValueDictionary
 
 from jbm_kafka.codec.registry_records import (
     SubscriptionRecord,
@@ -56,8 +57,9 @@ class Subscriptions:
         self._uses: Counter[str] = Counter()
         """Consumers of this process by group, those included of which something is unacknowledged still."""
         self._records: dict[str, SubscriptionRecord] = {}
-        self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
-        """By group: what ends waits for the members of its group, and nobody else waits with it."""
+        self._locks: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
+        """By group: what ends waits for the members of its group, and nobody else waits with it. Those in use."""
+        self._locks_lock = threading.Lock()
         self._has_swept = False
         parts.holder.when_back(self._look_again)
 
@@ -76,7 +78,7 @@ class Subscriptions:
             JMSError: the cluster cannot be asked.
         """
         group = self._group(wanted)
-        with self._locks[group], raised_as_jms_errors(str(wanted)):
+        with self._lock_of(group), raised_as_jms_errors(str(wanted)):
             self.sweep_once()
             if self._uses[group] and not wanted.is_shared:
                 # A client id has one of a name, of whichever topic; this may be another one's.
@@ -225,7 +227,7 @@ class Subscriptions:
     def end_use(self, subscription: Subscription) -> None:
         """One consumer less. Others know so as soon as Kafka answers."""
         group = self._group(subscription)
-        with self._locks[group]:
+        with self._lock_of(group):
             self._uses[group] -= 1
             if self._uses[group] > 0:
                 return
@@ -235,7 +237,7 @@ class Subscriptions:
 
     def _leave(self, subscription: Subscription, incarnation: str) -> None:
         group = self._group(subscription)
-        with self._locks[group]:
+        with self._lock_of(group):
             if self._uses[group]:  # it is used again
                 return
             self._registry.update(lambda values: self._let_go(values, group, incarnation))
@@ -264,7 +266,7 @@ class Subscriptions:
             self._registry.refresh()
             found = self._durable(client_id, name)
             group = self._group(found.subscription)
-            with self._locks[group]:
+            with self._lock_of(group):
                 self._registry.update(lambda values: self._end(values, group, found))
                 self._parts.stop_group_worker(group)
                 self._remove(group, found)
@@ -346,7 +348,7 @@ class Subscriptions:
             for key, record in found.items():
                 yield GO_ON
                 group = key.removeprefix(subscription_key("")).decode()
-                with self._locks[group]:
+                with self._lock_of(group):
                     if self._is_dead(group, record):
                         log.info("%s ended with its process; it is removed", record.subscription)
                         incarnation = record.incarnation
@@ -363,6 +365,10 @@ class Subscriptions:
         return not record.subscription.is_durable and not self._parts.holder.living(record.holders)
 
     # -- each a step -----------------------------------------------------------------------------------------------
+
+    def _lock_of(self, group: str) -> threading.RLock:
+        with self._locks_lock:
+            return self._locks.setdefault(group, threading.RLock())
 
     def _group(self, subscription: Subscription) -> str:
         return subscription.group_id(self._parts.namespace)

@@ -38,13 +38,14 @@ def test_what_has_ended_is_forgotten() -> None:
     """TOPIC-3: a server whose clients come and go kept a record of each of their subscriptions."""
     processes = Processes()
     _, one = processes.start()
-    held = one.claims.subscriptions._records
+    held, locks = one.claims.subscriptions._records, one.claims.subscriptions._locks
     for number in range(3):
         shared = Subscription(PRICES, SubscriptionKind.SHARED, f"made-up-{number}")
         one.sources.subscribe(shared)
         assert len(held) == 1
         one.sources.end_use(shared)
         assert not held
+        assert not locks
     one.sources.subscribe(KINDS[0])
     one.sources.end_use(KINDS[0])
     assert list(held) == [KINDS[0].group_id("")]  # it is there still

@@ -1,0 +1,39 @@
+"""Gives back what confluent-kafka forgets, 2.13 to 2.16 at least: it holds one reference too many to the id of each
+topic that it describes, and to the error inside each exception that it raises of a call (its issue 1901).
+
+A hundred bytes each, but malloc gives back no page that one of them lies on: each client that used a durable
+subscription and left made the process larger by 120 kB. A reference is given back only where there is one more than the
+same objects have when they are made here, so a confluent-kafka without the fault is left alone.
+"""
+
+import ctypes
+import sys
+
+from confluent_kafka import KafkaError, KafkaException, Uuid
+from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]  # imported there, not exported
+
+_let_go = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_DecRef", ctypes.pythonapi))
+
+
+def let_topic_id_go(described: TopicDescription) -> None:
+    """Of an answer that nobody has asked for its topic id yet."""
+    if _of_topic_id(described) == _TOPIC_ID_ALONE + 1:
+        _let_go(described.topic_id)
+
+
+def let_error_go(raised: KafkaException) -> None:
+    """Of an exception that a client's call has raised itself, and not a future, and that nobody has looked into."""
+    if _of_error(raised) == _ERROR_ALONE + 1:
+        _let_go(raised.args[0])
+
+
+def _of_topic_id(described: TopicDescription) -> int:
+    return sys.getrefcount(described.topic_id)
+
+
+def _of_error(raised: KafkaException) -> int:
+    return sys.getrefcount(raised.args[0])
+
+
+_TOPIC_ID_ALONE = _of_topic_id(TopicDescription("", Uuid(0, 0), False, []))
+_ERROR_ALONE = _of_error(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
