@@ -434,11 +434,11 @@ class InTransaction:
         self.transaction.settle(self.receiver, 0x24, [])
         self.transaction.send(self.client.create_sender("results"), Message(body="done", durable=True))
         assert self.receiver.receive(timeout=TIMEOUT_S).body == 1
-        self.other = other
+        self.owner, self.other = owner, other
         (self.peer,) = (wire.peer for wire in other.wires if wire.peer is not None and wire.peer.transactions)
 
     def prepared(self) -> tuple[Branch, bytes]:
-        """Prepared by the owner, as at the commit; its sidecar has not decided yet."""
+        """Prepared by the owner, which has it for the branch; its sidecar has not decided yet, as at the commit."""
         decider = self.other.provider.decider  # type: ignore[attr-defined]
 
         async def ask() -> bytes:
@@ -446,6 +446,8 @@ class InTransaction:
             return bytes(await owner.ask(PREPARE, [self.transaction.id, 0, decider], lambda: None))
 
         record = asyncio.run_coroutine_threadsafe(ask(), self.other.loop).result(TIMEOUT_S)
+        # It answers once the checkpoint is durable, and its channel learns of that right after.
+        wait_until(lambda: has_prepared(self.owner), about="it is the branch's", timeout_s=TIMEOUT_S)
         return branch_across(self.transaction.id, 0, decider), record
 
 
@@ -488,10 +490,10 @@ def test_a_transaction_of_a_sidecar_that_died_before_it_decided_is_rolled_back_b
     one_partition: list[Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SEL-2, UNIT-1: in time; what the client had behind it comes behind it. Who decides later hears so."""
-    monkeypatch.setattr(branches, "LATE_MS", 1_000)
     owner, other, keeping = owner_and_other(one_partition)
     made = InTransaction(owner, other)
     branch, record = made.prepared()
+    monkeypatch.setattr(branches, "LATE_MS", 0)
     wait_until(lambda: not has_prepared(owner), about="it is rolled back", timeout_s=TIMEOUT_S)
     made.client.close()
     found = comes_again(owner)
