@@ -434,11 +434,11 @@ class InTransaction:
         self.transaction.settle(self.receiver, 0x24, [])
         self.transaction.send(self.client.create_sender("results"), Message(body="done", durable=True))
         assert self.receiver.receive(timeout=TIMEOUT_S).body == 1
-        self.other = other
+        self.owner, self.other = owner, other
         (self.peer,) = (wire.peer for wire in other.wires if wire.peer is not None and wire.peer.transactions)
 
     def prepared(self) -> tuple[Branch, bytes]:
-        """Prepared by the owner, as at the commit; its sidecar has not decided yet."""
+        """Prepared by the owner, which has it for the branch; its sidecar has not decided yet, as at the commit."""
         decider = self.other.provider.decider  # type: ignore[attr-defined]
 
         async def ask() -> bytes:
@@ -446,6 +446,8 @@ class InTransaction:
             return bytes(await owner.ask(PREPARE, [self.transaction.id, 0, decider], lambda: None))
 
         record = asyncio.run_coroutine_threadsafe(ask(), self.other.loop).result(TIMEOUT_S)
+        # It answers once the checkpoint is durable, and its channel learns of that right after.
+        wait_until(lambda: has_prepared(self.owner), about="it is the branch's", timeout_s=TIMEOUT_S)
         return branch_across(self.transaction.id, 0, decider), record
 
 
@@ -488,10 +490,10 @@ def test_a_transaction_of_a_sidecar_that_died_before_it_decided_is_rolled_back_b
     one_partition: list[Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SEL-2, UNIT-1: in time; what the client had behind it comes behind it. Who decides later hears so."""
-    monkeypatch.setattr(branches, "LATE_MS", 1_000)
     owner, other, keeping = owner_and_other(one_partition)
     made = InTransaction(owner, other)
     branch, record = made.prepared()
+    monkeypatch.setattr(branches, "LATE_MS", 0)
     wait_until(lambda: not has_prepared(owner), about="it is rolled back", timeout_s=TIMEOUT_S)
     made.client.close()
     found = comes_again(owner)
@@ -603,38 +605,52 @@ def waiting_at(server: Server) -> int:
     return sum(len(each.waiting) for each in list(server.neighbours._receivers))
 
 
+class HereAndThere:
+    """Receivers of one session at the second of two sidecars; a unit that this one owns, and one of the first."""
+
+    def __init__(self, servers: list[Server], *names: str) -> None:
+        owner, self.other, self.keeping = owner_and_other(servers)
+        self.client = connect(self.other)
+        self.receivers = [
+            self.client.create_receiver("orders", name=name, credit=0, options=Together("one")) for name in names
+        ]
+        wait_until(
+            lambda: [len(partitions_at(each)) for each in servers] == [2, 2], about="shared", timeout_s=TIMEOUT_S
+        )
+        self.here, self.there = a_unit_at(self.other), a_unit_at(owner)
+        self._sender = connect(self.other).create_sender("orders")
+
+    def send(self, unit: str, *numbers: int) -> None:
+        for number in numbers:
+            self._sender.send(Message(body=f"{unit}{number}", durable=True, group_id=unit))
+
+    def close(self) -> None:
+        self.keeping.close()
+
+
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_what_waits_behind_a_failed_message_does_not_come_before_it(
     servers: list[Server], is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """UNIT-1, UNIT-3, of SEL-2: it waits for the client's credit, or goes back for want of it, in portions."""
     monkeypatch.setattr(feeds, "KEEP_S", 60.0 if is_kept else feeds.KEEP_S)
-    _, other, keeping = owner_and_other(servers)
-    client, sending = connect(other), connect(other)
-    receiver = client.create_receiver("orders", credit=0, options=Together("one"))
-    wait_until(lambda: [len(partitions_at(each)) for each in servers] == [2, 2], about="shared", timeout_s=TIMEOUT_S)
-    here, there = a_unit_at(other), a_unit_at(servers[0])
-    sender = sending.create_sender("orders")
-
-    def sent(unit: str, *numbers: int) -> None:
-        for number in numbers:
-            sender.send(Message(body=f"{unit}{number}", durable=True, group_id=unit))
-
-    sent(there, 0)
+    made = HereAndThere(servers, "one")
+    here, there, (receiver,) = made.here, made.there, made.receivers
+    made.send(there, 0)
     receiver.link.flow(1)
     assert receiver.receive(timeout=TIMEOUT_S).body == f"{there}0"
     receiver.link.flow(2)
-    sent(here, 0, 1)
-    client.wait(lambda: not receiver.link.credit)
-    sent(there, 1, 2)
-    wait_until(lambda: waiting_at(other) == 2, about="they wait", timeout_s=TIMEOUT_S)
+    made.send(here, 0, 1)
+    made.client.wait(lambda: not receiver.link.credit)
+    made.send(there, 1, 2)
+    wait_until(lambda: waiting_at(made.other) == 2, about="they wait", timeout_s=TIMEOUT_S)
     if is_kept:
         failed = receiver.fetcher.unsettled.popleft()
         failed.local.failed = True
         failed.update(Delivery.MODIFIED)
-        client.wait(lambda: failed.settled)
+        made.client.wait(lambda: failed.settled)
     else:
-        wait_until(lambda: waiting_at(other) == 0, about="they are for others", timeout_s=TIMEOUT_S)
+        wait_until(lambda: waiting_at(made.other) == 0, about="they are for others", timeout_s=TIMEOUT_S)
         receiver.accept()
     assert [receiver.fetcher.pop().body for _ in range(2)] == [f"{here}0", f"{here}1"]
     receiver.accept()
@@ -645,7 +661,7 @@ def test_what_waits_behind_a_failed_message_does_not_come_before_it(
         message = receiver.receive(timeout=TIMEOUT_S)
         assert (message.body, message.delivery_count) == (f"{there}{number}", int(number == 0))
         receiver.accept()
-    keeping.close()
+    made.close()
 
 
 def test_a_late_word_on_what_its_owner_has_again_takes_nothing_back(
@@ -653,33 +669,27 @@ def test_a_late_word_on_what_its_owner_has_again_takes_nothing_back(
 ) -> None:
     """UNIT-1, of SEL-2: what waited was taken back with it, and what came behind that was sent."""
     monkeypatch.setattr(feeds, "KEEP_S", 60.0)
-    _, other, keeping = owner_and_other(servers)
-    client, sending = connect(other), connect(other)
-    receiver = client.create_receiver("orders", credit=0, options=Together("one"))
-    wait_until(lambda: [len(partitions_at(each)) for each in servers] == [2, 2], about="shared", timeout_s=TIMEOUT_S)
-    here, there = a_unit_at(other), a_unit_at(servers[0])
-    sender = sending.create_sender("orders")
-    for number in range(2):
-        sender.send(Message(body=f"{there}{number}", durable=True, group_id=there))
+    made = HereAndThere(servers, "one")
+    here, there, (receiver,) = made.here, made.there, made.receivers
+    made.send(there, 0, 1)
     receiver.link.flow(2)
     assert [receiver.receive(timeout=TIMEOUT_S).body for _ in range(2)] == [f"{there}0", f"{there}1"]
     failed, behind = receiver.fetcher.unsettled
     receiver.fetcher.unsettled.clear()
     receiver.link.flow(2)  # its two are from here, and what comes again from there waits
-    for number in range(2):
-        sender.send(Message(body=f"{here}{number}", durable=True, group_id=here))
-    client.wait(lambda: not receiver.link.credit)
+    made.send(here, 0, 1)
+    made.client.wait(lambda: not receiver.link.credit)
     failed.local.failed = True
     failed.update(Delivery.MODIFIED)
-    client.wait(lambda: failed.settled)
-    wait_until(lambda: waiting_at(other) == 2, about="both wait again", timeout_s=TIMEOUT_S)
+    made.client.wait(lambda: failed.settled)
+    wait_until(lambda: waiting_at(made.other) == 2, about="both wait again", timeout_s=TIMEOUT_S)
     behind.update(Delivery.RELEASED)
-    client.wait(lambda: behind.settled)
-    assert waiting_at(other) == 2
+    made.client.wait(lambda: behind.settled)
+    assert waiting_at(made.other) == 2
     assert [receiver.fetcher.pop().body for _ in range(2)] == [f"{here}0", f"{here}1"]
     receiver.link.flow(2)
     assert [receiver.receive(timeout=TIMEOUT_S).body for _ in range(2)] == [f"{there}0", f"{there}1"]
-    keeping.close()
+    made.close()
 
 
 def test_what_waits_for_one_receiver_of_a_session_goes_back_when_another_one_asks(
@@ -687,26 +697,19 @@ def test_what_waits_for_one_receiver_of_a_session_goes_back_when_another_one_ask
 ) -> None:
     """UNIT-3, of SEL-2: what is behind it in its unit came to the other one before it."""
     monkeypatch.setattr(feeds, "KEEP_S", 60.0)
-    _, other, keeping = owner_and_other(servers)
-    client, sending = connect(other), connect(other)
-    first, second = (
-        client.create_receiver("orders", name=name, credit=0, options=Together("one")) for name in ("first", "second")
-    )
-    wait_until(lambda: [len(partitions_at(each)) for each in servers] == [2, 2], about="shared", timeout_s=TIMEOUT_S)
-    here, there = a_unit_at(other), a_unit_at(servers[0])
-    sender = sending.create_sender("orders")
+    made = HereAndThere(servers, "first", "second")
+    here, there, (first, second) = made.here, made.there, made.receivers
     first.link.flow(1)
-    sender.send(Message(body=f"{there}0", durable=True, group_id=there))
+    made.send(there, 0)
     assert first.receive(timeout=TIMEOUT_S).body == f"{there}0"
     first.link.flow(1)  # it has this from here, and what comes from there waits
-    sender.send(Message(body=f"{here}0", durable=True, group_id=here))
-    client.wait(lambda: not first.link.credit)
-    for number in (1, 2):
-        sender.send(Message(body=f"{there}{number}", durable=True, group_id=there))
-    wait_until(lambda: waiting_at(other) == 1, about="it waits", timeout_s=TIMEOUT_S)
+    made.send(here, 0)
+    made.client.wait(lambda: not first.link.credit)
+    made.send(there, 1, 2)
+    wait_until(lambda: waiting_at(made.other) == 1, about="it waits", timeout_s=TIMEOUT_S)
     second.link.flow(2)
     assert [second.receive(timeout=TIMEOUT_S).body for _ in range(2)] == [f"{there}1", f"{there}2"]
-    keeping.close()
+    made.close()
 
 
 @pytest.mark.thorough

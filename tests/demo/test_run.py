@@ -98,14 +98,15 @@ def test_a_broker_that_it_started_is_stopped_and_its_topics_are_kept(
 ) -> None:
     demo = start_demo_alone(*CUSTOMERS, "--no-spark")
     assert demo.stdout is not None
+    said = []
     for line in demo.stdout:
         if number is not None and "workers compete" in line:
             os.kill(demo.pid, number)
-        last = line
-    assert demo.wait() == (0 if number is None else 1)
+        said.append(line)
+    assert demo.wait() == (0 if number is None else 1), "".join(said)
     assert not own_broker.is_running
     if number is None:
-        assert last == "the local Kafka is stopped, its topics are kept: jbm-kafka broker start\n"
+        assert said[-1] == "the local Kafka is stopped, its topics are kept: jbm-kafka broker start\n"
     assert own_broker.start()
     admin = admin_client(own_broker.bootstrap)
     # A broker that has just come up may not have read yet what it has.
