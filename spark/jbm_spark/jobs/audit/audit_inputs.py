@@ -8,7 +8,7 @@ included; letters, which go with events, after those.
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -39,7 +39,7 @@ _NO_EVENTS_MS = 2**63 - 1
 
 @dataclass(slots=True)
 class AuditInputs:
-    """The frames that the checks are over (audit_checks.py), and what is known of them. `release` them."""
+    """The frames that the checks are over (audit_checks.py), and what is known of them."""
 
     group: ChannelGroup
     messages: DataFrame
@@ -51,12 +51,15 @@ class AuditInputs:
     """What was settled since then has its event among the fates."""
     unreadable: int
     """Events that nobody here can read."""
-    kept: list[DataFrame] = field(default_factory=list)
 
-    def release(self) -> None:
-        """Spark may forget what it keeps of them."""
-        for each in self.kept:
-            each.unpersist()
+
+def read_now(frame: DataFrame) -> DataFrame:
+    """Its rows as they are now, kept until nobody has the frame any more.
+
+    Not `persist`, which keeps the plan too: Spark would analyse the plans of all inputs again for each check, and that
+    takes longer than the checks.
+    """
+    return frame.localCheckpoint()
 
 
 @contextmanager
@@ -111,16 +114,15 @@ class AuditSource:
     def _read(self, admin: KafkaAdmin, group: ChannelGroup) -> AuditInputs:
         described = admin.describe([group.topic])[group.topic]
         now_id = group.log_id(described.topic_id)
-        messages = self._messages(admin, group, now_id).persist()
+        messages = read_now(self._messages(admin, group, now_id))
         bounds = messages.groupBy("topic_id", "partition").agg(F.min("offset").alias("lo"), F.max("offset").alias("hi"))
-        bounds = bounds.persist()
-        settled = self._settled(admin, group, now_id, messages).persist()
-        settled.count()  # now: compaction may take from the changelog what it says now
+        bounds = read_now(bounds)
+        settled = read_now(self._settled(admin, group, now_id, messages))
         events, begins = self._events(admin, group)
-        fates = _fates(events, bounds).persist()
+        fates = read_now(_fates(events, bounds))
         names = [row[0] for row in fates.where("target is not null").select("target").distinct().collect()]
         letters, targets = self._letters(admin, group, names)
-        letters = _within(letters, bounds).persist()
+        letters = read_now(_within(letters, bounds))
         return AuditInputs(
             group=group,
             messages=messages,
@@ -130,7 +132,6 @@ class AuditSource:
             targets=targets,
             known_from_ms=_SINCE_EVER if begins == 0 else _first(events.agg(F.min("at_ms")), _NO_EVENTS_MS),
             unreadable=events.where(F.col("fate") == UNREADABLE).count(),
-            kept=[messages, bounds, settled, events, fates, letters],
         )
 
     def _messages(self, admin: KafkaAdmin, group: ChannelGroup, now_id: str) -> DataFrame:
@@ -205,7 +206,7 @@ class AuditSource:
             places = both.withColumns({"_part": F.col("kafka.partition"), "_at": F.col("kafka.offset")})
             rows = places.dropDuplicates(["_part", "_at", "index"]).drop("_part", "_at")
         in_checkpoint = Window.partitionBy("kafka.partition", "checkpoint_id")
-        return rows.withColumn("seq", F.min("kafka.offset").over(in_checkpoint)).persist(), begins
+        return read_now(rows.withColumn("seq", F.min("kafka.offset").over(in_checkpoint))), begins
 
     def _letters(self, admin: KafkaAdmin, group: ChannelGroup, names: Collection[str]) -> tuple[DataFrame, DataFrame]:
         """What these addresses have of ours; and of those that are there, from when on they have everything."""
@@ -219,22 +220,15 @@ class AuditSource:
             parts = list(range(described[topic].partitions))
             begins = admin.begin_positions(topic, parts)
             rows = letter_columns(message_columns(self._committed(topic, _whole_ends(admin, topic, parts))))
-            oldest = _first(rows.agg(F.min(F.unix_millis("kafka.timestamp"))), _NO_EVENTS_MS)
-            there.append((name, not any(begins.values()), oldest))
-            found.append(rows.withColumn("target", F.lit(name)))
-        rows = reduce(DataFrame.unionByName, found) if found else letter_columns(
-            message_columns(no_records(self.spark))
-        ).withColumn("target", F.lit(""))  # fmt: skip
+            told = read_now(_told(rows, name))
+            there.append((name, not any(begins.values()), _first(told.agg(F.min("at_ms")), _NO_EVENTS_MS)))
+            found.append(told)
+        nothing = _told(letter_columns(message_columns(no_records(self.spark))), "")
+        told = reduce(DataFrame.unionByName, found, nothing)
         ours = F.col("origin_destination") == str(group.destination)
         if group.subscription is not None:
             ours &= F.col("origin_subscription") == group.subscription.full_name
-        letters = rows.where(ours).select(
-            "target",
-            F.col("origin_topic_id").alias("topic_id"),
-            F.col("origin_partition").alias("partition"),
-            F.col("origin_offset").alias("offset"),
-            F.concat_ws(":", "kafka.partition", "kafka.offset").alias("place"),
-        )
+        letters = told.where(ours).select("target", "topic_id", "partition", "offset", "place")
         return letters, self.spark.createDataFrame(there, "target string, is_whole boolean, oldest_ms bigint")
 
     def _committed(self, topic: str, ends: Mapping[int, int]) -> DataFrame:
@@ -267,6 +261,20 @@ def _fates(events: DataFrame, bounds: DataFrame) -> DataFrame:
         F.col("acknowledge_mode").alias("mode"),
         "seq",
         "is_known",
+    )
+
+
+def _told(letters: DataFrame, target: str) -> DataFrame:
+    """What an audit needs of the letters of an address."""
+    return letters.select(
+        F.lit(target).alias("target"),
+        "origin_destination",
+        "origin_subscription",
+        F.col("origin_topic_id").alias("topic_id"),
+        F.col("origin_partition").alias("partition"),
+        F.col("origin_offset").alias("offset"),
+        F.concat_ws(":", "kafka.partition", "kafka.offset").alias("place"),
+        F.unix_millis("kafka.timestamp").alias("at_ms"),
     )
 
 

@@ -68,20 +68,17 @@ def run(
         kafka=kafka,
         options=options,
     )
-    inputs = source.read()
-    try:
-        return _result(spark, inputs, clock_skew_ms, findings_max, namespace)
-    finally:
-        inputs.release()
+    return _result(spark, source.read(), clock_skew_ms, findings_max, namespace)
 
 
 def _result(
     spark: "SparkSession", inputs: "AuditInputs", skew_ms: int, findings_max: int, namespace: str
 ) -> AuditResult:
+    from jbm_spark.jobs.audit.audit_inputs import read_now
+
     frames = {name: getattr(inputs, name) for name in ("messages", "fates", "settled", "letters", "targets")}
-    frames["ended"] = ended = spark.sql(ENDED, **frames).persist()
-    frames["not_told"] = not_told = spark.sql(NOT_TOLD, **frames).persist()
-    inputs.kept += [ended, not_told]
+    frames["ended"] = read_now(spark.sql(ENDED, **frames))
+    frames["not_told"] = read_now(spark.sql(NOT_TOLD, **frames))
     values = {"skew_ms": skew_ms, "forever_ms": FOREVER_MS, "never": NEVER, "now_ms": time.time_ns() // 1_000_000,
               "known_from_ms": inputs.known_from_ms, "unreadable": inputs.unreadable}  # fmt: skip
 
@@ -89,8 +86,7 @@ def _result(
         used = {name: value for name, value in {**frames, **values}.items() if f"{{{name}}}" in query}
         return spark.sql(query, **used)
 
-    found = reduce(_union, [_named(asked(CHECKS[fault]), fault) for fault in FAULTS]).persist()
-    inputs.kept.append(found)
+    found = read_now(reduce(_union, [_named(asked(CHECKS[fault]), fault) for fault in FAULTS]))
     counted = {row["fault"]: row["count"] for row in found.groupBy("fault").count().collect()}
     about = inputs.messages.select("topic_id", "partition", "offset", "message_id", "unit")
     rows = found.join(about, ["topic_id", "partition", "offset"], "left")
