@@ -115,12 +115,13 @@ class ConfluentKafka:
         *,
         transaction_timeout_ms: int,
         is_contended: bool = False,
-        is_patient: bool = False,
+        is_bulk: bool = False,
     ) -> ConfluentTransactionalProducer:
-        """`is_patient`: a record waits for a broker as long as the transaction may take."""
+        """`is_bulk`: for very many records. They may wait for a broker as long as the transaction may take, and those
+        that are written are not reported: `commit` tells no positions."""
         ours = transactional_settings(transactional_id, transaction_timeout_ms, self._memory_bytes)
-        if is_patient:
-            ours["message.timeout.ms"] = transaction_timeout_ms
+        if is_bulk:
+            ours |= {"message.timeout.ms": transaction_timeout_ms, "delivery.report.only.error": True}
         logger = ClientLog(counted_at(self._bootstrap), is_contended=is_contended)
         return kept_at_fork(
             ConfluentTransactionalProducer(

@@ -1,7 +1,7 @@
 """One transactional id over librdkafka, its errors sorted: abort, redo without a group, or look what happened."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -56,36 +56,33 @@ PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
 
 class _Report:
-    """What becomes of one record, as the callback of it; one object, because a transaction makes thousands."""
+    """What becomes of a token's records, as the callback of each; one object, because a transaction makes thousands."""
 
-    __slots__ = ("failed", "record", "token", "unanswered", "written")
+    __slots__ = ("failed", "token", "unanswered", "written")
 
     def __init__(
         self,
         failed: dict[object, str],
         unanswered: set[object],
         written: dict[tuple[str, int], int],
-        record: Outgoing,
         token: object,
     ) -> None:
         self.failed = failed
         self.unanswered = unanswered
         self.written = written
-        self.record = record
         self.token = token
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
-        record = self.record
-        offset = message.offset()
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
         if error is not None:
             if error.code() in PURGED:
                 return
-            self.failed[self.token] = f"{record.topic}[{record.partition}]: {one_line(error)}"
+            self.failed[self.token] = f"{topic}[{partition}]: {one_line(error)}"
             if error.code() in UNREACHABLE:
                 self.unanswered.add(self.token)
         elif offset is not None and offset >= 0:
             # Reports of a partition come in order. One that was retried may not know its offset.
-            self.written[record.topic, record.partition] = offset + 1
+            self.written[topic, partition] = offset + 1  # type: ignore[index]  # of what is written both are known
 
 
 class _SmallBatches:
@@ -153,6 +150,8 @@ class ConfluentTransactionalProducer:
         """Those of them that no broker refused: no answer came in time."""
         self._written: dict[tuple[str, int], int] = {}
         """One past the last offset that a report named, by topic and partition, in this transaction."""
+        self._report = _Report(self._failed, self._unanswered, self._written, None)
+        """Of all records without a token."""
         self._memberless: dict[str, object] = {}
 
     def initialise(self, timeout_s: float, *, known_topic: str | None = None) -> None:
@@ -175,6 +174,7 @@ class ConfluentTransactionalProducer:
         self._failed = {}
         self._unanswered = set()
         self._written = {}
+        self._report = _Report(self._failed, self._unanswered, self._written, None)
         self._small_batches.clear()
         try:
             self._producer.begin_transaction()
@@ -184,7 +184,7 @@ class ConfluentTransactionalProducer:
 
     def produce(self, record: Outgoing, token: object = None) -> None:
         deadline = time.monotonic() + self._timeout_s
-        report = _Report(self._failed, self._unanswered, self._written, record, token)
+        report = self._report if token is None else _Report(self._failed, self._unanswered, self._written, token)
         is_retry = False
         if self._small_batches.count(record):
             _hear_all(self._producer, self._timeout_s)
@@ -212,6 +212,19 @@ class ConfluentTransactionalProducer:
                 raise self._produce_trouble(error, record, token) from None
             else:
                 return
+
+    def produce_all(self, records: Iterable[Outgoing]) -> int:
+        """Queue them one after the other, as `produce` without a token; how many they were."""
+        queue, report, count = self._producer.produce, self._report, 0
+        for count, record in enumerate(records, 1):  # noqa: B007  (it is returned)
+            if 0 < record.batch_bytes_max < BATCH_BYTES:
+                self.produce(record)
+                continue
+            try:
+                queue(record.topic, record.value, record.key, record.partition, report, headers=list(record.headers))
+            except (BufferError, KafkaException):
+                self.produce(record)  # nothing was queued: it waits for room, or tells what is wrong
+        return count
 
     def send_offsets(
         self, group_metadata: object | None, group: str, topic: str, offsets: Mapping[int, CommittedOffset]

@@ -60,7 +60,7 @@ class LedgerProducer:
         self._name = name
         self._ledger = ledger
         self._producer = kafka.transactional_producer(
-            name, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, is_contended=True, is_patient=True
+            name, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, is_contended=True, is_bulk=True
         )
         try:
             self._producer.initialise(PATIENCE_S, known_topic=ledger)
@@ -74,7 +74,7 @@ class LedgerProducer:
     def fence(kafka: ConfluentKafka, name: str, *, ledger: str) -> None:
         """End what producers of the name have open, and them. Raises KafkaClientError."""
         producer = kafka.transactional_producer(
-            name, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, is_contended=True, is_patient=True
+            name, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, is_contended=True, is_bulk=True
         )
         with closing(producer):
             producer.initialise(_FENCE_S, known_topic=ledger)
@@ -96,11 +96,8 @@ class LedgerProducer:
 
     def write(self, records: Iterable[Outgoing], entry: Callable[[], LedgerEntry]) -> int:
         """All of the records, with the entry as it is after them, or nothing; how many. Raises KafkaClientError."""
-        count = 0
         self._producer.begin()
-        for record in records:
-            self._producer.produce(record)
-            count += 1
+        count = self._producer.produce_all(records)
         done = entry()
         value = json.dumps({"number": done.number, "note": done.note}).encode()
         # The last record: from it to the commit the ledger's other readers wait.

@@ -14,11 +14,14 @@ from jbm_kafka.core.selectors.tokens import KEYWORDS
 
 _OWN = rf"(?=J)(?:{'|'.join(sorted(OWN_HEADERS))})(?=,)"
 _TYPE = r"(?:jms[.](?:string|boolean|byte|short|int|long|float|double)[.])?+"
-_NO_NAME = rf"(?!JMS(?![X_]))(?!(?i:{'|'.join(sorted(KEYWORDS))}),|(?:{'|'.join(TOLD_BY_PROVIDER)}),)"
+_FIRST_LETTERS = "".join(sorted({letter for word in KEYWORDS for letter in (word[0].upper(), word[0].lower())}))
+_IS_KEYWORD = rf"(?=[{_FIRST_LETTERS}])(?i:{'|'.join(sorted(KEYWORDS))}),"
+"""Most names have another first letter; to compare them with each word without regard to case takes long."""
+_NO_NAME = rf"(?!JMS(?![X_]))(?!{_IS_KEYWORD}|(?:{'|'.join(TOLD_BY_PROVIDER)}),)"
 _END = "~"
 """No name has it."""
-_PATTERN = rf"\G(?:{_OWN}|{_TYPE}{_NO_NAME}(?=[A-Za-z_$])|(?={_END}\z))({_END}|[A-Za-z0-9_$]*+)(?:,|\z)"
-"""One name after the other, each with a comma behind it, until one is not plain."""
+_PATTERN = rf"\G(?:{_OWN}|{_TYPE}{_NO_NAME}(?=[A-Za-z_$])|(?={_END}\z))({_END}|[A-Za-z0-9_$]*)(?:,|\z)"
+"""One name after the other, each with a comma behind it, until one is not plain. Java is faster at `*` than at `*+`."""
 
 
 _SHOWN, _BEFORE, _AFTER, _TEXTS = "out_plain_shown", "out_plain_before", "out_plain_after", "out_texts"

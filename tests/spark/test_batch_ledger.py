@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from random import Random
 from uuid import uuid4
 
 import pytest
@@ -45,3 +46,19 @@ def test_who_takes_over_sees_what_was_written_and_a_zombie_writes_nothing(topics
         with pytest.raises(WriteError, match=r"^batch 0 comes after batch 1 was written: .* new checkpoint"):
             last.has_written(0)
     assert [record.value() for record in topics.read(queue)] == [b"0", b"1"]
+
+
+def test_of_records_of_which_kafka_refuses_one_nothing_is_written(topics: Topics) -> None:
+    """SPARK-3: the error names the partition and the reason, though no other record is reported."""
+    kafka, name, queue = ConfluentKafka(topics.bootstrap), f"jbm.spark.{uuid4()}-0", topics.create()
+    with closing(kafka.admin()) as admin:
+        make_ledger(admin, "")
+    small = [Outgoing(queue, 0, b"u", b"%d" % number) for number in range(1_000)]
+    too_large = Outgoing(queue, 0, b"u", Random(1).randbytes(2_000_000))
+    reason = rf"records refused: {queue}\[0\]: .*too large"
+    with producer(kafka, name) as refused, pytest.raises(KafkaClientError, match=reason):
+        refused.write([*small, too_large, *small], lambda: LedgerEntry(0))
+    with producer(kafka, name) as next_:
+        assert not next_.has_written(0)
+        assert next_.write(small, lambda: LedgerEntry(0)) == len(small)
+    assert [record.value() for record in topics.read(queue)] == [record.value for record in small]
