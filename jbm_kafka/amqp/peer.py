@@ -144,18 +144,6 @@ class Peer:
         self._transacted: set[Any] = set()
         """Sessions that have a coordinator."""
         self._together: dict[tuple[str, Source], UnitsTogether] = {}
-        self._handlers = {
-            Event.CONNECTION_REMOTE_OPEN: self._connection_opened,
-            Event.CONNECTION_REMOTE_CLOSE: self._connection_closed,
-            Event.SESSION_REMOTE_OPEN: self._session_opened,
-            Event.SESSION_REMOTE_CLOSE: self._session_closed,
-            Event.LINK_REMOTE_OPEN: self._link_opened,
-            Event.LINK_REMOTE_CLOSE: self._link_closed,
-            Event.LINK_REMOTE_DETACH: self._link_detached,
-            Event.LINK_FLOW: self._flow,
-        }
-        self.handled = frozenset(kind.number for kind in self._handlers)
-        """Numbers of the kinds of event that `handle` is for."""
 
     # -- for what it serves --------------------------------------------------------------------------------------------
 
@@ -299,7 +287,7 @@ class Peer:
     def handle(self, event: Any) -> None:
         """One event of the engine."""
         try:
-            self._handlers[event.type](event)
+            _HANDLERS[event.type](self, event)
         except Exception as error:
             self._failed(error, event.type, event.link)
 
@@ -602,3 +590,18 @@ class Peer:
             link.recv(delivery.pending)
             if not delivery.partial:
                 delivery.settle()
+
+
+_HANDLERS = {
+    Event.CONNECTION_REMOTE_OPEN: Peer._connection_opened,
+    Event.CONNECTION_REMOTE_CLOSE: Peer._connection_closed,
+    Event.SESSION_REMOTE_OPEN: Peer._session_opened,
+    Event.SESSION_REMOTE_CLOSE: Peer._session_closed,
+    Event.LINK_REMOTE_OPEN: Peer._link_opened,
+    Event.LINK_REMOTE_CLOSE: Peer._link_closed,
+    Event.LINK_REMOTE_DETACH: Peer._link_detached,
+    Event.LINK_FLOW: Peer._flow,
+}
+"""Not of each peer: with its own methods in hand it would be there until garbage is collected."""
+HANDLED = frozenset(kind.number for kind in _HANDLERS)
+"""Numbers of the kinds of event that `Peer.handle` is for."""

@@ -16,7 +16,7 @@ from cproton import (  # type: ignore[import-untyped]
 )
 from proton import Collector, Connection, ProtonException, Transport
 
-from jbm_kafka.amqp.peer import Peer
+from jbm_kafka.amqp.peer import HANDLED, Peer
 from jbm_kafka.amqp.sasl import SaslServer
 from jbm_kafka.amqp.seams import Host
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery
@@ -128,7 +128,7 @@ class Wire(asyncio.Protocol):
             kind = pn_event_type(event)
             if kind == PN_DELIVERY:
                 peer.delivered(EngineDelivery(pn_event_delivery(event)))
-            elif kind in peer.handled:  # to make an object of it costs much
+            elif kind in HANDLED:  # to make an object of it costs much
                 peer.handle(self._collector.peek())
             pn_collector_pop(events)
 
@@ -195,7 +195,8 @@ class Wire(asyncio.Protocol):
         await peer.lost()
         self._engine.unbind()
         self._collector.release()
-        del self._collector  # here, on the loop, and not by whichever thread collects garbage
+        # Here, on the loop, and now: whoever collects garbage may be another thread, and many clients later.
+        del self._collector, self._engine, self._connection
         self.peer = None
 
     def abort(self) -> None:

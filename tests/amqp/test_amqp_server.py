@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import secrets
 import socket
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -239,6 +241,21 @@ def test_a_message_over_the_limit_costs_its_link_alone(client: Any) -> None:
     with pytest.raises(LinkDetached, match="message-size-exceeded"):
         client.create_sender("orders").send(Message(body=b"x" * (9 * 2**20)))
     client.create_sender("orders", name="another").send(Message(body="small"))
+
+
+def test_the_engine_of_a_client_that_left_is_freed_at_once(server: Server) -> None:
+    """AMQP-10: it was in memory until Python collected garbage, some hundred clients later."""
+    gc.disable()
+    try:
+        client = connect(server)
+        client.create_sender("orders").send(Message(body="x"))
+        client.create_receiver("orders").receive(timeout=TIMEOUT_S)
+        (wire,) = server.wires
+        engine = weakref.ref(wire._engine)
+        client.close()
+        wait_until(lambda: engine() is None, about="the engine goes", timeout_s=TIMEOUT_S)
+    finally:
+        gc.enable()
 
 
 def test_garbage_costs_its_connection_alone(server: Server, client: Any) -> None:
