@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import logging
 import secrets
 import threading
@@ -15,6 +14,7 @@ from typing import Any
 
 from proton import Condition
 
+from jbm_kafka.amqp import freed_memory
 from jbm_kafka.amqp.admin_endpoint import REQUEST_BYTES, AdminEndpoint
 from jbm_kafka.amqp.neighbours import Neighbours
 from jbm_kafka.amqp.server_settings import ServerSettings
@@ -36,8 +36,6 @@ START_TIMEOUT_S = 30.0
 LOOK_S = 0.02
 LOOK_AGAIN_S = 0.5
 TRIM_S = 30.0
-_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-"""glibc's. It keeps what threads have freed, each in an arena of its own: clients that come and go let them grow."""
 
 
 class Server:
@@ -78,6 +76,7 @@ class Server:
             InvalidSettingError: an address cannot be had.
             JMSError: the provider cannot be.
         """
+        freed_memory.free_in_few_places()
         self.provider = self._connect()
         self._thread.start()
         try:
@@ -173,9 +172,9 @@ class Server:
         for wire in self.wires:
             if wire.peer is not None:
                 wire.peer.pump()
-        if _trim is not None and self.loop.time() - self._trimmed_at > TRIM_S:
+        if self.loop.time() - self._trimmed_at > TRIM_S:
             self._trimmed_at = self.loop.time()
-            self.loop.run_in_executor(self.threads, _trim, 0)
+            self.loop.run_in_executor(self.threads, freed_memory.trim)
         self.loop.call_later(LOOK_AGAIN_S, self._look)
 
     async def _end(self, drain_s: float) -> None:
