@@ -93,13 +93,10 @@ def turnover_of(spark: SparkSession, store: Store, cluster: Mapping[str, Any]) -
 def queue_figures(spark: SparkSession, queue: Queue, store: Store, cluster: Mapping[str, Any]) -> QueueFigures:
     """From the queue's messages and what became of them."""
     create_views(spark, queue, dead_letters=store.dead_letters, prefix="shop_", **cluster)
-    timed = spark.sql(_TIMED).cache()
-    try:
-        [(count, percentiles)] = spark.sql(_PERCENTILES, timed=timed).collect()
-        units = spark.sql(_UNITS, timed=timed).collect()
-        over_time = plots.latency(spark.sql(_OVER_TIME, timed=timed))
-    finally:
-        timed.unpersist()
+    timed = spark.sql(_TIMED).localCheckpoint()  # cached, it would be planned with all that it is made of in each query
+    [(count, percentiles)] = spark.sql(_PERCENTILES, timed=timed).collect()
+    units = spark.sql(_UNITS, timed=timed).collect()
+    over_time = plots.latency(spark.sql(_OVER_TIME, timed=timed))
     return QueueFigures(queue.name, count, tuple(percentiles or ()), over_time, tuple(Unit(*row) for row in units))
 
 
