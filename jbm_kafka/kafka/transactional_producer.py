@@ -47,6 +47,9 @@ _STEP_S = 0.1
 """A call that lets callbacks run lasts so long at most. To confluent-kafka a fatal error is an exception in a callback,
 which the next call raises once more. A flush of 0.2 s and more goes on after it and runs the next callbacks with the
 exception still set: that is a SystemError, and the report is lost. Shorter calls end at it."""
+_COMMIT_STEP_S = 1.0
+"""A commit waits until all that is queued is reported, also where a refused record has failed the transaction meanwhile
+and what is queued behind it will never leave. The next call says so at once, and otherwise goes on where it was."""
 _BATCH_FRAME_BYTES = 61
 _RECORD_FRAME_BYTES = 32
 _HEADER_FRAME_BYTES = 10
@@ -77,7 +80,8 @@ class _Report:
         if error is not None:
             if error.code() in PURGED:
                 return
-            self.failed[self.token] = f"{topic}[{partition}]: {one_line(error)}"
+            # The first says why: those queued behind it may wait until their own time is up.
+            self.failed.setdefault(self.token, f"{topic}[{partition}]: {one_line(error)}")
             if error.code() in UNREACHABLE:
                 self.unanswered.add(self.token)
         elif offset is not None and offset >= 0:
@@ -261,7 +265,10 @@ class ConfluentTransactionalProducer:
             self._hear_reports()
             return self._trouble(error, step)
 
-        self._steps(self._producer.commit_transaction, timeout_s, "commit", sort)
+        def step(remaining_s: float) -> None:
+            self._producer.commit_transaction(min(remaining_s, _COMMIT_STEP_S))
+
+        self._steps(step, timeout_s, "commit", sort)
         self._in_transaction = False
         return self._written
 

@@ -125,6 +125,21 @@ def test_records_that_fit_commit_although_one_batch_of_them_would_not(bootstrap:
     transaction.close()
 
 
+def test_what_waits_behind_a_refused_record_does_not_hold_up_the_commit(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Of LOG-5: more than is under way at once, so that some of it has not left when the transaction fails."""
+    topic = make_topic()
+    records = [Outgoing(topic, 0, None, os.urandom(size)) for size in (2_000_000, *[900_000] * 20)]
+    transaction = ConfluentKafka(bootstrap).transactional_producer(
+        f"{topic}-bulk", transaction_timeout_ms=600_000, is_bulk=True
+    )
+    transaction.initialise(WAIT_S)
+    transaction.begin()
+    with pytest.raises(TransactionAborted, match="too large"):
+        transaction.produce_all(records)
+        transaction.commit(WAIT_S)
+    transaction.close()
+
+
 def test_what_the_end_of_a_transaction_sweeps_away_is_not_to_blame(bootstrap: str, make_topic: MakeTopic) -> None:
     """Of LOG-5: librdkafka purges what others have queued beside a refused record."""
     transaction = producer(ConfluentKafka(bootstrap))
