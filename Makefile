@@ -47,7 +47,7 @@ $(VENV)/.stamp: pyproject.toml constraints.txt | proton
 # All of the package may matter to what is compiled; what did not change is not compiled again.
 $(VENV)/.compiled: $(VENV)/.stamp $(shell find jbm_kafka -name '*.py')
 	@$(UNCOMPILE)
-	@$(BIN)/python setup.py build_ext --inplace > $(VENV)/mypyc.log 2>&1 || { $(UNCOMPILE); \
+	@$(BIN)/python setup.py build_ext --inplace --parallel 2 > $(VENV)/mypyc.log 2>&1 || { $(UNCOMPILE); \
 	  echo "The hot modules could not be compiled ($(VENV)/mypyc.log says why); they run as Python, at three fifths of the speed."; }
 	@touch $@ $$(find jbm_kafka -name '*.so')
 
