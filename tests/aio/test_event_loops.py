@@ -56,16 +56,23 @@ def test_closing_does_not_block_the_loop(factory: ConnectionFactory) -> None:
     async def work(connection: Connection) -> None:
         stuck, other = await connection.create_session(), await connection.create_session()
         consumer, sender = await other.create_consumer(ORDERS), await connection.create_sender()
-        guard = stuck._session._core.guard
-        entering = threading.Thread(target=guard.try_enter)  # as a call of another thread
-        entering.start()
-        entering.join()
+        guard, is_in_call, may_end = stuck._session._core.guard, threading.Event(), threading.Event()
+
+        def call() -> None:
+            guard.try_enter()
+            is_in_call.set()
+            may_end.wait()  # alive, or a thread that closes might get its number
+            guard.leave()
+
+        calling = threading.Thread(target=call, daemon=True)
+        calling.start()
+        is_in_call.wait()
         closing = asyncio.create_task(stuck.close())
         for number in range(20):
             await sender.send(ORDERS, str(number))
             assert await consumer.receive(SOON_S)
         assert not closing.done()
-        guard.leave()
+        may_end.set()
         await closing
         assert stuck.is_closed
 
