@@ -51,9 +51,11 @@ $(VENV)/.compiled: $(VENV)/.stamp $(shell find jbm_kafka -name '*.py')
 	  echo "The hot modules could not be compiled ($(VENV)/mypyc.log says why); they run as Python, at three fifths of the speed."; }
 	@touch $@ $$(find jbm_kafka -name '*.so')
 
-# No stamp: it checks the jars' sums in a moment, and so mends a damaged or outdated jar too.
+# No stamp: it checks the jars' sums in a moment, and so mends a damaged or outdated jar too. The second makes all
+# sessions start faster.
 spark-jars: $(VENV)/.stamp
 	@$(BIN)/python -m jbm_spark.jars fetch
+	@$(BIN)/python -m jbm_spark.archive_classes
 
 $(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
 	$(BIN)/python -m jbm_kafka.devbroker > /dev/null

@@ -33,6 +33,7 @@ from jbm_spark import jars
 from jbm_spark.causes import cause_line
 from jbm_spark.errors import SessionError
 from jbm_spark.session_arguments import check_master, check_memory, checked_log_path, checked_settings, is_local
+from jbm_spark.shared_classes import reading_options
 from jbm_spark.spark_defaults import defaults_of_files, is_submitted
 
 LOCAL_MASTER = "local[2,3]"
@@ -165,6 +166,7 @@ def _of_our_own(
     jars_given = given.get(_JARS) or before.get(_JARS)
     # Before those of a user's own, which win.
     options = [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}", _COMPILES_ALL, *(_FAST if starts_fast else ())]
+    options += reading_options()
     options += [
         f"-Dorg.apache.avro.limits.{each}.maxLength={_AVRO_MOST}" for each in ("bytes", "string", "collectionItems")
     ]
