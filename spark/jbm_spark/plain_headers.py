@@ -25,6 +25,7 @@ _PATTERN = rf"\G(?:{_OWN}|{_TYPE}{_NO_NAME}(?=[A-Za-z_$])|(?={_END}\z))({_END}|[
 
 
 _SHOWN, _BEFORE, _AFTER, _TEXTS = "out_plain_shown", "out_plain_before", "out_plain_after", "out_texts"
+_ALL_NAMES, _ALL_TEXTS = "out_all_names", "out_all_texts"
 KEYS = "out_keys"
 """The names of the headers, all of them."""
 NAMES = "out_plain_names"
@@ -32,15 +33,17 @@ NAMES = "out_plain_names"
 TEXTS = "out_plain_texts"
 """The values of the same headers."""
 ARE_PLAIN = "out_plain"
-"""Whether there are NAMES, and all TEXTS are text or null."""
+"""Whether there are NAMES, and all values are text or null."""
 
 
 def with_plain_headers(frame: DataFrame, headers: Column) -> DataFrame:
     """The frame with KEYS, NAMES, TEXTS and ARE_PLAIN of the records' headers."""
     # Each step is used several times by the next, and worked out once.
     step = frame.withColumns({KEYS: headers["key"], _TEXTS: headers["value"].cast("array<string>")})
-    joined = F.array_join(F.array_append(KEYS, F.lit(_END)), ",")
-    step = step.withColumn(_SHOWN, F.regexp_extract_all(joined, F.lit(_PATTERN), F.lit(1)))
+    # A comma is no part of a longer character: joined by it, texts are UTF-8 if each of them is.
+    names, texts = F.array_join(F.array_append(KEYS, F.lit(_END)), ","), F.array_join(_TEXTS, ",")
+    step = step.withColumns({_ALL_NAMES: names, _ALL_TEXTS: texts})
+    step = step.withColumn(_SHOWN, F.regexp_extract_all(_ALL_NAMES, F.lit(_PATTERN), F.lit(1)))
     shown, count = F.col(_SHOWN), F.size(KEYS)
     # A name with a comma is two, so that the mark stands elsewhere.
     are_all = F.get(shown, count) == _END
@@ -52,9 +55,13 @@ def with_plain_headers(frame: DataFrame, headers: Column) -> DataFrame:
         {_BEFORE: F.when(are_all & stand_together, before), _AFTER: F.when(are_all & stand_together, after)}
     )
     step = step.withColumns({NAMES: _without_ours(shown, count), TEXTS: _without_ours(F.col(_TEXTS), count)})
-    # A comma is no part of a longer character: joined by it, they are UTF-8 if each of them is.
-    are_texts = F.is_valid_utf8(F.array_join(TEXTS, ","))
-    return step.withColumn(ARE_PLAIN, F.col(NAMES).isNotNull() & are_texts)
+    return step.withColumn(ARE_PLAIN, F.col(NAMES).isNotNull() & F.is_valid_utf8(_ALL_TEXTS))
+
+
+def header_bytes() -> Column:
+    """The bytes of all names and values, or somewhat more."""
+    lengths = F.octet_length(_ALL_NAMES) + F.octet_length(_ALL_TEXTS)
+    return F.coalesce(lengths, F.lit(0))
 
 
 def not_ours(headers: Column) -> Column:

@@ -1,13 +1,24 @@
 """How large a record is for its topic: `jbm_kafka.codec.record_size.batch_bytes` as a Spark expression."""
 
+from collections.abc import Set as AbstractSet
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, MapType, StringType, StructType
 
+from jbm_kafka.codec.headers import OWN_HEADERS
 from jbm_kafka.codec.record_size import BATCH_BYTES, FIXED_FIELDS_BYTES
 from jbm_spark.columns import worked_out_once
+from jbm_spark.plain_headers import KEYS, header_bytes
 
 _FIELDS_MAX = 10
 """Bytes of the lengths of two fields, at most."""
+_PROPERTY_MAX = _FIELDS_MAX + len("jms.boolean.") + 25
+"""Besides a property's name and its text: a number is no longer."""
+_OWN_MAX = sum(len(name) + _FIELDS_MAX + 20 for name in OWN_HEADERS)
+"""Of our own headers, but for the values of those that are a text."""
+_FIXED_MAX = BATCH_BYTES + FIXED_FIELDS_BYTES + _OWN_MAX + 2 * _FIELDS_MAX
+_TEXTS = ("correlation_id", "type", "reply_to", "duplicate_id")
 
 
 def batch_bytes(key: Column, value: Column, headers: Column) -> Column:
@@ -21,12 +32,29 @@ def batch_bytes(key: Column, value: Column, headers: Column) -> Column:
     return worked_out_once(size + of_headers, lambda record: F.lit(BATCH_BYTES) + _number_bytes(record) + record)
 
 
-def batch_bytes_at_most(key: Column, value: Column, headers: Column) -> Column:
-    """No less than `batch_bytes`, and quickly known: names and values as two long texts, which Spark compiles."""
-    lengths = [F.coalesce(F.length(each), F.lit(0)) for each in (key, value)]
-    texts = headers["key"], headers["value"].cast("array<string>")
-    of_headers = sum((F.octet_length(F.array_join(each, "")) for each in texts), F.size(headers) * _FIELDS_MAX)
-    return lengths[0] + lengths[1] + of_headers + BATCH_BYTES + FIXED_FIELDS_BYTES + _FIELDS_MAX * 2
+def batch_bytes_at_most(columns: AbstractSet[str], properties: DataType | None) -> Column:
+    """No less than `batch_bytes` of a row of `outgoing_columns`, and quickly known: from lengths of what it is made of.
+
+    `columns` are those of a message, `properties` the type of that one. It needs `out_id` too.
+    """
+    texts = ["out_id", *(name for name in _TEXTS if name in columns)]
+    known = [F.length("out_key"), F.length("out_value"), *map(F.octet_length, texts)]
+    size = sum((F.coalesce(each, F.lit(0)) for each in known), F.lit(_FIXED_MAX))
+    if "kafka" in columns:
+        size = size + header_bytes() + F.coalesce(F.size(KEYS), F.lit(0)) * _FIELDS_MAX
+    return size if properties is None else size + _property_bytes_at_most(properties)
+
+
+def _property_bytes_at_most(properties: DataType) -> Column:
+    made = F.col("out_properties")
+    if isinstance(properties, StructType):
+        texts = [made.getField(each.name) for each in properties if isinstance(each.dataType, StringType)]
+        fixed = sum(len(each.name.encode()) + _PROPERTY_MAX for each in properties)
+        return sum((F.coalesce(F.octet_length(each), F.lit(0)) for each in texts), F.lit(fixed))
+    assert isinstance(properties, MapType)
+    joined = [F.map_keys(made), *([F.map_values(made)] if isinstance(properties.valueType, StringType) else [])]
+    lengths = sum((F.octet_length(F.array_join(each, "")) for each in joined), F.size(made) * _PROPERTY_MAX)
+    return F.coalesce(lengths, F.lit(0))
 
 
 def _field_bytes(content: Column) -> Column:

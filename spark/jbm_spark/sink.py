@@ -171,6 +171,7 @@ class Sink:
         if info.is_log_append_time:
             ours.append(header("JMSTimestamp", F.unix_millis(F.current_timestamp())))
         headers = F.concat("out_carried", *ours, "out_own")
+        properties = frame.schema["properties"].dataType if "properties" in self.columns else None
         given = [] if self.rejects is None else [F.struct(*map(_quoted, frame.columns)).alias("row")]
         records = identified.select(
             *[name for name in ordered.columns if name.startswith(_ORDER.format(""))],
@@ -181,6 +182,7 @@ class Sink:
             F.col("out_key").alias("key"),
             headers.alias("headers"),
             F.col("out_value").alias("value"),
+            batch_bytes_at_most(self.columns, properties).alias("out_bytes_at_most"),
             *given,
         )
         judged = self._measured(records, info)
@@ -205,10 +207,9 @@ class Sink:
         """Also a record that is too large for its topic has a fault. It would fail alone at the broker, and what is
         behind it goes through."""
         if is_compressing(self.options):
-            return records
-        fields = (F.col("key"), F.col("value"), F.col("headers"))
+            return records.drop("out_bytes_at_most")
         # Most are far from the limit, and to measure each exactly would cost as much as to make it.
-        is_near = batch_bytes_at_most(*fields) > info.max_message_bytes
+        is_near = F.col("out_bytes_at_most") > info.max_message_bytes
 
         def told(size: Column) -> Column:
             text = F.concat(
@@ -219,8 +220,9 @@ class Sink:
             )  # fmt: skip
             return F.when(size > info.max_message_bytes, text)
 
-        too_large = F.when(is_near, worked_out_once(batch_bytes(*fields), told))
-        return records.withColumn("out_fault", F.coalesce("out_fault", too_large))
+        size = batch_bytes(F.col("key"), F.col("value"), F.col("headers"))
+        too_large = F.when(is_near, worked_out_once(size, told))
+        return records.withColumn("out_fault", F.coalesce("out_fault", too_large)).drop("out_bytes_at_most")
 
 
 def _routed_by() -> Column:

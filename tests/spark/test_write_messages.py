@@ -11,14 +11,16 @@ from pyspark.sql import functions as F  # noqa: N812
 from jbm_kafka import ConnectionFactory
 from jbm_kafka.codec.identity import unit_name
 from jbm_kafka.codec.record_size import batch_bytes
+from jbm_kafka.codec.scan import MESSAGE_ID_HEADER
 from jbm_kafka.codec.typed_values import TypedValue, encode_map
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.errors import InvalidDestinationError, OrderError
 from jbm_spark import record_bytes
+from jbm_spark.columns import message_columns
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
 from jbm_spark.messages import messages, write_messages
-from jbm_spark.outgoing import outgoing_columns
+from jbm_spark.outgoing import header, outgoing_columns
 from tests.jms.test_golden_records import CASES, to_bytes
 from tests.spark.any_record import any_record
 from tests.spark.conftest import Topics
@@ -409,6 +411,32 @@ def test_a_record_is_measured_as_brokers_do(spark: SparkSession) -> None:
     sizes = frame.select(record_bytes.batch_bytes(F.col("key"), F.col("value"), F.col("headers")).alias("n")).collect()
     exact = [batch_bytes(key, value, found) for key, value, found in rows]
     assert [row.n for row in sizes] == exact
-    at_most = record_bytes.batch_bytes_at_most(F.col("key"), F.col("value"), F.col("headers"))
-    bounds = [row.n for row in frame.select(at_most.alias("n")).collect()]
-    assert all(bound >= size for bound, size in zip(bounds, exact, strict=True))
+
+
+@pytest.mark.parametrize("changed", ["nothing", "properties", "body", "typed properties"])
+def test_no_record_is_larger_than_what_is_known_of_it_at_most(spark: SparkSession, changed: str) -> None:
+    """SPARK-3: then it is measured to the byte only where it may be too large."""
+    chance = random.Random(changed)
+    rows = [("t", 0, number, LATER, each.key, each.value, list(each.headers))
+            for number, each in enumerate(any_record(chance) for _ in range(200))]  # fmt: skip
+    source = spark.createDataFrame(
+        rows, "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary, "
+        "headers array<struct<key:string,value:binary>>")  # fmt: skip
+    frame = message_columns(source)
+    texts = F.repeat(F.lit("ü"), (F.col("kafka.offset") * 7).cast("int"))
+    more = F.create_map(F.lit("more"), texts)
+    typed = F.struct(F.lit(-1.7976931348623157e308).alias("größe"), texts.alias("b"), F.lit(False).alias("c"))
+    frame = {
+        "nothing": frame,
+        "properties": frame.withColumn("properties", F.map_concat("properties", more)),
+        "body": frame.withColumns({"body_bytes": texts.cast("binary"), "unit_of_order": texts, "type": texts}),
+        "typed properties": frame.withColumns({"properties": typed, "correlation_id": texts, "duplicate_id": texts}),
+    }[changed]
+    columns = checked_columns(frame)
+    made = outgoing_columns(frame, columns).withColumn("out_id", F.col("message_id"))
+    written = F.concat("out_carried", header(MESSAGE_ID_HEADER, F.col("out_id")), "out_own")
+    bound = record_bytes.batch_bytes_at_most(columns, frame.schema["properties"].dataType)
+    found = made.where("out_fault is null").select("out_key", "out_value", written.alias("headers"), bound.alias("n"))
+    measured = [(row.n, batch_bytes(row.out_key, row.out_value, row.headers)) for row in found.collect()]
+    assert len(measured) > 50
+    assert all(bound >= size for bound, size in measured)
