@@ -28,7 +28,7 @@ def selector(text: str) -> Selector:
 
 
 @given(tree=conditions, message=messages, seed=STYLES)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_a_selector_chooses_what_the_tables_choose(tree: Tree, message: Mapping[str, Value], seed: int) -> None:
     """Of SEL-1: grammar and logic."""
     text = written(tree, random.Random(seed))
@@ -142,7 +142,7 @@ def test_any_text_is_read_or_refused_at_a_place_within_it(text: str) -> None:
 
 
 @given(st.lists(FRAGMENTS, max_size=12).map(" ".join))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_any_row_of_words_is_read_or_refused_at_a_place_within_it(text: str) -> None:
     """Of SEL-1: the position."""
     refused_or_read(text)
