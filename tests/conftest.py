@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -38,6 +39,7 @@ def pytest_configure() -> None:
         raise pytest.UsageError(f"{', '.join(stale)}: compiled before the source was changed; run `make setup`")
 
 
+NO_TIME_LEFT = "no time left for this test"
 _LONGEST_FIRST = {
     folder: n
     for n, folder in enumerate(("spark", "chaos", "docs", "demo", "dist", "security", "bench", "admin", "jms"))
@@ -52,6 +54,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if is_thorough(item):
             item.add_marker(pytest.mark.thorough)
     items.sort(key=lambda item: _LONGEST_FIRST.get(item.path.parent.name, len(_LONGEST_FIRST)))
+
+
+@pytest.hookimpl(tryfirst=True)  # before its fixtures
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What a slow machine has no time for is left out, and told, rather than that nothing is known of the others."""
+    until = os.environ.get("JBM_THOROUGH_UNTIL")
+    if until and time.time() > float(until) and item.get_closest_marker("thorough"):
+        pytest.skip(f"{NO_TIME_LEFT}: JBM_THOROUGH_UNTIL={until}")
 
 
 @pytest.hookimpl(optionalhook=True)
