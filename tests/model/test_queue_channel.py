@@ -272,7 +272,7 @@ class QueueChannelMachine(JudgedChannel):
 
 TestQueueChannel = pytest.mark.timeout(900)(QueueChannelMachine.TestCase)  # finding the shortest history takes minutes
 TestQueueChannel.settings = settings(
-    max_examples=150, stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=300, stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 
