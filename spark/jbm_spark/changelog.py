@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import NamedTuple
 
+from jbm_spark.call_sites import without_call_sites
 from jbm_spark.extra import pyspark_missing
 
 try:
@@ -57,6 +58,7 @@ class _Begin(NamedTuple):
 _BEGIN = "partition int, checkpoint_id string, begin bigint, keeps_below bigint, keeps_parked boolean"
 
 
+@without_call_sites()
 def held(
     spark: SparkSession,
     destination: str | Queue | Topic,

@@ -21,6 +21,7 @@ from jbm_kafka.codec.property_header import HEADER_PREFIX
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT
 from jbm_kafka.core.selectors.tokens import KEYWORDS
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
+from jbm_spark.call_sites import without_call_sites
 from jbm_spark.plain_headers import ARE_PLAIN, NAMES, TEXTS, with_plain_headers
 
 PropertyType = Literal["string", "boolean", "byte", "short", "int", "long", "float", "double"]
@@ -46,6 +47,7 @@ _HEADER = f"^(?:{_TYPE})?+{_NAME}"
 _PLAIN_HEADER = f"^{_NAME}"
 
 
+@without_call_sites()
 def message_columns(records: DataFrame) -> DataFrame:
     """One row a message, from the rows of Spark's Kafka source (with `includeHeaders`)."""
     step = with_plain_headers(records, F.col("headers"))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from jbm_spark.call_sites import without_call_sites
 from jbm_spark.extra import pyspark_missing
 
 try:
@@ -43,6 +44,7 @@ _SKIPPED_TO = r"^offsets \d+ to (\d+),"
 """How the reason of what was skipped begins: it tells the last offset."""
 
 
+@without_call_sites()
 def events(
     spark: SparkSession,
     *,

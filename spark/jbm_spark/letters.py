@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from jbm_spark.call_sites import without_call_sites
 from jbm_spark.extra import pyspark_missing
 
 try:
@@ -30,6 +31,7 @@ _ORIGIN: dict[str, tuple[str, PropertyType]] = {
 }
 
 
+@without_call_sites()
 def letters(
     spark: SparkSession,
     destination: str | Destination = "DLQ",

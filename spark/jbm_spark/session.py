@@ -29,7 +29,7 @@ from py4j.protocol import Py4JError
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.devbroker.broker_error import LocalBrokerError
 from jbm_kafka.devbroker.java import find_java
-from jbm_spark import jars
+from jbm_spark import call_sites, jars
 from jbm_spark.causes import cause_line
 from jbm_spark.errors import SessionError
 from jbm_spark.session_arguments import check_master, check_memory, checked_log_path, checked_settings, is_local
@@ -309,7 +309,8 @@ def job_session(
     if not is_quiet:
         print("jbm-spark: Spark starts; this takes seconds, on a busy machine minutes", file=sys.stderr, flush=True)
     is_ours = not has_session()
-    spark = build_session(app_name, master=master, starts_fast=starts_fast)
+    settings = {call_sites.SETTING: "false"} if is_ours else None
+    spark = build_session(app_name, master=master, starts_fast=starts_fast, settings=settings)
     log = spark.conf.get(LOG_PATH, None)
     try:
         yield spark

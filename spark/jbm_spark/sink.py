@@ -22,6 +22,7 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.jms.factory import checked_namespace
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.call_checks import column_names
+from jbm_spark.call_sites import without_call_sites
 from jbm_spark.causes import cause_line, is_stop, short_stop
 from jbm_spark.checkpoint_lock import local_folder, plain_is_local
 from jbm_spark.client_properties import client_properties
@@ -88,6 +89,7 @@ class Sink:
                     raise
             time.sleep(LOOK_AGAIN_S)
 
+    @without_call_sites()
     def write(self, frame: DataFrame, *, job: str, batch: StreamBatch | None = None) -> None:
         """All rows of the frame; returns when Kafka has them.
 

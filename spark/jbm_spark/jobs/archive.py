@@ -23,6 +23,7 @@ from jbm_kafka.cli.connect import Named, as_named
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.registry.own_topics import events_topic
+from jbm_spark.call_sites import without_call_sites
 from jbm_spark.jobs.job import in_session, job_options
 from jbm_spark.topic_check import TIMEOUT_S, check_topics, cluster_id, one_line_errors
 
@@ -64,6 +65,7 @@ class Archived:
         return f"{self.messages} {noun} of {self.destination} archived; {self.messages_in_all} in {self.folder}"
 
 
+@without_call_sites()
 def run(
     spark: "SparkSession",
     destination: str | Destination,

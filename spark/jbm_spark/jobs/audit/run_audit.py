@@ -12,6 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.destination import Queue, Topic
+from jbm_spark.call_sites import without_call_sites
 from jbm_spark.jobs.audit.audit_checks import CHECKS, ENDED, FOREVER_MS, NEVER, NOT_TOLD, UNPROVEN
 from jbm_spark.jobs.audit.audit_result import FAULTS, AuditResult, Finding
 
@@ -24,6 +25,7 @@ FINDINGS_MAX = 1_000
 CLOCK_SKEW_MS = 1_000
 
 
+@without_call_sites()
 def run(
     spark: "SparkSession",
     destination: "str | Queue | Topic",

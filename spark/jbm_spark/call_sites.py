@@ -1,0 +1,35 @@
+"""Columns of ours are made without PySpark's notes of which line of Python made them.
+
+For each call of a function of columns PySpark asks the JVM five times, and looks for IPython, so that an error can name
+that line. In an expression of ours it would be a line of this package; and it is a third of what it takes to plan a
+small job, again for each batch of a stream.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import utils
+
+SETTING = "spark.python.sql.dataFrameDebugging.enabled"
+"""The same for all of a session that has no program of a user's."""
+
+_ENABLED = "_enable_debugging_cache"
+_lock = threading.Lock()
+_inside: list[object] = []
+"""Of the calls that are inside, what each found."""
+
+
+@contextmanager
+def without_call_sites() -> Iterator[None]:
+    """As a `with` or a decorator. What other threads make meanwhile has no notes either."""
+    with _lock:
+        _inside.append(getattr(utils, _ENABLED))
+        setattr(utils, _ENABLED, False)
+    try:
+        yield
+    finally:
+        with _lock:
+            # The first one found what the others put back at their common end.
+            found = _inside.pop() if len(_inside) == 1 else False
+            setattr(utils, _ENABLED, found)
