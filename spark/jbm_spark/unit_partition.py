@@ -36,12 +36,16 @@ def _kafkas_murmur2(key: Column) -> Column:
     context = SparkContext._active_spark_context
     assert context is not None
     jvm: Any = context._jvm
-    columns, sequence = jvm.org.apache.spark.sql.classic.ExpressionUtils, jvm.PythonUtils.toSeq
-    of_kafka = jvm.org.apache.spark.util.Utils.classForName("org.apache.kafka.common.utils.Utils", True, True)
-    arguments = jvm.java.util.ArrayList()
+
+    def of_java(name: str) -> Any:
+        return getattr(jvm, name)  # the name whole, or Java looks for a class of each part of it in all jars
+
+    columns, sequence = of_java("org.apache.spark.sql.classic.ExpressionUtils"), jvm.PythonUtils.toSeq
+    of_kafka = of_java("org.apache.spark.util.Utils").classForName("org.apache.kafka.common.utils.Utils", True, True)
+    arguments, nothing = of_java("java.util.ArrayList")(), of_java("java.util.ArrayList")()
     arguments.add(columns.expression(key._jc))
-    call = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
-        of_kafka, jvm.org.apache.spark.sql.types.DataTypes.IntegerType, "murmur2", sequence(arguments),
-        sequence(jvm.java.util.ArrayList()), True, True, True, jvm.scala.Option.empty(),
+    call = of_java("org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke")(
+        of_kafka, of_java("org.apache.spark.sql.types.DataTypes").IntegerType, "murmur2", sequence(arguments),
+        sequence(nothing), True, True, True, of_java("scala.Option").empty(),
     )  # fmt: skip
     return Column(columns.column(call))
