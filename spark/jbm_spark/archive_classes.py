@@ -4,17 +4,21 @@ It goes through what most programs do: files, an aggregation, Python on the exec
 """
 
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from jbm_spark.causes import cause_line
 from jbm_spark.errors import SparkJobError
 from jbm_spark.session import build_session
 from jbm_spark.shared_classes import class_archive, writing_options
@@ -69,5 +73,7 @@ def _end_java() -> None:
 
 
 if __name__ == "__main__":
-    with suppress(SparkJobError, OSError):
+    try:
         archive_classes()
+    except (SparkJobError, PySparkException, Py4JError, OSError, subprocess.TimeoutExpired) as error:
+        print(f"Spark's classes are not archived, so sessions start as before: {cause_line(error)}", file=sys.stderr)

@@ -417,7 +417,7 @@ def test_a_record_is_measured_as_brokers_do(spark: SparkSession) -> None:
 def test_no_record_is_larger_than_what_is_known_of_it_at_most(spark: SparkSession, changed: str) -> None:
     """SPARK-3: then it is measured to the byte only where it may be too large."""
     chance = random.Random(changed)
-    rows = [("t", 0, number, LATER, each.key, each.value, list(each.headers))
+    rows = [("t", 0, number, LATER, each.key, each.value, [*each.headers, ("large", b"x" * number * 20)])
             for number, each in enumerate(any_record(chance) for _ in range(200))]  # fmt: skip
     source = spark.createDataFrame(
         rows, "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary, "
