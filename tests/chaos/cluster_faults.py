@@ -8,7 +8,7 @@ import itertools
 import random
 import sys
 import tempfile
-import time
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -278,7 +278,7 @@ def main() -> int:
     for name in names:
         folder = Path(tempfile.mkdtemp(prefix=f"chaos-{name}-"))
         with three_brokers(folder / "cluster") as cluster:
-            row = play(cluster, name, folder, seed=1, pause=time.sleep)
+            row = play(cluster, name, folder, seed=1, pause=threading.Event().wait)
         print(row.as_line(), flush=True)
         with TABLE.open("a", encoding="utf-8") as table:
             table.write(row.as_line() + "\n")
