@@ -6,17 +6,13 @@ of that can be recorded (see `invariants.at_most_one_owner_writes`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from jbm_kafka.ports.deliveries import PartitionLease
 from tests.simulation.machine import MachineClock
 from tests.simulation.names import SELECTORS, colour_of, number_of
 from tests.simulation.paper import Epoch, HandOver, Paper
 from tests.simulation.views import PaperChangelog
-
-if TYPE_CHECKING:
-    from tests.simulation.receiver import Item, Receiver
 
 
 def check(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
@@ -111,11 +107,9 @@ def unit_in_order(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
             epoch.left.add(earlier.offset)
 
 
-def within_its_prefetch(receiver: Receiver, items: Sequence[Item]) -> None:
-    """ACK-8: `items` are what one consumer has received and not settled."""
-    assert len(items) <= receiver.prefetch, (
-        f"within_its_prefetch: {receiver.name} holds {len(items)} of a consumer with a prefetch of {receiver.prefetch}"
-    )
+def within_its_prefetch(receiver: str, held: int, prefetch: int) -> None:
+    """ACK-8: `held` is what one consumer has received and not settled."""
+    assert held <= prefetch, f"within_its_prefetch: {receiver} holds {held} of a consumer with a prefetch of {prefetch}"
 
 
 def individual_has_one_of_a_unit(hand: HandOver) -> None:

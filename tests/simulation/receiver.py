@@ -189,7 +189,8 @@ class Receiver:
             self._acknowledging([item])
         elif self.mode is not Mode.PRE:
             self.items.append(item)
-            at_hand_over.within_its_prefetch(self, [each for each in self.items if each.inbox is inbox])
+            held = sum(each.inbox is inbox for each in self.items)
+            at_hand_over.within_its_prefetch(self.name, held, self.prefetch)
         if self.lazy is not None:
             self.lazy.in_hand = item
         return item
