@@ -42,6 +42,7 @@ class SessionReceiver(Protocol):
     """One receiver, as its session's others know it."""
 
     link_id: str
+    link: Any
     served: Link | None
     has_refused: bool
     """Something went back since its drain began."""
@@ -309,6 +310,11 @@ class SessionReceivers:
         returning.left -= 1
         if not returning.left:
             returning.then()
+
+    def ended(self, receiver: SessionReceiver) -> None:
+        """Its link is there no more, so nobody confirms what was said by it: the server has what it had."""
+        for delivery in [each for each in self._returning if each.link == receiver.link]:
+            self.confirmed(delivery)
 
     def return_unread(self, rows: Sequence[Granted], then: Callable[[], None]) -> None:
         """Give these back, which no application had, and go on when the server has them."""
