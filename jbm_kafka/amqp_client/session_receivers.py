@@ -320,11 +320,10 @@ class SessionReceivers:
         """Give these back, which no application had, and go on when the server has them."""
         returning = Returning(then)
         later = self._later(rows)
-        unread = self._remove(later)
-        for number in sorted({*(each.offset for each in rows), *later}):
+        unread = {*(each.offset for each in rows), *self._remove(later)}
+        for number in sorted({*unread, *later}):
             if number in self._with_us:
-                is_seen = number in later and number not in unread
-                self._give_back(returning, Modified(number, counted=False, was_seen=is_seen))
+                self._give_back(returning, Modified(number, counted=False, was_seen=number not in unread))
         if not returning.left:
             then()
 
