@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -113,13 +112,14 @@ def test_a_consumer_whose_connection_breaks_as_it_is_made_is_not_deaf(connection
     made = provider._connection
     assert made is not None
 
-    async def break_it() -> None:
-        while not any(isinstance(each, RemoteReceiver) and each._opened.done() for each in made._links.values()):
-            await asyncio.sleep(0)
-        made._wire.connection_lost(ConnectionResetError("it broke"))
-        made.abort()
+    def break_when_answered() -> None:
+        if any(isinstance(each, RemoteReceiver) and each._opened.done() for each in made._links.values()):
+            made._wire.connection_lost(ConnectionResetError("it broke"))
+            made.abort()
+        else:
+            provider._io.loop.call_soon(break_when_answered)
 
-    provider._io.mailbox.post(lambda: provider._io.spawn(break_it()))
+    provider._io.mailbox.post(break_when_answered)
     session = connection.create_session(AcknowledgeMode.CLIENT)
     with pytest.raises(errors.ConnectionFailedError, match="it broke"):
         session.create_consumer(QUEUE)
