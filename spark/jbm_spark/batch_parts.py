@@ -16,17 +16,14 @@ ROWS_MAX = 50_000
 """Of a part."""
 SECONDS_MAX = 20.0
 """A slow part ends sooner: a third of what its transaction may take, and the rest is for the commit."""
+_LOOK_ROWS = 256
+"""From one look at the clock to the next."""
 _SUM_MASK = (1 << 64) - 1
 
 
-class PlacedRow(NamedTuple):
-    """A row that is ready to be written."""
-
-    record: Outgoing
-    digest: int
-    """Tells the row from others."""
-    place: int
-    """Rows that have the same one may be in another order when the batch is repeated."""
+PlacedRow = tuple[Outgoing, int, int]
+"""A row that is ready to be written: its record; a digest, which tells it from others; its place. Rows of one place may
+be in another order when the batch is repeated. A plain tuple, for there are millions."""
 
 
 class Written(NamedTuple):
@@ -66,7 +63,9 @@ class BatchParts:
             WriteError: the rows are others now, and nobody knows which of them are written.
         """
         while self._count < before.rows and self._next is not None:
-            self._take(self._next)
+            self._count += 1
+            self._digest += self._next[1]
+            self._next = next(self._rows, None)
         if self.written != before or self.is_over:
             raise WriteError(
                 f"its first {before.rows} rows were written by an earlier attempt, and are others now: a query must "
@@ -76,19 +75,19 @@ class BatchParts:
 
     def next_part(self) -> Iterator[Outgoing]:
         """The records of one part; take all of them."""
-        first, begun_s, place = self._count, self._clock_s(), None
-        enough = self._rows_max * 4 // 5
-        while (row := self._next) is not None:
-            count = self._count - first
-            if count >= self._rows_max:
-                return
-            if row.place != place and count and (count >= enough or self._clock_s() > begun_s + SECONDS_MAX):
-                return
-            place = row.place
-            self._take(row)
-            yield row.record
-
-    def _take(self, row: PlacedRow) -> None:
-        self._count += 1
-        self._digest += row.digest
-        self._next = next(self._rows, None)
+        row, last_place, count, digest = self._next, None, 0, 0
+        enough, until_s = max(self._rows_max * 4 // 5, 1), self._clock_s() + SECONDS_MAX
+        while row is not None:
+            record, row_digest, place = row
+            if count >= enough and (place != last_place or count >= self._rows_max):
+                break
+            if not count % _LOOK_ROWS and self._clock_s() > until_s:
+                enough = 1
+            last_place = place
+            count += 1
+            digest += row_digest
+            row = next(self._rows, None)
+            yield record
+        self._next = row
+        self._count += count
+        self._digest += digest

@@ -92,5 +92,5 @@ def _rows(batch: pa.RecordBatch, target: BatchTarget, sink: int) -> Iterator[Pla
         end = begin + (size or 0)
         record = Outgoing(target.topic, partition, key, value, pairs[begin:end],
                           batch_bytes_max=target.max_message_bytes)  # fmt: skip
-        yield PlacedRow(record, digest, place)
+        yield record, digest, place
         begin = end

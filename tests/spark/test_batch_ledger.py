@@ -81,7 +81,7 @@ def test_a_batch_goes_on_behind_the_parts_that_are_committed(topics: Topics) -> 
                         successor.has_written(6)
                     assert successor.write_parts(5, BatchParts(rows(), rows_max=5)) == 6
                     assert successor.has_written(5)
-            yield PlacedRow(Outgoing(queue, 0, b"u", b"%d" % number), number, number)
+            yield Outgoing(queue, 0, b"u", b"%d" % number), number, number
 
     with producer(kafka, name) as zombie, pytest.raises(KafkaClientError):
         zombie.write_parts(5, BatchParts(rows(stop=7), rows_max=5))

@@ -25,8 +25,8 @@ from tests.spark.records import Record, headers
 from tests.support.waiting import wait_until
 
 UNITS = 12
-EACH = 11_000
-"""Messages that a run finds besides what was left: more than a duplicate window of the defaults."""
+EACH = 60_000
+"""Messages that a run finds besides what was left: more than a duplicate window, and than one transaction takes."""
 SOURCES = 2
 PATIENCE_S = 600.0
 QUEUE_PARTITIONS = 4
