@@ -47,14 +47,15 @@ class Access:
                 found.append("PLAIN")
         return [*found, "ANONYMOUS"] if ANONYMOUS in self.users else found
 
+    def was_proved(self, user: str, password: str) -> bool:
+        """It is the password that the user has proved before, which is known at once."""
+        return hmac.compare_digest(self._proved.get(user, b""), _proof(user, password))
+
     def knows(self, user: str, password: str) -> bool:
-        """Whether it is the user's password. The second time it is known at once."""
-        proof = hmac.digest(_SECRET, f"{user}\0{password}".encode(), "sha256")
-        if hmac.compare_digest(self._proved.get(user, b""), proof):
-            return True
+        """Whether it is the user's password. It takes some milliseconds, as it must; on any thread."""
         is_right = (self.verifiers.get(user) or Verifier.of_nobody(user)).fits(password)
         if is_right:
-            self._proved[user] = proof
+            self._proved[user] = _proof(user, password)
         return is_right
 
     def is_sidecar(self, user: str) -> bool:
@@ -68,6 +69,10 @@ class Access:
             return
         remedy = f"add a pattern of this name to {action} of [users.{user}] in the sidecar's file"
         raise JMSSecurityError(f"{destination}: user {user!r} may not {action} there; {remedy}", user=user)
+
+
+def _proof(user: str, password: str) -> bytes:
+    return hmac.digest(_SECRET, f"{user}\0{password}".encode(), "sha256")
 
 
 OPEN: Final = Access({ANONYMOUS: User(rights={each: ["#"] for each in ACTIONS if each != "forward"})})

@@ -10,14 +10,18 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from proton import Condition
 
 from jbm_kafka.amqp import freed_memory
 from jbm_kafka.amqp.admin_endpoint import REQUEST_BYTES, AdminEndpoint
+from jbm_kafka.amqp.fault_log import FaultLog
 from jbm_kafka.amqp.neighbours import Neighbours
+from jbm_kafka.amqp.newcomer import Door, Newcomer
 from jbm_kafka.amqp.server_settings import ServerSettings
+from jbm_kafka.amqp.shares import Shares
 from jbm_kafka.amqp.wire import Wire
 from jbm_kafka.amqp_wire import engine_objects
 from jbm_kafka.amqp_wire.conditions import FORCED
@@ -25,6 +29,7 @@ from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.client.connection_counts import ConnectionCounts
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.statistics import Health, Statistics
+from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.forwarding import ForwardingSidecar
 from jbm_kafka.ports.provider import Provider
 
@@ -54,7 +59,10 @@ class Server:
         self.wires: set[Wire] = set()
         self.refused = 0
         self.sent: Counter[str] = Counter()
-        self.browsers: set[Any] = set()
+        limits = settings.limits
+        self.browsers = Shares(limits.browsers, limits.browsers_per_user)
+        self.faults = FaultLog(SystemClock().monotonic_ms)
+        self.door = Door(limits)
         self.neighbours: Neighbours | None = None
         self.is_draining = False
         self.is_ready = False
@@ -96,6 +104,7 @@ class Server:
         self.provider.close()
         self.threads.shutdown(wait=False)
         self.encoder.shutdown(wait=False)
+        self.door.passwords.shutdown(wait=False)
 
     def statistics(self) -> Statistics:
         """As of `Connection.statistics`: of all clients together."""
@@ -138,14 +147,8 @@ class Server:
     async def _listen(self) -> None:
         for each in self.settings.listeners:
             try:
-                made = await self.loop.create_server(
-                    lambda: Wire(self),
-                    each.host,
-                    each.port,
-                    ssl=each.tls,
-                    ssl_handshake_timeout=None if each.tls is None else self.settings.limits.open_timeout_s,
-                    backlog=1024,
-                )
+                newcomer = partial(Newcomer, self, self.door, each.tls)
+                made = await self.loop.create_server(newcomer, each.host, each.port, backlog=1024)
             except OSError as error:
                 text = f"{each.host}:{each.port} cannot be had: {error.strerror}; choose another port"
                 raise InvalidSettingError(text, setting="port", value=each.port) from None
@@ -169,6 +172,7 @@ class Server:
     def _look(self) -> None:
         """Receivers whose group worker has left, as it does when nobody receives for a while, are served anew."""
         engine_objects.let_go()
+        self.faults.count()
         for wire in self.wires:
             if wire.peer is not None:
                 wire.peer.pump()
@@ -195,6 +199,8 @@ class Server:
         await asyncio.sleep(LOOK_S)
         for wire in list(self.wires):
             wire.abort()
+        for newcomer in list(self.door.newcomers):
+            newcomer.abort()
         await asyncio.sleep(LOOK_S)
         while self._tasks and self.loop.time() < deadline + START_TIMEOUT_S / 2:
             await asyncio.sleep(LOOK_S)

@@ -21,6 +21,7 @@ from jbm_kafka.amqp.incoming import Producer, SendLane
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Receiver
 from jbm_kafka.amqp.seams import Host
+from jbm_kafka.amqp.shares import Whose
 from jbm_kafka.amqp.terminus import (
     Filters,
     capabilities,
@@ -29,7 +30,7 @@ from jbm_kafka.amqp.terminus import (
     subscription_of,
 )
 from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
-from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition_of
+from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition, condition_of
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, link_key
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.client.call_lane import CallLane
@@ -104,6 +105,7 @@ class Peer:
         connection: Any,
         touch: Callable[[], None],
         user: str,
+        whose: Whose,
         read: Callable[[bool], None],
         flush: Callable[[], None],
     ) -> None:
@@ -115,6 +117,7 @@ class Peer:
         self.connection_id = f"c{secrets.token_hex(6)}"
         self.client_id = ""
         self.user = user
+        self.whose = whose
         self.transactions: dict[bytes, LocalTransaction] = {}
         self._temporaries = OwnTemporaries(server.provider, self.connection_id)
         self.touch = touch
@@ -164,7 +167,7 @@ class Peer:
                 await work
             except Exception as error:
                 if not isinstance(error, JMSError):
-                    log.exception("AMQP connection %s: an error of ours", self.connection_id)
+                    self.server.faults.note_error(self.whose, "meets an error of ours", error)
                 if not self.is_over:
                     if link is None:
                         self.end(condition_of(error))
@@ -293,7 +296,7 @@ class Peer:
 
     def _failed(self, error: Exception, what: object, link: Any) -> None:
         if not isinstance(error, JMSError):
-            log.exception("AMQP connection %s: an error of ours at %s", self.connection_id, what)
+            self.server.faults.note_error(self.whose, f"meets an error of ours at {what}", error)
         if link is not None:
             self.refuse(link, error)
         else:
@@ -320,7 +323,7 @@ class Peer:
             self._open({})
         except InvalidClientIDError as error:
             self._open({symbol("amqp:connection-establishment-failed"): True})
-            self.end(Condition(INVALID_FIELD, str(error), {symbol("invalid-field"): symbol("container-id")}))
+            self.end(condition(INVALID_FIELD, str(error), {symbol("invalid-field"): symbol("container-id")}))
 
     def _client_id_lost(self, error: InvalidClientIDError) -> None:
         self.mailbox.post(lambda: self.end(condition_of(error)))

@@ -11,7 +11,9 @@ from typing import Any, Protocol, TypeVar
 from proton import Condition
 
 from jbm_kafka.amqp.access import Action
+from jbm_kafka.amqp.fault_log import FaultLog
 from jbm_kafka.amqp.server_settings import ServerSettings
+from jbm_kafka.amqp.shares import Shares, Whose
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.ports.provider import Provider
@@ -35,8 +37,10 @@ class Host(Protocol):
     """How many clients were turned away."""
     sent: Counter[str]
     """What clients sent, by Kafka topic."""
-    browsers: set[Any]
-    """Those that have not shown all."""
+    faults: FaultLog
+    """Where it is told what clients do wrong."""
+    browsers: Shares
+    """Of those that have not shown all."""
     neighbours: Any
     """The other sidecars; None: nothing is forwarded."""
     is_draining: bool
@@ -55,6 +59,8 @@ class Client(Protocol):
     server: Host
     connection_id: str
     client_id: str
+    whose: Whose
+    """Who answers for it: of his share is what it uses."""
     is_over: bool
     """It is gone."""
     touch: Callable[[], None]
