@@ -17,11 +17,13 @@ from proton import Condition
 
 from jbm_kafka.amqp import freed_memory
 from jbm_kafka.amqp.admin_endpoint import REQUEST_BYTES, AdminEndpoint
+from jbm_kafka.amqp.beside import Beside
 from jbm_kafka.amqp.fault_log import FaultLog
 from jbm_kafka.amqp.neighbours import Neighbours
 from jbm_kafka.amqp.newcomer import Door, Newcomer
 from jbm_kafka.amqp.server_settings import ServerSettings
 from jbm_kafka.amqp.shares import Shares
+from jbm_kafka.amqp.unfinished import Unfinished
 from jbm_kafka.amqp.wire import Wire
 from jbm_kafka.amqp_wire import engine_objects
 from jbm_kafka.amqp_wire.conditions import FORCED
@@ -61,6 +63,7 @@ class Server:
         self.sent: Counter[str] = Counter()
         limits = settings.limits
         self.browsers = Shares(limits.browsers, limits.browsers_per_user)
+        self.unfinished: Unfinished[Any] = Unfinished(limits.unfinished_bytes, limits.unfinished_bytes_per_user)
         self.faults = FaultLog(SystemClock().monotonic_ms)
         self.door = Door(limits)
         self.neighbours: Neighbours | None = None
@@ -70,6 +73,7 @@ class Server:
         self.mailbox = LoopMailbox(self.loop)
         self.threads = ThreadPoolExecutor(CALLS_MAX, thread_name_prefix="jbm-amqp")
         self.encoder = ThreadPoolExecutor(1, thread_name_prefix="jbm-amqp-encoder")
+        self.beside = Beside(self.loop, self.encoder)
         self._connect = connect
         self.provider: Provider
         self._listening: list[asyncio.Server] = []

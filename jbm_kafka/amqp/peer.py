@@ -127,7 +127,6 @@ class Peer:
         """Of messages that were given to the engine and not written to the socket; the engine tells but a part."""
         self.sends_beside = 0
         self._held_bytes = 0
-        self._part_bytes = 0
         self.is_over = False
         self.is_writable = True
         self.is_open = False
@@ -222,11 +221,6 @@ class Peer:
         if (before > most) != (self._held_bytes > most):
             self._read(self._held_bytes <= most)
 
-    def hold_part(self, size: int) -> bool:
-        """So many bytes more, or less, are parts of messages. False: it has too many."""
-        self._part_bytes += size
-        return self._part_bytes <= 2 * self.settings.limits.message_bytes
-
     def refuse(self, link: Any, error: Exception) -> None:
         """End a link with an error; what it had goes back."""
         if link is None or self.is_over or link.state & Endpoint.LOCAL_CLOSED:
@@ -259,7 +253,7 @@ class Peer:
     def has_unsettled(self) -> bool:
         """Something of it is in the middle of its way."""
         return bool(self.transactions) or any(
-            getattr(each, "unsettled", None) or getattr(each, "_unconfirmed", 0) for each in self._served.values()
+            getattr(each, "unsettled", None) or getattr(each, "under_way", 0) for each in self._served.values()
         )
 
     def pump(self) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from proton import Condition
 
 from jbm_kafka.amqp.access import Action
+from jbm_kafka.amqp.beside import Beside
 from jbm_kafka.amqp.fault_log import FaultLog
 from jbm_kafka.amqp.server_settings import ServerSettings
 from jbm_kafka.amqp.shares import Shares, Whose
+from jbm_kafka.amqp.unfinished import Unfinished
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.ports.provider import Provider
@@ -29,8 +30,10 @@ class Host(Protocol):
     mailbox: LoopMailbox
     loop: asyncio.AbstractEventLoop
     threads: Any
-    encoder: ThreadPoolExecutor
-    """One thread, for large messages: the loop waits for the interpreter behind no more than that."""
+    beside: Beside
+    """For large messages."""
+    unfinished: Unfinished[Any]
+    """What came of messages whose rest has not."""
     container: str
     wires: set[Any]
     refused: int
@@ -109,6 +112,3 @@ class Client(Protocol):
 
     def hold(self, size: int) -> None:
         """So many bytes more, or less, came and are not in Kafka: with too many nothing is read from the client."""
-
-    def hold_part(self, size: int) -> bool:
-        """So many bytes more, or less, are parts of messages. False: it has too many."""
