@@ -13,8 +13,8 @@ from jbm_kafka.core.address_pattern import matches
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import JMSSecurityError
 
-Action = Literal["send", "receive", "browse", "forward"]
-ACTIONS: Final[tuple[Action, ...]] = ("send", "receive", "browse", "forward")
+Action = Literal["send", "receive", "browse", "create", "forward"]
+ACTIONS: Final[tuple[Action, ...]] = ("send", "receive", "browse", "create", "forward")
 ANONYMOUS: Final = "anonymous"
 """The user that is nobody in particular."""
 _SECRET: Final = secrets.token_bytes(32)
@@ -26,7 +26,7 @@ class User:
 
     verifier: Verifier | None = None
     rights: Mapping[Action, Sequence[str]] = field(default_factory=dict)
-    """Patterns of names of destinations."""
+    """Patterns of names of destinations. Without "create" he may create what he may send to."""
 
 
 class Access:
@@ -64,11 +64,15 @@ class Access:
 
     def authorise(self, user: str, action: Action, destination: Destination) -> None:
         """Raises JMSSecurityError when the user may not."""
-        name = destination.name
-        if destination.is_temporary or any(matches(each, name) for each in self.users[user].rights.get(action, ())):
+        name, rights = destination.name, self.users[user].rights
+        patterns = rights.get("send", ()) if action == "create" and action not in rights else rights.get(action, ())
+        if destination.is_temporary or any(matches(each, name) for each in patterns):
             return
         remedy = f"add a pattern of this name to {action} of [users.{user}] in the sidecar's file"
-        raise JMSSecurityError(f"{destination}: user {user!r} may not {action} there; {remedy}", user=user)
+        may_not = f"user {user!r} may not {action} there"
+        if action == "create":
+            may_not = f"it does not exist, and user {user!r} may not create it"
+        raise JMSSecurityError(f"{destination}: {may_not}; {remedy}", user=user)
 
 
 def _proof(user: str, password: str) -> bytes:

@@ -19,6 +19,7 @@ from jbm_kafka.amqp import freed_memory
 from jbm_kafka.amqp.admin_endpoint import REQUEST_BYTES, AdminEndpoint
 from jbm_kafka.amqp.beside import Beside
 from jbm_kafka.amqp.fault_log import FaultLog
+from jbm_kafka.amqp.made_lately import MadeLately
 from jbm_kafka.amqp.neighbours import Neighbours
 from jbm_kafka.amqp.newcomer import Door, Newcomer
 from jbm_kafka.amqp.server_settings import ServerSettings
@@ -33,7 +34,7 @@ from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.forwarding import ForwardingSidecar
-from jbm_kafka.ports.provider import Provider
+from jbm_kafka.ports.provider import ServingProvider
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class Server:
     ports, is_ready: where it listens, and whether it takes new clients.
     """
 
-    def __init__(self, settings: ServerSettings, connect: Callable[[], Provider]) -> None:
+    def __init__(self, settings: ServerSettings, connect: Callable[[], ServingProvider]) -> None:
         """`connect` gives the provider, which all clients share."""
         self.settings = settings
         self.ports: list[int] = []
@@ -63,6 +64,7 @@ class Server:
         self.sent: Counter[str] = Counter()
         limits = settings.limits
         self.browsers = Shares(limits.browsers, limits.browsers_per_user)
+        self.made = MadeLately(limits.topics_made_per_hour)
         self.unfinished: Unfinished[Any] = Unfinished(limits.unfinished_bytes, limits.unfinished_bytes_per_user)
         self.faults = FaultLog(SystemClock().monotonic_ms)
         self.door = Door(limits)
@@ -75,7 +77,7 @@ class Server:
         self.encoder = ThreadPoolExecutor(1, thread_name_prefix="jbm-amqp-encoder")
         self.beside = Beside(self.loop, self.encoder)
         self._connect = connect
-        self.provider: Provider
+        self.provider: ServingProvider
         self._listening: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._trimmed_at = 0.0

@@ -253,6 +253,7 @@ class Producer:
                 provider.place_unit(target.name, unit)
             return info
 
+        await self._peer.may_make(target)
         self._checked[target] = await self._peer.call(find)
 
     def _go_on(self, *, is_asked: bool) -> None:

@@ -182,6 +182,19 @@ class Peer:
         """Raises JMSSecurityError when the user may not."""
         self.settings.access.authorise(self.user, action, destination)
 
+    async def may_make(self, destination: Destination) -> None:
+        """Return when it is there, or the client may make it. Raises JMSError."""
+        server, most = self.server, self.settings.limits.topics_made_per_hour
+        if destination.is_temporary or self.provider.known_topic(destination.name) is not None:
+            return
+        async with self._making:
+            if await server.loop.run_in_executor(server.threads, server.provider.is_there, destination):
+                return
+        self.authorise("create", destination)
+        if not server.made.take(server.loop.time(), self.whose):
+            text = f"{destination}: it does not exist, and {self.whose} has made {most} in an hour"
+            raise ResourceAllocationError(f"{text}; make it with `jbm-kafka create`, or raise topics_made_per_hour")
+
     def transaction(self, data: Any) -> LocalTransaction | None:
         """The one that a transactional state names."""
         return self.transactions.get(bytes(data[0])) if data else None
@@ -510,12 +523,15 @@ class Peer:
 
     async def _ensure(self, destination: Destination) -> None:
         """Have it there. It waits for no other call of the connection. Raises JMSError."""
+        await self.may_make(destination)
         async with self._making:
             await self.server.loop.run_in_executor(self.server.threads, self.provider.ensure, destination)
 
     async def _begin_receiver(self, link: Any, destination: Destination, filters: Filters) -> None:
         if isinstance(destination, Queue) and not destination.is_temporary:
             await self._ensure(destination)
+        else:
+            await self.may_make(destination)
         await self._begin(link, self._receiver(link, destination, filters))
 
     async def _begin(self, link: Any, served: Any) -> None:

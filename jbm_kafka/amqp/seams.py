@@ -12,12 +12,13 @@ from proton import Condition
 from jbm_kafka.amqp.access import Action
 from jbm_kafka.amqp.beside import Beside
 from jbm_kafka.amqp.fault_log import FaultLog
+from jbm_kafka.amqp.made_lately import MadeLately
 from jbm_kafka.amqp.server_settings import ServerSettings
 from jbm_kafka.amqp.shares import Shares, Whose
 from jbm_kafka.amqp.unfinished import Unfinished
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.ports.provider import Provider
+from jbm_kafka.ports.provider import ServingProvider
 
 T = TypeVar("T")
 
@@ -26,12 +27,14 @@ class Host(Protocol):
     """The server, as a connection knows it."""
 
     settings: ServerSettings
-    provider: Provider
+    provider: ServingProvider
     mailbox: LoopMailbox
     loop: asyncio.AbstractEventLoop
     threads: Any
     beside: Beside
     """For large messages."""
+    made: MadeLately
+    """Topics, by clients."""
     unfinished: Unfinished[Any]
     """What came of messages whose rest has not."""
     container: str
@@ -57,7 +60,7 @@ class Client(Protocol):
     """A connection, as what serves its links knows it."""
 
     settings: ServerSettings
-    provider: Provider
+    provider: ServingProvider
     mailbox: LoopMailbox
     server: Host
     connection_id: str
@@ -85,6 +88,9 @@ class Client(Protocol):
 
     def authorise(self, action: Action, destination: Destination) -> None:
         """Raises JMSSecurityError when the user may not."""
+
+    async def may_make(self, destination: Destination) -> None:
+        """Return when it is there, or the client may make it. Raises JMSError."""
 
     def transaction(self, data: Any) -> Any:
         """The one that a transactional state names, or None."""

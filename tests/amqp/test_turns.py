@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.amqp.failure_delays import FORGOTTEN_S, KEPT, MOST_S, FailureDelays
+from jbm_kafka.amqp.made_lately import HOUR_S, MadeLately
 from jbm_kafka.amqp.shares import Shares, Whose, address_of, whose_client
 from jbm_kafka.amqp.turns import Turns
 
@@ -102,3 +103,13 @@ def test_names_without_end_take_no_memory_without_end() -> None:
         delays.failed(0, Whose("user", str(number)))
     assert len(delays._failed) == KEPT
     assert delays.failed(0, Whose("user", "0")) == 0.1
+
+
+def test_who_has_made_too_many_topics_makes_more_an_hour_later_and_others_at_once() -> None:
+    """Of AMQP-10."""
+    made = MadeLately(2)
+    assert [made.take(at_s, ALICE) for at_s in (0, 10, 20)] == [True, True, False]
+    assert made.take(20, BOB)
+    assert [made.take(HOUR_S + at_s, ALICE) for at_s in (0, 5, 10)] == [True, False, True]
+    assert made.take(9 * HOUR_S, HERE)
+    assert list(made._made) == [HERE], "of who makes none any more nothing is kept"
