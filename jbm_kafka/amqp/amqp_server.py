@@ -16,7 +16,7 @@ from typing import Any
 from proton import Condition
 
 from jbm_kafka.amqp import freed_memory
-from jbm_kafka.amqp.admin_endpoint import REQUEST_BYTES, AdminEndpoint
+from jbm_kafka.amqp.admin_endpoint import AdminEndpoint
 from jbm_kafka.amqp.beside import Beside
 from jbm_kafka.amqp.fault_log import FaultLog
 from jbm_kafka.amqp.made_lately import MadeLately
@@ -30,6 +30,7 @@ from jbm_kafka.amqp_wire import engine_objects
 from jbm_kafka.amqp_wire.conditions import FORCED
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.client.connection_counts import ConnectionCounts
+from jbm_kafka.client.small_http import SmallHttp
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.ports.clock import SystemClock
@@ -162,9 +163,7 @@ class Server:
             self.ports.append(made.sockets[0].getsockname()[1])
         if self.settings.admin_port is not None:
             endpoint = AdminEndpoint(self, lambda: self.is_ready)
-            made = await asyncio.start_server(
-                endpoint.serve, "127.0.0.1", self.settings.admin_port, limit=REQUEST_BYTES
-            )
+            made = await SmallHttp(endpoint.answer).listen("127.0.0.1", self.settings.admin_port)
             self._listening.append(made)
             self.admin_port = made.sockets[0].getsockname()[1]
         said, provider = self.settings.forwarding, self.provider
