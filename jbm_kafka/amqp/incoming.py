@@ -37,7 +37,7 @@ Taken = bytes | bytearray | IncomingMessage
 
 
 @dataclass(slots=True)
-class Waiting:
+class Unsent:
     """One message in a lane."""
 
     producer: Producer
@@ -52,7 +52,7 @@ class SendLane:
     def __init__(self, without_unit: bytes) -> None:
         """`without_unit`: what has no unit goes to one partition by this."""
         self.without_unit = without_unit
-        self.waiting: deque[Waiting] = deque()
+        self.waiting: deque[Unsent] = deque()
         """Not sent yet: the first is being read, or asked where it goes, or one before them waits for room."""
         self.is_asking = False
 
@@ -120,7 +120,7 @@ class Producer:
         self._receiver.advance()
         if self._lane.is_asking:
             self._wait(delivery, len(data))
-            self._lane.waiting.append(Waiting(self, delivery, data, len(data)))
+            self._lane.waiting.append(Unsent(self, delivery, data, len(data)))
         else:
             self._take(delivery, data, len(data))
 
@@ -225,7 +225,7 @@ class Producer:
     ) -> None:
         self._lane.is_asking = True
         self._wait(delivery, size)
-        self._lane.waiting.appendleft(Waiting(self, delivery, taken, size))
+        self._lane.waiting.appendleft(Unsent(self, delivery, taken, size))
         self._peer.spawn(self._asked(work, is_asked=is_asked), self._receiver)
 
     async def _asked(self, work: Coroutine[Any, Any, None], *, is_asked: bool) -> None:
@@ -260,7 +260,7 @@ class Producer:
         self._lane.go_on(is_asked=is_asked)
         self._peer.touch()
 
-    def take_waiting(self, waiting: Waiting, *, is_asked: bool) -> None:
+    def take_waiting(self, waiting: Unsent, *, is_asked: bool) -> None:
         """Send one that waited in the lane."""
         self._take(waiting.delivery, waiting.taken, waiting.size, is_asked=is_asked)
         self._waited(waiting.delivery, waiting.size)
