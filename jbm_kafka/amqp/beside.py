@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -12,6 +13,9 @@ from jbm_kafka.amqp.shares import Whose
 from jbm_kafka.amqp.turns import Turns
 
 T = TypeVar("T")
+SWITCH_S = 0.0005
+"""So long the loop waits for the interpreter while there is work; usually it is ten times as long, and each call of
+Proton's engine waits, for it lets go of the interpreter."""
 ENDLESS = 2**62
 
 
@@ -20,6 +24,9 @@ class Beside:
 
     def __init__(self, loop: AbstractEventLoop, thread: Executor) -> None:
         self._loop, self._thread = loop, thread
+        self._under_way = 0
+        self._usual_s: float | None = None
+        """How long another thread usually waits; None: it does so now."""
         self._turns: Turns[tuple[Whose, Callable[[], Any], Future[Any]]] = Turns(1, 1, ENDLESS)
 
     def do(self, whose: Whose, call: Callable[[], T]) -> Future[T]:
@@ -27,6 +34,10 @@ class Beside:
         answer: Future[T] = self._loop.create_future()
         self._turns.arrive(whose, (whose, call, answer))
         self._begin()
+        if self._usual_s is None:
+            self._usual_s = sys.getswitchinterval()
+            sys.setswitchinterval(min(SWITCH_S, self._usual_s))
+        self._under_way += 1
         return answer
 
     def _begin(self) -> None:
@@ -36,6 +47,10 @@ class Beside:
     def _ended(self, whose: Whose, answer: Future[Any], done: Future[Any]) -> None:
         self._turns.end(whose)
         self._begin()
+        self._under_way -= 1
+        if not self._under_way and self._usual_s is not None:
+            sys.setswitchinterval(self._usual_s)
+            self._usual_s = None
         error = done.exception()
         if answer.done():  # nobody waits any more
             return

@@ -72,6 +72,7 @@ class Wire(asyncio.Protocol):
         server.refused += 1
         server.faults.note(self.whose, "has too many connections")
         self._is_refused = True
+        self._enter()
         self._connection.container = server.container
         self._engine.bind(self._connection)
         self._connection.open()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Limits
+from jbm_kafka.cli.sidecar_command import _server
 from jbm_kafka.cli.sidecar_file import FACTORY_KEYS, SERVER_KEYS, read_sidecar_file
 from jbm_kafka.devbroker.ports import free_port
 from tests.house.sources import ROOT
@@ -32,7 +32,7 @@ def test_the_first_file_serves_the_programs(tmp_path: Path, number: int) -> None
     file.write_text(text.replace("5672", port), encoding="utf-8")
     said = read_sidecar_file(file)
     program = blocks("python")[number].replace("5672", port)
-    with Server(said.server, said.factory._open_provider):
+    with _server(said):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == blocks("text")[number]
 
