@@ -19,6 +19,7 @@ from jbm_kafka.amqp.told_outcome import DECLARED
 from jbm_kafka.amqp_client.client_wire import ClientWire
 from jbm_kafka.amqp_client.sasl_client import SaslClient
 from jbm_kafka.amqp_wire.conditions import error_of
+from jbm_kafka.amqp_wire.engine_objects import open_session
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.forwarding import ForwardingSidecar
 
@@ -73,14 +74,13 @@ class Neighbour:
             is_encrypted=said.tls is not None,
             has_certificate=False,
         )
-        self._frame_bytes = host.settings.limits.frame_bytes
         self.wire = ClientWire(
             sasl,
             handle=self._handle,
             handled=lambda: None,
             lost=self._lost,
             silent_s=SILENT_S,
-            frame_bytes=self._frame_bytes,
+            frame_bytes=host.settings.limits.frame_bytes,
         )
         self._connection = self.wire.connection
         self.touch = self.wire.touch
@@ -100,8 +100,7 @@ class Neighbour:
         self._connection.container = self._container
         self._connection.open()
         self._session = self._connection.session()
-        self._session.incoming_capacity = 64 * self._frame_bytes
-        self._session.open()
+        open_session(self._session)
         self._control = self._session.sender("control")
         self._control.target.type = Terminus.COORDINATOR
         self._control.open()

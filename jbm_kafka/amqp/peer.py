@@ -31,7 +31,7 @@ from jbm_kafka.amqp.terminus import (
 )
 from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
 from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition, condition_of
-from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, link_key
+from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, link_key, open_session
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.client.own_temporaries import OwnTemporaries
@@ -44,9 +44,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", "SHARED-SUBS", "DELAYED_DELIVERY", UNITS)
-WINDOW_FRAMES = 2048
-"""How many frames a session may send ahead: more than its links have credit for, as a rule. What its client closes
-behind them is lost in the client where the window is full. They take no memory here: each is read as it comes."""
 MADE_AT_ONCE = 8
 """How many queues and topics of one client are looked for, or made, side by side; each takes Kafka most of a second."""
 GENERATED = "ID:"
@@ -350,8 +347,7 @@ class Peer:
         self.touch()
 
     def _session_opened(self, event: Any) -> None:
-        event.session.incoming_capacity = WINDOW_FRAMES * self.settings.limits.frame_bytes
-        event.session.open()
+        open_session(event.session)
 
     def _session_closed(self, event: Any) -> None:
         session = event.session

@@ -72,6 +72,8 @@ class RemoteLink:
             self.link.close()
             self.connection.touch()
             raise JMSError(f"{self.about}: the AMQP server did not answer within {LINK_TIMEOUT_S:g} s") from None
+        if self._ended.done():  # since it answered: nothing would tell whoever uses it from now on
+            raise self._ended.result() or JMSError(f"{self.about}: it was closed")
 
     async def close(self, *, ends: bool = True, timeout_s: float = LINK_TIMEOUT_S) -> JMSError | None:
         """End it, and wait until the server has; what it said. `ends`: else a subscription that lasts goes on."""

@@ -98,6 +98,16 @@ def link_key(link: Any) -> Any:
     return link._impl
 
 
+def open_session(session: Any) -> None:
+    """Open it with the widest window: what may be on its way is said by each link's credit, and read as it comes.
+
+    Where another window runs low Proton renews it in the name of the link of the last message, also of one that was
+    ended meanwhile and has no number any more, for which the other side ends the connection. Of one that is full a
+    client keeps what it sends, and loses it when it closes.
+    """
+    session.open()  # Proton's default; `incoming_capacity` would set another
+
+
 def transfer(link: Any, tag: str, data: bytes, *, is_settled: bool) -> None:
     """Send a message; `is_settled`: nobody is to say what becomes of it."""
     engine = link._impl

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from proton import Message
-from proton.utils import BlockingConnection
+from proton.utils import BlockingConnection, LinkDetached
 
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.fault_log import EACH_MAX, LINE_MAX
@@ -30,6 +30,7 @@ LIMITS = Limits(
     sessions_per_connection=2,
     links_per_connection=4,
     frame_bytes=4_096,
+    message_bytes=2**20,
     idle_timeout_s=2.0,
     open_timeout_s=1.0,
 )
@@ -123,6 +124,14 @@ def test_a_frame_over_the_limit_ends_its_connection(server: Server) -> None:
     """AMQP-10."""
     with closing(opened(server, struct.pack(">IBBH", 2**31, 2, 0, 0))) as large:
         assert b"amqp:" in said(large)
+
+
+def test_a_message_too_large_costs_its_link_alone_in_however_many_frames_it_comes(server: Server) -> None:
+    """AMQP-10: behind a few thousand, most of them for a link that had ended, the connection ended, too."""
+    with closing(connected(server)) as client:
+        with pytest.raises(LinkDetached, match="message-size-exceeded"):
+            client.create_sender("orders", name="large").send(Message(body=b"x" * (10 * 2**20)))
+        client.create_sender("orders", name="small").send(Message(body="x"))
 
 
 def test_links_and_sessions_without_end_end_their_connection(server: Server) -> None:

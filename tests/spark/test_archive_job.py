@@ -34,6 +34,8 @@ from tests.support.topics import admin_client
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.thorough
+LOOK_EACH_S = 0.05
+"""A reader that never paused took a third of a minute of processor time from the runs that it watches."""
 
 
 def archive(spark: SparkSession, topics: Topics, topic: str, folder: Path, **arguments: Any) -> Archived:
@@ -77,7 +79,7 @@ def test_small_runs_are_compacted_and_a_reader_never_sees_a_row_twice_or_not_at_
     faults: list[str] = []
 
     def look() -> None:
-        while not is_over.is_set():
+        while not is_over.wait(LOOK_EACH_S):
             least = written
             with suppress(FileNotFoundError):  # files that were listed went meanwhile: look again
                 found = places(folder)

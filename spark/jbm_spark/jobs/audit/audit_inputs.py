@@ -227,7 +227,7 @@ class AuditSource:
         told = reduce(DataFrame.unionByName, found, nothing)
         ours = F.col("origin_destination") == str(group.destination)
         if group.subscription is not None:
-            ours &= F.col("origin_subscription") == group.subscription.full_name
+            ours &= F.col("origin_subscription").isin(group.subscription.full_name, group.subscription.former_name)
         letters = told.where(ours).select("target", "topic_id", "partition", "offset", "place")
         return letters, self.spark.createDataFrame(there, "target string, is_whole boolean, oldest_ms bigint")
 
