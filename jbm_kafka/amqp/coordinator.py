@@ -11,8 +11,11 @@ from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import DECLARED
 from jbm_kafka.amqp_wire.conditions import UNKNOWN_TRANSACTION, condition_of
 from jbm_kafka.core.branch import BranchState, branch_across
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError, MessageTooLargeError
 from jbm_kafka.ports.forwarding import ForwardingSidecar
+
+MESSAGE_BYTES = 4_096
+"""Of a declare, a discharge, and what sidecars say to each other; the engine keeps its parts until they are read."""
 
 
 class Coordinator:
@@ -31,6 +34,8 @@ class Coordinator:
 
     def arrived(self, delivery: Any) -> None:
         """A declare or a discharge."""
+        if delivery.pending > MESSAGE_BYTES:
+            raise MessageTooLargeError(f"a message of more than {MESSAGE_BYTES} bytes is none for a coordinator")
         if delivery.partial:
             return
         message: Any = Message()

@@ -21,6 +21,7 @@ from jbm_kafka.amqp.incoming import Producer, SendLane
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Receiver
 from jbm_kafka.amqp.seams import Host
+from jbm_kafka.amqp.shares import Whose
 from jbm_kafka.amqp.terminus import (
     Filters,
     capabilities,
@@ -29,7 +30,7 @@ from jbm_kafka.amqp.terminus import (
     subscription_of,
 )
 from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
-from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition_of
+from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition, condition_of
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, link_key, open_session
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.client.call_lane import CallLane
@@ -101,6 +102,7 @@ class Peer:
         connection: Any,
         touch: Callable[[], None],
         user: str,
+        whose: Whose,
         read: Callable[[bool], None],
         flush: Callable[[], None],
     ) -> None:
@@ -112,6 +114,7 @@ class Peer:
         self.connection_id = f"c{secrets.token_hex(6)}"
         self.client_id = ""
         self.user = user
+        self.whose = whose
         self.transactions: dict[bytes, LocalTransaction] = {}
         self._temporaries = OwnTemporaries(server.provider, self.connection_id)
         self.touch = touch
@@ -121,7 +124,6 @@ class Peer:
         """Of messages that were given to the engine and not written to the socket; the engine tells but a part."""
         self.sends_beside = 0
         self._held_bytes = 0
-        self._part_bytes = 0
         self.is_over = False
         self.is_writable = True
         self.is_open = False
@@ -161,7 +163,7 @@ class Peer:
                 await work
             except Exception as error:
                 if not isinstance(error, JMSError):
-                    log.exception("AMQP connection %s: an error of ours", self.connection_id)
+                    self.server.faults.note_error(self.whose, "meets an error of ours", error)
                 if not self.is_over:
                     if link is None:
                         self.end(condition_of(error))
@@ -176,6 +178,19 @@ class Peer:
     def authorise(self, action: Action, destination: Destination) -> None:
         """Raises JMSSecurityError when the user may not."""
         self.settings.access.authorise(self.user, action, destination)
+
+    async def may_make(self, destination: Destination) -> None:
+        """Return when it is there, or the client may make it. Raises JMSError."""
+        server, most = self.server, self.settings.limits.topics_made_per_hour
+        if destination.is_temporary or self.provider.known_topic(destination.name) is not None:
+            return
+        async with self._making:
+            if await server.loop.run_in_executor(server.threads, server.provider.is_there, destination):
+                return
+        self.authorise("create", destination)
+        if not server.made.take(server.loop.time(), self.whose):
+            text = f"{destination}: it does not exist, and {self.whose} has made {most} in an hour"
+            raise ResourceAllocationError(f"{text}; make it with `jbm-kafka create`, or raise topics_made_per_hour")
 
     def transaction(self, data: Any) -> LocalTransaction | None:
         """The one that a transactional state names."""
@@ -216,11 +231,6 @@ class Peer:
         if (before > most) != (self._held_bytes > most):
             self._read(self._held_bytes <= most)
 
-    def hold_part(self, size: int) -> bool:
-        """So many bytes more, or less, are parts of messages. False: it has too many."""
-        self._part_bytes += size
-        return self._part_bytes <= 2 * self.settings.limits.message_bytes
-
     def refuse(self, link: Any, error: Exception) -> None:
         """End a link with an error; what it had goes back."""
         if link is None or self.is_over or link.state & Endpoint.LOCAL_CLOSED:
@@ -253,7 +263,7 @@ class Peer:
     def has_unsettled(self) -> bool:
         """Something of it is in the middle of its way."""
         return bool(self.transactions) or any(
-            getattr(each, "unsettled", None) or getattr(each, "_unconfirmed", 0) for each in self._served.values()
+            getattr(each, "unsettled", None) or getattr(each, "under_way", 0) for each in self._served.values()
         )
 
     def pump(self) -> None:
@@ -290,7 +300,7 @@ class Peer:
 
     def _failed(self, error: Exception, what: object, link: Any) -> None:
         if not isinstance(error, JMSError):
-            log.exception("AMQP connection %s: an error of ours at %s", self.connection_id, what)
+            self.server.faults.note_error(self.whose, f"meets an error of ours at {what}", error)
         if link is not None:
             self.refuse(link, error)
         else:
@@ -317,7 +327,7 @@ class Peer:
             self._open({})
         except InvalidClientIDError as error:
             self._open({symbol("amqp:connection-establishment-failed"): True})
-            self.end(Condition(INVALID_FIELD, str(error), {symbol("invalid-field"): symbol("container-id")}))
+            self.end(condition(INVALID_FIELD, str(error), {symbol("invalid-field"): symbol("container-id")}))
 
     def _client_id_lost(self, error: InvalidClientIDError) -> None:
         self.mailbox.post(lambda: self.end(condition_of(error)))
@@ -509,12 +519,15 @@ class Peer:
 
     async def _ensure(self, destination: Destination) -> None:
         """Have it there. It waits for no other call of the connection. Raises JMSError."""
+        await self.may_make(destination)
         async with self._making:
             await self.server.loop.run_in_executor(self.server.threads, self.provider.ensure, destination)
 
     async def _begin_receiver(self, link: Any, destination: Destination, filters: Filters) -> None:
         if isinstance(destination, Queue) and not destination.is_temporary:
             await self._ensure(destination)
+        else:
+            await self.may_make(destination)
         await self._begin(link, self._receiver(link, destination, filters))
 
     async def _begin(self, link: Any, served: Any) -> None:

@@ -269,7 +269,7 @@ class Receiver:
         server = self._peer.server
         self._units.sent(delivery)
         self.unsettled[BEING_ENCODED] = delivery
-        self._encoding = server.loop.run_in_executor(server.encoder, encode)
+        self._encoding = server.beside.do(self._peer.whose, encode)
         self._peer.spawn(self._encoded(self._encoding), self._sender)
 
     async def _encoded(self, encoding: Future[bytes]) -> None:

@@ -217,6 +217,9 @@ def _limits(table: Mapping[str, Any]) -> Limits:
                 raise wrong_value(name, value, "it is a number of seconds, 1 or more")
         else:
             taken[key] = checked_int(name, value, _LEAST.get(key, 1), _MOST, "bytes" if key.endswith("bytes") else "")
+    for key in ("connections_per_user", "connections_per_address"):
+        if "connections" in taken:
+            taken.setdefault(key, max(taken["connections"] // 2, 1))
     return Limits(**taken)
 
 

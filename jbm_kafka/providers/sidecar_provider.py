@@ -101,6 +101,11 @@ class SidecarProvider:
         """The destination's topic; see Destinations.ensure."""
         return self.sidecar.destinations.ensure(destination)
 
+    def is_there(self, destination: Destination) -> bool:
+        """Somebody has made it, or it is temporary; see ServingProvider."""
+        with raised_as_jms_errors(f"look for {destination}"):
+            return destination.is_temporary or self.sidecar.destinations.topics.is_there(destination)
+
     def ensure_to_send(self, destination: Destination) -> TopicInfo:
         """As `ensure`, waiting for Kafka as a send does; see Provider."""
         deadline_s = time.monotonic() + SEND_TIMEOUT_S

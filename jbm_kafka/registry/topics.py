@@ -119,6 +119,11 @@ class Topics:
         """
         self._own.ensure_system_topics()
 
+    def is_there(self, destination: Destination) -> bool:
+        """Somebody has made it. Asked of the cluster, unless it is known."""
+        topic = destination.kafka_topic(self._namespace)
+        return destination.name in self._known or topic in self._admin.describe([topic])
+
     def partitions_of(self, destination: Destination) -> int:
         """Ask the cluster; nothing is made for a queue.
 
