@@ -31,6 +31,7 @@ from jbm_kafka.amqp.terminus import (
 from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
 from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition_of
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, link_key
+from jbm_kafka.amqp_wire.live_links import LiveLinks
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.client.own_temporaries import OwnTemporaries
@@ -134,8 +135,7 @@ class Peer:
         self._served: dict[Any, Served] = {}
         """By `link_key`."""
         self._to_pump: dict[Served, Any] = {}
-        self._links: set[Any] = set()
-        """Those that are open, or about to be."""
+        self._links = LiveLinks()
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._holds_client_id = False
@@ -226,7 +226,7 @@ class Peer:
 
     def refuse(self, link: Any, error: Exception) -> None:
         """End a link with an error; what it had goes back."""
-        if link is None or self.is_over or link.state & Endpoint.LOCAL_CLOSED:
+        if link not in self._links or link.state & Endpoint.LOCAL_CLOSED:
             return
         if link.state & Endpoint.LOCAL_UNINIT:
             (link.source if link.is_sender else link.target).type = Terminus.UNSPECIFIED
@@ -270,6 +270,7 @@ class Peer:
         if self.is_over:
             return
         self.is_over = True
+        self._links.forget()
         is_lost = not self._connection.state & Endpoint.REMOTE_CLOSED
         served, self._served = list(self._served.values()), {}
         for each in sorted(served, key=lambda each: isinstance(each, Temporary | TemporaryReceiver)):
@@ -340,13 +341,13 @@ class Peer:
         self.touch()
 
     def _session_opened(self, event: Any) -> None:
+        self._links.begin(event.session)
         event.session.incoming_capacity = WINDOW_FRAMES * self.settings.limits.frame_bytes
         event.session.open()
 
     def _session_closed(self, event: Any) -> None:
         session = event.session
-        mine = [self._served.pop(link_key(link), None) for link in self._links if link.session == session]
-        self._links = {link for link in self._links if link.session != session}
+        mine = [self._served.pop(link_key(link), None) for link in self._links.end_session(session)]
         self.spawn(self._end_session(session, [served for served in mine if served is not None]))
 
     async def _end_session(self, session: Any, served: list[Served]) -> None:
@@ -354,8 +355,7 @@ class Peer:
             await each.close(is_lost=False, ends=False)
         self._transacted.discard(session)
         self._lanes.pop(session, None)
-        session.close()
-        session.free()
+        self._links.free_session(session)
 
     def _link_opened(self, event: Any) -> None:
         link = event.link
@@ -429,7 +429,7 @@ class Peer:
             raise
 
     def _serve(self, link: Any, served: Served) -> None:
-        if self.is_over or link.state & Endpoint.LOCAL_CLOSED or link.session.state & Endpoint.REMOTE_CLOSED:
+        if link not in self._links or link.state & Endpoint.LOCAL_CLOSED:
             self.server.run(served.close(is_lost=True, ends=False))
             return
         self._served[link_key(link)] = served
@@ -548,22 +548,27 @@ class Peer:
 
     def _end_link(self, link: Any, *, ends: bool) -> None:
         served = self._served.pop(link_key(link), None)
-        self._links.discard(link)
+        self._links.end(link)
         self.spawn(self._ended_link(link, served, ends=ends))
 
     async def _ended_link(self, link: Any, served: Served | None, *, ends: bool) -> None:
+        condition = None
         if served is not None:
             try:
                 await served.close(is_lost=False, ends=ends)
             except JMSError as error:
-                link.condition = condition_of(error)
-        if self.is_over:
+                condition = condition_of(error)
+        if not self._links.is_ending(link):
             return
+        if condition is not None:
+            link.condition = condition
+        if link.state & Endpoint.LOCAL_UNINIT:
+            link.open()  # the client waits for an answer to its attach, too
         if ends:
             link.close()
         else:
             link.detach()
-        link.free()
+        self._links.free(link)
 
     def _flow(self, event: Any) -> None:
         served = self._served.get(link_key(event.link))

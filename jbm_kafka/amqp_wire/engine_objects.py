@@ -22,8 +22,9 @@ from cproton import (  # type: ignore[import-untyped]
     pn_incref,
     pn_link_advance,
     pn_link_send,
+    pn_link_session,
 )
-from proton import Delivery
+from proton import Delivery, Receiver, Sender
 from proton._delivery import Disposition
 from proton._wrapper import EMPTY_ATTRS, Wrapper
 
@@ -40,10 +41,32 @@ def _owned(self: Any, *arguments: Any, **named: Any) -> None:
 def _drop(self: Any) -> None:
     thread = self.__dict__.get("_thread")
     left = None if thread == get_ident() else _left.get(thread)
+    release = _RELEASES.get(type(self), pn_decref)
     if left is None:
-        pn_decref(self._impl)
+        release(self._impl)
     else:
-        left.append(self._impl)
+        left.append((release, self._impl))
+
+
+# A link or a delivery that is the last to know of its session is freed by the engine with that while it lets go of the
+# session, and then looked at once more. So the session is here until the other is gone.
+
+
+def _release_link(link: Any) -> None:
+    session = pn_link_session(link)
+    pn_incref(session)
+    pn_decref(link)
+    pn_decref(session)
+
+
+def _release_delivery(delivery: Any) -> None:
+    link = pn_delivery_link(delivery)
+    if link:
+        pn_incref(link)
+        pn_decref(delivery)
+        _release_link(link)
+    else:
+        pn_decref(delivery)
 
 
 def own() -> None:
@@ -58,7 +81,8 @@ def let_go() -> int:
     left = _left[get_ident()]
     count = len(left)
     for _ in range(count):
-        pn_decref(left.popleft())
+        release, impl = left.popleft()
+        release(impl)
     return count
 
 
@@ -91,6 +115,14 @@ class EngineDelivery(Delivery):
     def link_key(self) -> Any:
         """As `link_key` of its link."""
         return pn_delivery_link(self._impl)
+
+
+_RELEASES = {
+    Sender: _release_link,
+    Receiver: _release_link,
+    Delivery: _release_delivery,
+    EngineDelivery: _release_delivery,
+}
 
 
 def link_key(link: Any) -> Any:
