@@ -54,6 +54,7 @@ class Server:
         self.wires: set[Wire] = set()
         self.refused = 0
         self.sent: Counter[str] = Counter()
+        self.links_by_name: dict[Any, Any] = {}
         self.browsers: set[Any] = set()
         self.neighbours: Neighbours | None = None
         self.is_draining = False

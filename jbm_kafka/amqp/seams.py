@@ -35,6 +35,8 @@ class Host(Protocol):
     """How many clients were turned away."""
     sent: Counter[str]
     """What clients sent, by Kafka topic."""
+    links_by_name: dict[Any, Any]
+    """By user, container id, direction and name, whose links they are."""
     browsers: set[Any]
     """Those that have not shown all."""
     neighbours: Any

@@ -7,9 +7,10 @@ What is done for each message is done without most of Proton's own objects, whic
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import cached_property
 from threading import get_ident
-from typing import Any
+from typing import Any, TypeVar
 
 from cproton import (  # type: ignore[import-untyped]
     pn_decref,
@@ -21,12 +22,16 @@ from cproton import (  # type: ignore[import-untyped]
     pn_delivery_settle,
     pn_incref,
     pn_link_advance,
+    pn_link_credit,
+    pn_link_queued,
     pn_link_send,
     pn_link_session,
 )
-from proton import Delivery, Receiver, Sender
+from proton import Delivery, ProtonException, Receiver, Sender
 from proton._delivery import Disposition
 from proton._wrapper import EMPTY_ATTRS, Wrapper
+
+T = TypeVar("T")
 
 _left: dict[int, deque[Any]] = {}
 """By thread, of those that called `own`: what others dropped."""
@@ -92,6 +97,31 @@ def disown() -> None:
     del _left[get_ident()]
 
 
+class _Told(Disposition):
+    """What the other side says of a delivery; None: nothing, or nothing that can be read."""
+
+    @property  # type: ignore[misc]
+    def data(self) -> list[Any] | None:
+        found = _readable(lambda: Disposition.data.fget(self))  # type: ignore[attr-defined]
+        return found if isinstance(found, list) else None
+
+    @property  # type: ignore[misc]
+    def annotations(self) -> dict[Any, Any] | None:
+        found = _readable(lambda: Disposition.annotations.fget(self))  # type: ignore[attr-defined]
+        return found if isinstance(found, dict) else None
+
+    @property  # type: ignore[misc]
+    def condition(self) -> Any:
+        return _readable(lambda: Disposition.condition.fget(self))  # type: ignore[attr-defined]
+
+
+def _readable(get: Callable[[], T]) -> T | None:
+    try:
+        return get()
+    except (ValueError, TypeError, ProtonException):
+        return None
+
+
 class EngineDelivery(Delivery):
     """As Proton's, but what is set of it is this object's alone; `remote_state` is a number."""
 
@@ -105,7 +135,7 @@ class EngineDelivery(Delivery):
 
     @cached_property
     def remote(self) -> Disposition:  # type: ignore[override]
-        return Disposition(pn_delivery_remote(self._impl), False)  # type: ignore[no-untyped-call]
+        return _Told(pn_delivery_remote(self._impl), False)  # type: ignore[no-untyped-call]
 
     @property
     def remote_state(self) -> int:
@@ -128,6 +158,16 @@ _RELEASES = {
 def link_key(link: Any) -> Any:
     """Equal for all objects of the same link, as long as the engine has it."""
     return link._impl
+
+
+def remote_credit(link: Any) -> int:
+    """How many more a link that sends may send, of which some wait in the engine."""
+    return int(pn_link_credit(link._impl) + pn_link_queued(link._impl)) % 2**32
+
+
+def grant(link: Any, missing: int) -> None:
+    """Let the other side send so many more, or as many as the engine can count."""
+    link.flow(min(missing, 2**31 - 1))
 
 
 def transfer(link: Any, tag: str, data: bytes, *, is_settled: bool) -> None:

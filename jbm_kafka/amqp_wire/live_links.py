@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+PLACES = 16
+"""More numbers of ended links and sessions than this, beside as many as there are live ones, are not kept."""
+
 
 class LiveLinks:
     """On the thread of the engine. A link is in it until the other side, or this one, begins to end it for good."""
@@ -17,6 +20,8 @@ class LiveLinks:
         """With their sessions."""
         self._ending: dict[Any, Any] = {}
         self._sessions: set[Any] = set()
+        self._places: dict[Any, Any] = {}
+        """What of these the other side has given a number, by that."""
 
     def __len__(self) -> int:
         return len(self._links)
@@ -24,13 +29,23 @@ class LiveLinks:
     def __contains__(self, link: Any) -> bool:
         return link in self._links
 
-    def begin(self, session: Any) -> None:
+    def begin(self, session: Any, place: Any = None) -> None:
         """One more session."""
         self._sessions.add(session)
+        self._places[place] = session
 
-    def add(self, link: Any) -> None:
+    def add(self, link: Any, place: Any = None) -> None:
         """One more link, which is open or about to be."""
         self._links[link] = link.session
+        self._places[place] = link
+        if len(self._places) > 2 * (len(self._links) + len(self._sessions)) + PLACES:
+            live = self._links.keys() | self._sessions
+            self._places = {place: each for place, each in self._places.items() if each in live}
+
+    def at(self, place: Any) -> Any:
+        """The link or the session there, if nobody ends it."""
+        found = self._places.get(place)
+        return found if found in self._links or found in self._sessions else None
 
     def end(self, link: Any) -> None:
         """From now on nobody touches it but who has it closed, and then frees it."""
@@ -66,6 +81,7 @@ class LiveLinks:
 
     def forget(self) -> None:
         """The connection is over: nothing of it is touched any more, and all goes with its last reference."""
+        self._places.clear()
         self._links.clear()
         self._ending.clear()
         self._sessions.clear()
