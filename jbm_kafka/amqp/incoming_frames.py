@@ -15,6 +15,8 @@ from jbm_kafka.codec.amqp.values import Amqp, Budget, list_of, read, uint
 from jbm_kafka.core.jms_errors import InvalidSettingError, JMSError
 
 OPEN, BEGIN, ATTACH, FLOW, TRANSFER, DETACH, END = 0x10, 0x11, 0x12, 0x13, 0x14, 0x16, 0x17
+DISPOSITION: Final = b"\x00\x53\x15"
+_HEAD: Final = struct.Struct(">IBBH").unpack_from
 HEADER_BYTES: Final = 8
 HEAD_BYTES: Final = 32
 """With so many of its bytes the kind of a frame is known, and the handle of a transfer."""
@@ -75,7 +77,7 @@ class IncomingFrames:
         begun, at = 0, min(self._skip, len(data))
         self._skip -= at
         while self._fault is None and len(data) - at >= HEADER_BYTES:
-            size, offset, kind, channel = struct.unpack_from(">IBBH", data, at)
+            size, offset, kind, channel = _HEAD(data, at)
             start, end = at + 4 * offset, at + size
             if self._is_malformed or size > self._most or not at + HEADER_BYTES <= start <= end:
                 self._is_malformed, at = True, len(data)  # the engine says so
@@ -85,6 +87,9 @@ class IncomingFrames:
                 break
             if len(data) < min(end, start + HEAD_BYTES):
                 break
+            if end <= len(data) and data[start : start + 3] == DISPOSITION:  # there are many, and none can harm
+                at = end
+                continue
             try:
                 code, fields = _code(data, start) if start < end else (0, start)
                 if code == TRANSFER:
