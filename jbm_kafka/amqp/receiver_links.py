@@ -21,7 +21,7 @@ from jbm_kafka.amqp_wire.loop_mailbox import LinkBed, answer
 from jbm_kafka.client.source_use import begin_use
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.bodies import MAP, OBJECT, STREAM
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import ConnectionFailedError, JMSError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.settlement import Modified
@@ -39,6 +39,8 @@ LOOK_S = 0.01
 CATCH_UP_S = 2.0
 """How long another receiver of the session is waited for."""
 LOOK_AGAIN_S = 0.1
+AGAIN_MIN_S, AGAIN_MAX_S = 0.5, 30.0
+"""Between tries to join again in an outage: the first pause, which doubles, and the longest."""
 DRAIN_S = 8.0
 """How long a drain looks for what was there when it was asked, also in partitions that are on their way then."""
 MANY_VALUES: Final = frozenset((MAP, STREAM, OBJECT))
@@ -531,11 +533,26 @@ class Receiver:
             self._peer.spawn(self._attached_again(), self._sender)
 
     async def _attached_again(self) -> None:
+        """As often as it takes, as long as its client has the link: an outage ends some time."""
+        pause_s = AGAIN_MIN_S
         try:
-            await self._peer.call(self._attach)
+            while not self.is_closed and not self._peer.is_over and not await self._is_attached():
+                await sleep(pause_s)
+                pause_s = min(2 * pause_s, AGAIN_MAX_S)
         finally:
             self._is_attaching = False
+        if self.is_closed and not self.in_transactions:  # meanwhile: it left before it had joined
+            await self._peer.call(self.leave)
         self.pump()
+
+    async def _is_attached(self) -> bool:
+        """Try it; False: Kafka is away. What else is wrong ends the link."""
+        try:
+            await self._peer.call(self._attach)
+        except ConnectionFailedError as error:
+            log.warning("%s: its receiver cannot join again, and tries on: %s", self._destination, error)
+            return False
+        return True
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from jbm_kafka.core.failure_text import failure_text
 from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import no_utf8, shown, wrong_type, wrong_value
@@ -166,7 +167,7 @@ def encode_object(name: str, value: object) -> bytes:
         data: object = codec.encode(value)
     except Exception as fault:
         raise MessageFormatError(
-            f"body is {shown(value)}: codec {name!r} cannot encode it: {described(fault)}", codec=name, value=value
+            f"body is {shown(value)}: codec {name!r} cannot encode it: {failure_text(fault)}", codec=name, value=value
         ) from fault
     if not isinstance(data, bytes):
         raise MessageFormatError(
@@ -189,14 +190,9 @@ def decode_object(name: str, data: bytes) -> Any:
         return codec.decode(data)
     except Exception as fault:
         raise MessageFormatError(
-            f"the object was written by codec {name!r}, which cannot decode it here: {described(fault)}", codec=name
+            f"the object was written by codec {name!r}, which cannot decode it here: {failure_text(fault)}", codec=name
         ) from fault
 
 
 def _registration(name: str) -> str:
     return f"jbm_kafka.register_object_codec({name!r}, encode=…, decode=…)"
-
-
-def described(fault: Exception) -> str:
-    """An error of an application's code, in one line with its class."""
-    return f"{type(fault).__name__}: {fault}"

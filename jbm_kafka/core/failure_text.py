@@ -1,4 +1,4 @@
-"""Why an attempt failed, in one line that fits a header: the type and the text of the exception."""
+"""An exception of an application's in words, in one line that fits a header: its type and its text, if it has any."""
 
 from __future__ import annotations
 

@@ -234,6 +234,7 @@ def test_the_name_of_a_transaction_may_be_anything(server: ServerProcess) -> Non
     transfer = Frame(TRANSFER, [uint(0), uint(0), binary(b"t"), uint(0), FALSE, FALSE, NULL, state])
     transfer.payload = b"\x00\x53\x75\xa0\x01x"
     with closing(Raw(server, "ID:number", sender("it", "numbers"))) as client:
+        client.next(ATTACH)
         client.next(FLOW)
         client.send(transfer)
         assert client.next(0x15)[3].value is True

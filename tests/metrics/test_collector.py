@@ -130,4 +130,6 @@ def test_a_fault_in_a_query_is_found() -> None:
 def test_the_query_of_the_autoscaler_is_of_our_metrics() -> None:
     found = re.findall(r"query: (.*)", section(PAGE, "Scaling by the backlog (KEDA)"))
     assert [faults_of(query) for query in found] == [[]]
-    assert f"consumerGroup: {ORDERS.group_id()}\n" in PAGE
+    dotted = Queue("shop.orders")  # whose name is written otherwise in its group's
+    assert f"consumerGroup: {dotted.group_id()}\n        topic: {dotted.name}\n" in PAGE
+    assert f'destination="{dotted.name}"' in found[0]
