@@ -24,7 +24,7 @@ MERMAID := build/mermaid/package/dist/mermaid.min.js
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow chaos chaos-cluster check cover way turn idle sizes log-sizes bench bench-instructions dist dist-compiled docs docs-serve lock clean
+.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow fuzz-amqp chaos chaos-cluster check cover way turn idle sizes log-sizes bench bench-instructions dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -91,6 +91,9 @@ test: setup       ## checks, and tests of each kind, in 8 minutes (JBM_TEST_BROK
 test-thorough: setup  ## the others, but for the slow ones: on Kafka what `make test` plays in memory, more kills, seeds and faults, all of Spark
 	$(PURE) $(SEEN_PURE) $(THOROUGH) || JBM_PURE=1 $(SECOND_TRY) $$?
 	$(BESIDE) $(THOROUGH) || $(SECOND_TRY) $$?
+
+fuzz-amqp: setup  ## random AMQP clients against a server in memory, for two minutes; it prints the seed that repeats them
+	$(BIN)/python -m tests.amqp.fuzz 120
 
 test-pure: cover  ## the tests that need no broker, with the compiled modules left aside
 	$(PURE) $(SEEN_PURE) $(SHORT) || JBM_PURE=1 $(SECOND_TRY) $$?

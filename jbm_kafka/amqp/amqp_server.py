@@ -64,6 +64,7 @@ class Server:
         self.refused = 0
         self.sent: Counter[str] = Counter()
         limits = settings.limits
+        self.links_by_name: dict[Any, Any] = {}
         self.browsers = Shares(limits.browsers, limits.browsers_per_user)
         self.made = MadeLately(limits.topics_made_per_hour)
         self.unfinished: Unfinished[Any] = Unfinished(limits.unfinished_bytes, limits.unfinished_bytes_per_user)

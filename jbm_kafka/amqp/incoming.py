@@ -14,6 +14,7 @@ from proton import Condition, Delivery, Described, ulong
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
 from jbm_kafka.amqp_wire.conditions import UNKNOWN_TRANSACTION, condition_of
+from jbm_kafka.amqp_wire.engine_objects import grant
 from jbm_kafka.client.partition_choice import partition_of
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
@@ -91,7 +92,7 @@ class Producer:
         """Let the client send more, as far as what it sent is on its way no more."""
         missing = CREDIT - self._receiver.credit - self.under_way
         if missing * 2 >= CREDIT:
-            self._receiver.flow(missing)
+            grant(self._receiver, missing)
 
     def arrived(self, delivery: Any) -> None:
         """A part of a message, or the rest of it."""

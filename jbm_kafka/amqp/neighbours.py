@@ -20,6 +20,7 @@ from jbm_kafka.amqp_client.client_wire import ClientWire
 from jbm_kafka.amqp_client.sasl_client import SaslClient
 from jbm_kafka.amqp_wire.conditions import error_of
 from jbm_kafka.amqp_wire.engine_objects import open_session
+from jbm_kafka.amqp_wire.live_links import LiveLinks
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.forwarding import ForwardingSidecar
 
@@ -93,6 +94,7 @@ class Neighbour:
         """By their tags, questions that are not answered."""
         self._numbers = itertools.count(1)
         self._feeds: dict[Any, Feed] = {}
+        self._links = LiveLinks()
         self._served: set[Feeds] = set()
 
     def begin_open(self) -> None:
@@ -112,6 +114,7 @@ class Neighbour:
             self._served.add(feeds)
             feed = feeds.open(self, self._session)
             self._feeds[feed.link] = feed
+            self._links.add(feed.link)
 
     def remove(self, feeds: Feeds) -> None:
         """The receiver ends its link."""
@@ -152,7 +155,9 @@ class Neighbour:
         kind = event.type
         if kind == Event.CONNECTION_REMOTE_OPEN:
             self.is_open = True
-        elif kind in (Event.CONNECTION_REMOTE_CLOSE, Event.SESSION_REMOTE_CLOSE):
+        elif kind in (Event.CONNECTION_REMOTE_CLOSE, Event.SESSION_REMOTE_CLOSE) or (
+            kind in (Event.LINK_REMOTE_CLOSE, Event.LINK_REMOTE_DETACH) and event.link == self._control
+        ):
             self.trouble = str(self._connection.remote_condition or "it has ended the connection")
             self._connection.close()
             asyncio.get_running_loop().call_soon(self.wire.abort)
@@ -162,8 +167,9 @@ class Neighbour:
                 log.info("another sidecar forwards nothing to a receiver for now: %s", event.link.remote_condition)
                 self._served.discard(feed.feeds)
                 feed.end(is_lost=True)
+            self._links.end(event.link)
             event.link.close()
-            event.link.free()
+            self._links.free(event.link)
         elif kind == Event.DELIVERY and event.link == self._control:
             if event.delivery.settled:
                 self._asked.pop(event.delivery.tag).told(event.delivery)
@@ -175,6 +181,7 @@ class Neighbour:
 
     def _lost(self, why: str) -> None:
         self.is_over, self.is_open = True, False
+        self._links.forget()
         self.trouble = self.trouble or why
         feeds, self._feeds = self._feeds, {}
         for feed in feeds.values():

@@ -29,9 +29,11 @@ from jbm_kafka.amqp.terminus import (
     looked_up,
     subscription_of,
 )
+from jbm_kafka.amqp.told_outcome import transaction_name
 from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
-from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition, condition_of
+from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, STOLEN, condition, condition_of
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, link_key, open_session
+from jbm_kafka.amqp_wire.live_links import LiveLinks
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.client.own_temporaries import OwnTemporaries
@@ -133,8 +135,13 @@ class Peer:
         self._served: dict[Any, Served] = {}
         """By `link_key`."""
         self._to_pump: dict[Served, Any] = {}
-        self._links: set[Any] = set()
-        """Those that are open, or about to be."""
+        self._links = LiveLinks()
+        self._names: dict[Any, Any] = {}
+        """Of links, as the server knows them."""
+        self.attach_fault: JMSError | None = None
+        """Why the link that is opened now is refused."""
+        self.place: tuple[int, int] | None = None
+        """Channel and handle of what is opened now."""
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._holds_client_id = False
@@ -194,7 +201,7 @@ class Peer:
 
     def transaction(self, data: Any) -> LocalTransaction | None:
         """The one that a transactional state names."""
-        return self.transactions.get(bytes(data[0])) if data else None
+        return self.transactions.get(transaction_name(data))
 
     def declare(self) -> LocalTransaction:
         """A new transaction. Raises ResourceAllocationError: it has too many."""
@@ -224,6 +231,10 @@ class Peer:
             except Exception as error:
                 self._failed(error, "a send", link)
 
+    def at(self, channel: int, handle: int | None) -> tuple[Any, Any]:
+        """The session and the link that the client knows so; None: it has ended."""
+        return self._links.at((channel, -1)), None if handle is None else self._links.at((channel, handle))
+
     def hold(self, size: int) -> None:
         """So many bytes more, or less, came and are not in Kafka: with too many nothing is read from the client."""
         most, before = self.settings.limits.unconfirmed_bytes, self._held_bytes
@@ -231,14 +242,14 @@ class Peer:
         if (before > most) != (self._held_bytes > most):
             self._read(self._held_bytes <= most)
 
-    def refuse(self, link: Any, error: Exception) -> None:
+    def refuse(self, link: Any, error: Exception | Condition) -> None:
         """End a link with an error; what it had goes back."""
-        if link is None or self.is_over or link.state & Endpoint.LOCAL_CLOSED:
+        if link not in self._links or link.state & Endpoint.LOCAL_CLOSED:
             return
         if link.state & Endpoint.LOCAL_UNINIT:
             (link.source if link.is_sender else link.target).type = Terminus.UNSPECIFIED
             link.open()
-        link.condition = condition_of(error)
+        link.condition = error if isinstance(error, Condition) else condition_of(error)
         link.close()
         served = self._served.pop(link_key(link), None)
         if served is not None:
@@ -277,6 +288,9 @@ class Peer:
         if self.is_over:
             return
         self.is_over = True
+        self._links.forget()
+        for link in list(self._names):
+            self._lose_name(link)
         is_lost = not self._connection.state & Endpoint.REMOTE_CLOSED
         served, self._served = list(self._served.values()), {}
         for each in sorted(served, key=lambda each: isinstance(each, Temporary | TemporaryReceiver)):
@@ -347,12 +361,15 @@ class Peer:
         self.touch()
 
     def _session_opened(self, event: Any) -> None:
+        self._links.begin(event.session, self.place)
         open_session(event.session)
 
     def _session_closed(self, event: Any) -> None:
         session = event.session
-        mine = [self._served.pop(link_key(link), None) for link in self._links if link.session == session]
-        self._links = {link for link in self._links if link.session != session}
+        ended = self._links.end_session(session)
+        mine = [self._served.pop(link_key(link), None) for link in ended]
+        for link in ended:
+            self._lose_name(link)
         self.spawn(self._end_session(session, [served for served in mine if served is not None]))
 
     async def _end_session(self, session: Any, served: list[Served]) -> None:
@@ -360,14 +377,13 @@ class Peer:
             await each.close(is_lost=False, ends=False)
         self._transacted.discard(session)
         self._lanes.pop(session, None)
-        session.close()
-        session.free()
+        self._links.free_session(session)
 
     def _link_opened(self, event: Any) -> None:
         link = event.link
         if not link.state & Endpoint.LOCAL_UNINIT:
             return
-        self._links.add(link)
+        self._links.add(link, self.place)
         most = self.settings.limits.links_per_connection
         if len(self._links) > most and not self.settings.access.is_sidecar(self.user):
             too_many = ResourceAllocationError(f"more than {most} links of one connection; close some")
@@ -375,6 +391,47 @@ class Peer:
             if len(self._links) > 2 * most:  # also refused ones take memory until the client closes them
                 self.end(condition_of(too_many))
             return
+        fault, self.attach_fault = self.attach_fault, None
+        if fault is not None:
+            raise fault
+        stolen = self._steal(link)
+        if stolen is None:
+            self._open_link(link)
+        else:
+            self.spawn(self._open_link_after(stolen, link), link)
+
+    def _steal(self, link: Any) -> Coroutine[Any, Any, None] | None:
+        """A link's name is one link's of a container: what has it ends (AMQP 1.0, 2.6.1); returns what to wait for.
+
+        Who asks for a subscription, with a null source, takes its name from nobody.
+        """
+        container, links = self._connection.remote_container, self.server.links_by_name
+        if not container or (link.is_sender and link.remote_source.type == Terminus.UNSPECIFIED):
+            return None
+        name = self.user, container, link.is_sender, link.name
+        before = links.get(name)
+        links[name], self._names[link] = (self, link), name
+        return None if before is None else before[0].give_up(before[1])
+
+    def give_up(self, link: Any) -> Coroutine[Any, Any, None] | None:
+        """Another link has its name now: end it, with what it had; that is waited for."""
+        if link not in self._links or link.state & Endpoint.LOCAL_CLOSED:
+            return None
+        served = self._served.pop(link_key(link), None)
+        self.refuse(link, Condition(STOLEN, f"link {link.name!r:.200} was attached anew"))
+        return None if served is None else served.close(is_lost=True, ends=False)
+
+    def _lose_name(self, link: Any) -> None:
+        name = self._names.pop(link, None)
+        if name is not None and self.server.links_by_name.get(name) == (self, link):
+            del self.server.links_by_name[name]
+
+    async def _open_link_after(self, stolen: Coroutine[Any, Any, None], link: Any) -> None:
+        await stolen
+        if link in self._links:
+            self._open_link(link)
+
+    def _open_link(self, link: Any) -> None:
         link.source.copy(link.remote_source)
         link.target.copy(link.remote_target)
         link.snd_settle_mode = link.remote_snd_settle_mode
@@ -435,7 +492,7 @@ class Peer:
             raise
 
     def _serve(self, link: Any, served: Served) -> None:
-        if self.is_over or link.state & Endpoint.LOCAL_CLOSED or link.session.state & Endpoint.REMOTE_CLOSED:
+        if link not in self._links or link.state & Endpoint.LOCAL_CLOSED:
             self.server.run(served.close(is_lost=True, ends=False))
             return
         self._served[link_key(link)] = served
@@ -557,22 +614,28 @@ class Peer:
 
     def _end_link(self, link: Any, *, ends: bool) -> None:
         served = self._served.pop(link_key(link), None)
-        self._links.discard(link)
+        self._links.end(link)
+        self._lose_name(link)
         self.spawn(self._ended_link(link, served, ends=ends))
 
     async def _ended_link(self, link: Any, served: Served | None, *, ends: bool) -> None:
+        condition = None
         if served is not None:
             try:
                 await served.close(is_lost=False, ends=ends)
             except JMSError as error:
-                link.condition = condition_of(error)
-        if self.is_over:
+                condition = condition_of(error)
+        if not self._links.is_ending(link):
             return
+        if condition is not None:
+            link.condition = condition
+        if link.state & Endpoint.LOCAL_UNINIT:
+            link.open()  # the client waits for an answer to its attach, too
         if ends:
             link.close()
         else:
             link.detach()
-        link.free()
+        self._links.free(link)
 
     def _flow(self, event: Any) -> None:
         served = self._served.get(link_key(event.link))
@@ -596,8 +659,9 @@ class Peer:
         if link.is_sender and delivery.settled:
             delivery.settle()
         elif link.is_receiver and delivery.readable:  # the engine would keep it
-            link.recv(delivery.pending)
-            if not delivery.partial:
+            if not delivery.aborted:
+                link.recv(delivery.pending)
+            if delivery.aborted or not delivery.partial:
                 delivery.settle()
 
 

@@ -43,6 +43,8 @@ class Host(Protocol):
     """How many clients were turned away."""
     sent: Counter[str]
     """What clients sent, by Kafka topic."""
+    links_by_name: dict[Any, Any]
+    """By user, container id, direction and name, whose links they are."""
     faults: FaultLog
     """Where it is told what clients do wrong."""
     browsers: Shares

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 
 from cproton import (  # type: ignore[import-untyped]
     PN_DELIVERY,
@@ -15,11 +16,13 @@ from cproton import (  # type: ignore[import-untyped]
 )
 from proton import Collector, Connection, Endpoint, ProtonException, Transport
 
+from jbm_kafka.amqp.incoming_frames import Echo, FrameFault, HeardFrames, IncomingFrames
+from jbm_kafka.amqp.outgoing_frames import OutgoingFrames
 from jbm_kafka.amqp.peer import HANDLED, Peer
 from jbm_kafka.amqp.seams import Host
 from jbm_kafka.amqp.shares import Shares, Whose
 from jbm_kafka.amqp_wire.conditions import LIMIT, condition
-from jbm_kafka.amqp_wire.engine_objects import EngineDelivery
+from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, remote_credit
 
 BUFFERED_BYTES = 256 * 1024
 """What may wait in the socket's buffer before nothing more is sent to a client."""
@@ -44,6 +47,17 @@ class Wire(asyncio.Protocol):
         self._is_flushing = False
         self._is_lost = False
         self._blocked_since: float | None = None
+        self._incoming = IncomingFrames(server.settings.limits.frame_bytes)
+        self._outgoing = OutgoingFrames()
+        self._echoes: list[Echo] = []
+        """Those that are not answered."""
+        self._heard: deque[bytes] = deque()
+        self._pieces: Iterator[HeardFrames] | None = None
+        """Of what was heard first."""
+        self._is_waiting = False
+        """Until the connection is open on this side."""
+        self._is_deaf = False
+        """The client has sent what nobody may, and is heard no more."""
         self._engine = Transport(Transport.SERVER)
         self._collector = Collector()
         self._connection = Connection()
@@ -97,6 +111,47 @@ class Wire(asyncio.Protocol):
             self.abort()
 
     def _push(self, data: bytes) -> None:
+        peer, socket = self.peer, self._socket
+        if self._is_deaf or (peer is None and not self._is_refused):
+            return
+        self._heard.append(data)
+        try:
+            self._hear(peer)
+        except FrameFault as fault:
+            self._is_deaf = True
+            self._server.faults.note(self.whose, "sends what no client may", str(fault))
+            if peer is not None:
+                peer.end(condition(fault.condition, str(fault)))
+            self._flush()
+            socket.close()
+            return
+        self._flush()
+
+    def _hear(self, peer: Peer | None) -> None:
+        """The engine loses what is begun before the connection is open on this side, which may have to wait.
+
+        Without a peer, of a client that is one too many, it hears the open, and answers with why it is closed.
+        """
+        while not self._is_deaf and (self._pieces is not None or self._heard):
+            self._is_waiting = self._incoming.is_open and peer is not None and not peer.is_open
+            if self._is_waiting:
+                self._read(False)
+                return
+            if self._pieces is None:
+                self._pieces = self._incoming.pieces(self._heard.popleft())
+            piece = next(self._pieces, None)
+            if piece is None:
+                self._pieces = None
+                continue
+            if peer is not None:
+                peer.attach_fault, peer.place = piece.fault, piece.place
+            self._push_piece(piece.data)
+            if peer is not None:
+                peer.place = None
+            if piece.echo is not None:
+                self._echoes.append(piece.echo)
+
+    def _push_piece(self, data: bytes) -> None:
         at = 0
         while at < len(data):
             room = self._engine.capacity()
@@ -106,8 +161,8 @@ class Wire(asyncio.Protocol):
             self._engine.push(part)
             at += len(part)
             self._work()
-        self._flush()
         if at < len(data):
+            self._is_deaf = True
             self.abort()
 
     def _work(self) -> None:
@@ -132,6 +187,11 @@ class Wire(asyncio.Protocol):
             return
         self._work()
         peer = self.peer
+        if self._is_waiting and peer is not None and peer.is_open:
+            self._is_waiting = False
+            self._read(True)
+            self._push(b"")
+            return
         if peer is not None:
             peer.pump_due()
             if not self._is_open:
@@ -151,10 +211,42 @@ class Wire(asyncio.Protocol):
             if peer is not None:  # frames have more bytes than messages: with nothing left it is exact again
                 peer.outgoing_bytes = max(peer.outgoing_bytes - pending, 0) if pending else 0
             if pending == 0:
+                if self._echoes:
+                    self._answer_echoes(socket)
                 return
-            socket.write(bytes(self._engine.peek(pending) or b""))
-            self._engine.pop(pending)
+            self._write_out(socket, bytes(self._engine.peek(pending) or b""))
             self._work()
+
+    def _write_out(self, socket: asyncio.Transport, data: bytes) -> None:
+        self._outgoing.note(data)
+        socket.write(data)
+        self._engine.pop(len(data))
+
+    def _answer_echoes(self, socket: asyncio.Transport) -> None:
+        """All that was to be said is said: what the engine says now is the answer."""
+        echoes, self._echoes = self._echoes, []
+        for echo in echoes:
+            session, link = (None, None) if self.peer is None else self.peer.at(echo.channel, echo.handle)
+            if session is None or (link is None and echo.handle is not None):
+                continue  # it has ended
+            if (session if link is None else link).state & Endpoint.LOCAL_UNINIT:
+                self._echoes.append(echo)  # it is answered when it is open
+                continue
+            if link is not None and link.is_receiver:
+                link.flow(0)
+            session.incoming_capacity = session.incoming_capacity  # has the engine tell
+            pending = self._engine.pending()
+            if pending <= 0:
+                continue
+            data = bytes(self._engine.peek(pending) or b"")
+            if link is not None and link.is_sender:
+                credit = remote_credit(link)
+                count, drains = (echo.total - credit) % 2**32, bool(link.drain_mode)
+                told = self._outgoing.of_link(data, echo.channel, link.name, count, credit, drains=drains)
+                socket.write(told)
+                self._engine.pop(pending)
+            else:
+                self._write_out(socket, data)
 
     def pause_writing(self) -> None:
         self._blocked_since = time.monotonic()

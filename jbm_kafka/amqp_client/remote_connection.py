@@ -165,8 +165,9 @@ class RemoteConnection:
                 )
 
     def forget(self, link: Any) -> None:
-        """It has ended on both sides."""
-        self._links.pop(link, None)
+        """It has ended on both sides. It is freed here alone, and once: else the engine corrupts its memory."""
+        if self._links.pop(link, None) is not None:
+            link.free()
 
     # -- events --------------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ class OnLoop(Protocol):
         """Send it now, but in the handling of an event; True when all that was said is on its way."""
 
     def forget(self, link: Any) -> None:
-        """The link has ended on both sides."""
+        """The link has ended on both sides; free it."""
 
 
 class RemoteLink:
@@ -105,7 +105,6 @@ class RemoteLink:
         self._end(error_of(condition, self.about) if condition is not None or not self.is_closing else None)
         if not self.is_closing:
             self.link.close()
-        self.link.free()
         self.connection.forget(self.link)
         self.connection.touch()
 
