@@ -234,8 +234,7 @@ class Feeds:
 
     def open(self, owner: Any, session: Any) -> Feed:
         """A link in this session of the connection to its owner."""
-        # What stands before the bar is the name of a shared subscription.
-        link = session.receiver(f"{self._sender.name.partition('|')[0]}|{next(_numbers)}")
+        link = session.receiver(f"{self._receiver.name}|{next(_numbers)}")
         link.source.copy(self._sender.remote_source)
         link.snd_settle_mode = ProtonLink.SND_UNSETTLED
         link.properties = {FORWARDED: self.peer.client_id, symbol(SESSION): self.units.session_id}

@@ -75,6 +75,8 @@ class Receiver:
         self._source = source
         self._selector = "" if selector is None else selector.normal
         self._destination = destination_of(source)
+        self.name = source.name
+        """Of its subscription, or of its queue."""
         self._provider = peer.provider
         lock = units.lock
         filled = Sleepers(lock)

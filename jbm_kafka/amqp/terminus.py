@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from typing import Any, Final
 
@@ -14,6 +15,17 @@ from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 
 SELECTOR: Final = (0x0000468C00000004, "apache.org:selector-filter:string")
 NO_LOCAL: Final = (0x0000468C00000003, "apache.org:no-local-filter:list")
+_ENDS: Final = {
+    (lasting, is_global): re.compile(rf"\|(?:{theirs}|\d+|(?:global)?-jbm-[0-9a-f]{{16}})\Z")
+    for lasting, is_global, theirs in (
+        (True, False, r"\d+"),
+        (True, True, r"global\d*"),
+        (False, False, r"volatile\d+"),
+        (False, True, r"global-volatile\d+"),
+    )
+}
+"""What Qpid JMS, another sidecar and our client write behind the name of a shared subscription, so that each of its
+links has a name of its own; by `lasting` and `is_global`."""
 _KINDS: Final[tuple[DestinationKind, ...]] = ("queue", "topic", "temporary-queue", "temporary-topic")
 
 
@@ -54,6 +66,14 @@ def is_lasting(source: Terminus) -> bool:
     return bool(source.expiry_policy == Terminus.EXPIRE_NEVER or source.durability != Terminus.NONDURABLE)
 
 
+def shared_name(link_name: str, *, lasting: bool, is_global: bool) -> str:
+    """The name of the shared subscription that a link is of: a bar in it is its own, but for the one of such an end.
+
+    `is_global`: the link says that it is no client id's.
+    """
+    return _ENDS[lasting, is_global].sub("", link_name)
+
+
 def subscription_of(
     topic: Topic,
     link_name: str,
@@ -76,8 +96,9 @@ def subscription_of(
         raise InvalidDestinationError(f"{topic}: a temporary topic has no durable subscriptions")
     if "shared" in named:
         kind = SubscriptionKind.SHARED_DURABLE if lasting else SubscriptionKind.SHARED
-        owner = "" if "global" in named else client_id
-        return Subscription(topic, kind, link_name.partition("|")[0], owner, selector=selector)
+        is_global = "global" in named
+        name = shared_name(link_name, lasting=lasting, is_global=is_global)
+        return Subscription(topic, kind, name, "" if is_global else client_id, selector=selector)
     if lasting:
         if not client_id:
             raise IllegalStateError(f"durable subscription {link_name!r}: the connection has no client id; set one")
@@ -89,9 +110,11 @@ def subscription_of(
 
 
 def looked_up(link_name: str, client_id: str) -> tuple[str, str]:
-    """Client id and name of the subscription that a receiver with a null source asks for."""
-    name, _, kind = link_name.partition("|")
-    return ("" if kind == "global" or not client_id else client_id), name
+    """Client id and name of the subscription that a receiver with a null source asks for.
+
+    Qpid JMS and our client write `|global` behind the name where they have no client id, and else nothing.
+    """
+    return client_id, link_name if client_id else link_name.removesuffix("|global")
 
 
 def _value(data: Data) -> Any:

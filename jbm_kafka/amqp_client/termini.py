@@ -11,6 +11,7 @@ from proton import Link as ProtonLink
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind, destination_of
+from jbm_kafka.core.wrong_values import wrong_value
 
 _SELECTOR = 0x0000468C00000004
 _NO_LOCAL = 0x0000468C00000003
@@ -42,15 +43,23 @@ def _name(source: Source) -> tuple[str, list[str]]:
     made_up = f"jbm-{secrets.token_hex(8)}"
     if not isinstance(source, Subscription) or source.kind is SubscriptionKind.PRIVATE:
         return made_up, []
+    name = _whole(source.name)
     if not source.is_shared:
-        return source.name, []
+        return name, []
     everybody = [] if source.client_id else ["global"]
-    return f"{source.name}|{''.join(everybody)}-{made_up}", ["shared", *everybody]
+    return f"{name}|{''.join(everybody)}-{made_up}", ["shared", *everybody]
+
+
+def _whole(name: str) -> str:
+    """The name. Raises InvalidSettingError: the engine would cut it."""
+    if "\0" in name:
+        raise wrong_value("name", name, "it has a NUL, which no subscription's name may have over AMQP; leave it out")
+    return name
 
 
 def lookup_of(session: Any, client_id: str, name: str) -> Any:
     """A receiver that asks what a durable subscription is; ending it ends that."""
-    link = session.receiver(name if client_id else f"{name}|global")
+    link = session.receiver(_whole(name) if client_id else f"{_whole(name)}|global")
     link.source.type = Terminus.UNSPECIFIED
     link.target.type = Terminus.TARGET
     return link
