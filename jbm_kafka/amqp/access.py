@@ -6,6 +6,7 @@ import hmac
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 from jbm_kafka.amqp.scram import MECHANISM, Verifier
@@ -27,6 +28,8 @@ class User:
     verifier: Verifier | None = None
     rights: Mapping[Action, Sequence[str]] = field(default_factory=dict)
     """Patterns of names of destinations. Without "create" he may create what he may send to."""
+    client_ids: Sequence[str] | None = None
+    """Those that he may have, `*` for any text; None: any."""
 
 
 class Access:
@@ -61,6 +64,17 @@ class Access:
     def is_sidecar(self, user: str) -> bool:
         """Whether it is the user that the other sidecars are."""
         return bool(self.users[user].rights.get("forward"))
+
+    def check_client_id(self, user: str, client_id: str) -> None:
+        """Raises JMSSecurityError when the user may not have it."""
+        allowed = self.users[user].client_ids
+        if allowed is None or any(fnmatchcase(client_id, each) for each in allowed):
+            return
+        raise JMSSecurityError(
+            f"client id {client_id!r}: user {user!r} may not have it; use one of {', '.join(allowed) or 'none'}, or "
+            f"add it to client_ids of [users.{user}] in the sidecar's file",
+            user=user,
+        )
 
     def authorise(self, user: str, action: Action, destination: Destination) -> None:
         """Raises JMSSecurityError when the user may not."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 from proton import Delivery as Sent
 from proton import Link as ProtonLink
 
+from jbm_kafka.amqp.access import ANONYMOUS
 from jbm_kafka.amqp.feeds import Feeds, Forwarded
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_transaction, told_outcome
@@ -132,9 +133,15 @@ class Receiver:
 
     def begin(self) -> None:
         """Use the source and be served. Raises JMSError when that cannot be."""
+        source, user = self._source, self._peer.user
+        owned = source if isinstance(source, Subscription) and source.is_durable else None
+        if owned is not None:  # before it is used: to use another's with another selector would make it anew
+            self._provider.check_owner(owned.client_id, owned.name, user)
         # What others select is forwarded to them, so it is as if this one selected everything.
-        begin_use(self._provider, self._source, self.link, "" if self.feeds.is_used else self._selector)
+        begin_use(self._provider, source, self.link, "" if self.feeds.is_used else self._selector)
         try:
+            if owned is not None and user != ANONYMOUS:
+                self._provider.own(owned.client_id, owned.name, user)
             self._attach()
         except BaseException:
             self.link.leave()
