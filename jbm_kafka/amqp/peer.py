@@ -72,7 +72,13 @@ class Unsubscribing:
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:
         if ends:
-            await self._peer.call(lambda: self._peer.provider.unsubscribe(self._client_id, self._name))
+            await self._peer.call(self._unsubscribe)
+
+    def _unsubscribe(self) -> None:
+        """Since it was asked for, it may have been ended, and made by another user."""
+        peer = self._peer
+        peer.provider.check_owner(self._client_id, self._name, peer.user)
+        peer.provider.unsubscribe(self._client_id, self._name)
 
 
 class Temporary:
