@@ -32,6 +32,7 @@ from jbm_kafka.browsing.browse import browse
 from jbm_kafka.codec.command_records import EXPLAIN
 from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.core.blocking_rule import Rule
+from jbm_kafka.core.holders import branch_of
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import FoundTransactions, GroupMember, KafkaClientError, Unreachable
 from jbm_kafka.registry.channel_group import ChannelGroup
@@ -351,6 +352,8 @@ class Diagnosis:
                 return reason(Rule.OWNER_SILENT, member=process, say="say: a rule of another version keeps it")
             case Rule.IN_HAND:
                 return reasons.in_hand(holder or Holder(process=process), said["holder"].get("since_ms"), self._now_ms)
+            case Rule.PREPARED:
+                return reasons.prepared(branch_of("" if holder is None else holder.session) or "?")
             case Rule.NOT_READ:
                 return reason(rule, read_to=answer.get("read_to"))
             case Rule.RECEIVERS_BUSY:
