@@ -24,7 +24,7 @@ MERMAID := build/mermaid/package/dist/mermaid.min.js
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow chaos check cover way turn idle sizes log-sizes bench bench-instructions dist dist-compiled docs docs-serve lock clean
+.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow fuzz-amqp chaos chaos-cluster check cover way turn idle sizes log-sizes bench bench-instructions dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -92,6 +92,9 @@ test-thorough: setup  ## the others, but for the slow ones: on Kafka what `make 
 	$(PURE) $(SEEN_PURE) $(THOROUGH) || JBM_PURE=1 $(SECOND_TRY) $$?
 	$(BESIDE) $(THOROUGH) || $(SECOND_TRY) $$?
 
+fuzz-amqp: setup  ## random AMQP clients against a server in memory, for two minutes; it prints the seed that repeats them
+	$(BIN)/python -m tests.amqp.fuzz 120
+
 test-pure: cover  ## the tests that need no broker, with the compiled modules left aside
 	$(PURE) $(SEEN_PURE) $(SHORT) || JBM_PURE=1 $(SECOND_TRY) $$?
 
@@ -101,6 +104,9 @@ test-slow: setup  ## the long targets: many kills, many seeds; and compiled what
 
 chaos: setup      ## the failure tests, full size: processes killed, frozen and replaced on a real broker
 	$(BIN)/python -m pytest tests/chaos -m "slow or not slow" --timeout 600
+
+chaos-cluster: setup  ## faults of three brokers, a row each of what went wrong: all, or FAULT="leader two_away"; build/chaos-cluster.md
+	$(BIN)/python -m tests.chaos.cluster_faults $(FAULT)
 
 check: setup      ## ruff, mypy --strict, layers, no circles of imports
 	$(BIN)/ruff check jbm_kafka tests $(SPARK) setup.py hatch_build.py mkdocs_hooks.py

@@ -21,7 +21,7 @@ from tests.support.compiled_files import stale_modules
 from tests.support.kept_together import KeptTogether
 from tests.support.secured import SecuredBroker, secured_broker
 from tests.support.topics import create_topic, delete_topics_beginning_with
-from tests.support.twins import is_thorough
+from tests.support.twins import is_slow, is_thorough
 
 
 def pytest_configure() -> None:
@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first; what has a twin in memory is marked."""
     for item in items:
         if is_thorough(item):
-            item.add_marker(pytest.mark.thorough)
+            item.add_marker(pytest.mark.slow if is_slow(item) else pytest.mark.thorough)
     items.sort(key=lambda item: _LONGEST_FIRST.get(item.path.parent.name, len(_LONGEST_FIRST)))
 
 

@@ -12,6 +12,7 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.core.truncation import Cut
 from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.live_settings import LiveSettings
 from jbm_kafka.registry.retention import RetentionLook
 
 
@@ -43,6 +44,8 @@ class Truncation:
     """Why nothing may be deleted at all; empty: what lies below `needed_from` may."""
     keepers: tuple[LogKeeper, ...] = ()
     """For whom the rest is kept, and what lets it go: who keeps most first."""
+    not_by_itself: str = ""
+    """Why what nobody needs stays until somebody has it deleted; empty: processes that receive delete it."""
 
     @property
     def deletable(self) -> int:
@@ -74,10 +77,15 @@ class TruncationAdmin:
             kept = look.look(found, range(described.partitions), setting="settled", reader=reader)
             before = {partition: cut.before for partition, cut in kept.cuts.items() if cut.frees}
             keepers = keepers_of(topic, found.name, kept.cuts, self._subscriptions(found), reader)
+            # What the factories of receiving processes say is not known here, and rarely says anything of this.
+            recorded = LiveSettings(core.registry.log, {})
+            recorded.take()
+            setting = recorded.resolve(found.name).truncate
+            not_by_itself = look.why_kept(found.name, kept.topic_id, setting=setting)
             if before and not kept.because and not is_dry_run:
                 core.admin.delete_records(topic, before)
         rows = tuple(_row(partition, cut) for partition, cut in sorted(kept.cuts.items()))
-        return Truncation(found.name, rows, kept.because, keepers)
+        return Truncation(found.name, rows, kept.because, keepers, not_by_itself)
 
     def _subscriptions(self, destination: Queue | Topic) -> dict[str, Subscription]:
         """Those of a topic, by consumer group; the registry was read a moment ago."""

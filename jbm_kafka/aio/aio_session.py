@@ -140,8 +140,9 @@ class AioSession:
     async def request(
         self,
         destination: Destination,
-        message: Message | str | bytes | Mapping[str, object],
+        message: Message | str | bytes | Mapping[str, object] | Unset = UNSET,
         *,
+        json: object = UNSET,
         timeout: float | None,
         unit_of_order: UnitOfOrder | Unset = UNSET,
         priority: int | None = None,
@@ -150,7 +151,7 @@ class AioSession:
         type: str | None = None,  # noqa: A002 - its name in JMS
     ) -> Message:
         """Send a request and return the reply to it; see `jbm_kafka.Session.request`. Its task sleeps on the loop."""
-        options = SendOptionsOfRequest(unit_of_order, priority, time_to_live_ms, properties, type)
+        options = SendOptionsOfRequest(json, unit_of_order, priority, time_to_live_ms, properties, type)
         core = self._session._core
         asking = reply_to(core, destination, message, timeout, options)
         return await on_this_loop(asking, core.filled, self._lane, "request()")

@@ -6,6 +6,7 @@ import hmac
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 from jbm_kafka.amqp.scram import MECHANISM, Verifier
@@ -13,8 +14,8 @@ from jbm_kafka.core.address_pattern import matches
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import JMSSecurityError
 
-Action = Literal["send", "receive", "browse", "forward"]
-ACTIONS: Final[tuple[Action, ...]] = ("send", "receive", "browse", "forward")
+Action = Literal["send", "receive", "browse", "create", "forward"]
+ACTIONS: Final[tuple[Action, ...]] = ("send", "receive", "browse", "create", "forward")
 ANONYMOUS: Final = "anonymous"
 """The user that is nobody in particular."""
 _SECRET: Final = secrets.token_bytes(32)
@@ -26,7 +27,9 @@ class User:
 
     verifier: Verifier | None = None
     rights: Mapping[Action, Sequence[str]] = field(default_factory=dict)
-    """Patterns of names of destinations."""
+    """Patterns of names of destinations. Without "create" he may create what he may send to."""
+    client_ids: Sequence[str] | None = None
+    """Those that he may have, `*` for any text; None: any."""
 
 
 class Access:
@@ -47,27 +50,47 @@ class Access:
                 found.append("PLAIN")
         return [*found, "ANONYMOUS"] if ANONYMOUS in self.users else found
 
+    def was_proved(self, user: str, password: str) -> bool:
+        """It is the password that the user has proved before, which is known at once."""
+        return hmac.compare_digest(self._proved.get(user, b""), _proof(user, password))
+
     def knows(self, user: str, password: str) -> bool:
-        """Whether it is the user's password. The second time it is known at once."""
-        proof = hmac.digest(_SECRET, f"{user}\0{password}".encode(), "sha256")
-        if hmac.compare_digest(self._proved.get(user, b""), proof):
-            return True
+        """Whether it is the user's password. It takes some milliseconds, as it must; on any thread."""
         is_right = (self.verifiers.get(user) or Verifier.of_nobody(user)).fits(password)
         if is_right:
-            self._proved[user] = proof
+            self._proved[user] = _proof(user, password)
         return is_right
 
     def is_sidecar(self, user: str) -> bool:
         """Whether it is the user that the other sidecars are."""
         return bool(self.users[user].rights.get("forward"))
 
+    def check_client_id(self, user: str, client_id: str) -> None:
+        """Raises JMSSecurityError when the user may not have it."""
+        allowed = self.users[user].client_ids
+        if allowed is None or any(fnmatchcase(client_id, each) for each in allowed):
+            return
+        raise JMSSecurityError(
+            f"client id {client_id!r}: user {user!r} may not have it; use one of {', '.join(allowed) or 'none'}, or "
+            f"add it to client_ids of [users.{user}] in the sidecar's file",
+            user=user,
+        )
+
     def authorise(self, user: str, action: Action, destination: Destination) -> None:
         """Raises JMSSecurityError when the user may not."""
-        name = destination.name
-        if destination.is_temporary or any(matches(each, name) for each in self.users[user].rights.get(action, ())):
+        name, rights = destination.name, self.users[user].rights
+        patterns = rights.get("send", ()) if action == "create" and action not in rights else rights.get(action, ())
+        if destination.is_temporary or any(matches(each, name) for each in patterns):
             return
         remedy = f"add a pattern of this name to {action} of [users.{user}] in the sidecar's file"
-        raise JMSSecurityError(f"{destination}: user {user!r} may not {action} there; {remedy}", user=user)
+        may_not = f"user {user!r} may not {action} there"
+        if action == "create":
+            may_not = f"it does not exist, and user {user!r} may not create it"
+        raise JMSSecurityError(f"{destination}: {may_not}; {remedy}", user=user)
+
+
+def _proof(user: str, password: str) -> bytes:
+    return hmac.digest(_SECRET, f"{user}\0{password}".encode(), "sha256")
 
 
 OPEN: Final = Access({ANONYMOUS: User(rights={each: ["#"] for each in ACTIONS if each != "forward"})})

@@ -10,23 +10,32 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from proton import Condition
 
 from jbm_kafka.amqp import freed_memory
-from jbm_kafka.amqp.admin_endpoint import REQUEST_BYTES, AdminEndpoint
+from jbm_kafka.amqp.admin_endpoint import AdminEndpoint
+from jbm_kafka.amqp.beside import Beside
+from jbm_kafka.amqp.fault_log import FaultLog
+from jbm_kafka.amqp.made_lately import MadeLately
 from jbm_kafka.amqp.neighbours import Neighbours
+from jbm_kafka.amqp.newcomer import Door, Newcomer
 from jbm_kafka.amqp.server_settings import ServerSettings
+from jbm_kafka.amqp.shares import Shares
+from jbm_kafka.amqp.unfinished import Unfinished
 from jbm_kafka.amqp.wire import Wire
 from jbm_kafka.amqp_wire import engine_objects
 from jbm_kafka.amqp_wire.conditions import FORCED
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.client.connection_counts import ConnectionCounts
+from jbm_kafka.client.small_http import SmallHttp
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.statistics import Health, Statistics
+from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.forwarding import ForwardingSidecar
-from jbm_kafka.ports.provider import Provider
+from jbm_kafka.ports.provider import ServingProvider
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +54,7 @@ class Server:
     ports, is_ready: where it listens, and whether it takes new clients.
     """
 
-    def __init__(self, settings: ServerSettings, connect: Callable[[], Provider]) -> None:
+    def __init__(self, settings: ServerSettings, connect: Callable[[], ServingProvider]) -> None:
         """`connect` gives the provider, which all clients share."""
         self.settings = settings
         self.ports: list[int] = []
@@ -54,7 +63,13 @@ class Server:
         self.wires: set[Wire] = set()
         self.refused = 0
         self.sent: Counter[str] = Counter()
-        self.browsers: set[Any] = set()
+        limits = settings.limits
+        self.links_by_name: dict[Any, Any] = {}
+        self.browsers = Shares(limits.browsers, limits.browsers_per_user)
+        self.made = MadeLately(limits.topics_made_per_hour)
+        self.unfinished: Unfinished[Any] = Unfinished(limits.unfinished_bytes, limits.unfinished_bytes_per_user)
+        self.faults = FaultLog(SystemClock().monotonic_ms)
+        self.door = Door(limits)
         self.neighbours: Neighbours | None = None
         self.is_draining = False
         self.is_ready = False
@@ -62,8 +77,9 @@ class Server:
         self.mailbox = LoopMailbox(self.loop)
         self.threads = ThreadPoolExecutor(CALLS_MAX, thread_name_prefix="jbm-amqp")
         self.encoder = ThreadPoolExecutor(1, thread_name_prefix="jbm-amqp-encoder")
+        self.beside = Beside(self.loop, self.encoder)
         self._connect = connect
-        self.provider: Provider
+        self.provider: ServingProvider
         self._listening: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._trimmed_at = 0.0
@@ -96,6 +112,7 @@ class Server:
         self.provider.close()
         self.threads.shutdown(wait=False)
         self.encoder.shutdown(wait=False)
+        self.door.passwords.shutdown(wait=False)
 
     def statistics(self) -> Statistics:
         """As of `Connection.statistics`: of all clients together."""
@@ -138,14 +155,8 @@ class Server:
     async def _listen(self) -> None:
         for each in self.settings.listeners:
             try:
-                made = await self.loop.create_server(
-                    lambda: Wire(self),
-                    each.host,
-                    each.port,
-                    ssl=each.tls,
-                    ssl_handshake_timeout=None if each.tls is None else self.settings.limits.open_timeout_s,
-                    backlog=1024,
-                )
+                newcomer = partial(Newcomer, self, self.door, each.tls)
+                made = await self.loop.create_server(newcomer, each.host, each.port, backlog=1024)
             except OSError as error:
                 text = f"{each.host}:{each.port} cannot be had: {error.strerror}; choose another port"
                 raise InvalidSettingError(text, setting="port", value=each.port) from None
@@ -153,9 +164,7 @@ class Server:
             self.ports.append(made.sockets[0].getsockname()[1])
         if self.settings.admin_port is not None:
             endpoint = AdminEndpoint(self, lambda: self.is_ready)
-            made = await asyncio.start_server(
-                endpoint.serve, "127.0.0.1", self.settings.admin_port, limit=REQUEST_BYTES
-            )
+            made = await SmallHttp(endpoint.answer).listen("127.0.0.1", self.settings.admin_port)
             self._listening.append(made)
             self.admin_port = made.sockets[0].getsockname()[1]
         said, provider = self.settings.forwarding, self.provider
@@ -169,6 +178,7 @@ class Server:
     def _look(self) -> None:
         """Receivers whose group worker has left, as it does when nobody receives for a while, are served anew."""
         engine_objects.let_go()
+        self.faults.count()
         for wire in self.wires:
             if wire.peer is not None:
                 wire.peer.pump()
@@ -195,6 +205,8 @@ class Server:
         await asyncio.sleep(LOOK_S)
         for wire in list(self.wires):
             wire.abort()
+        for newcomer in list(self.door.newcomers):
+            newcomer.abort()
         await asyncio.sleep(LOOK_S)
         while self._tasks and self.loop.time() < deadline + START_TIMEOUT_S / 2:
             await asyncio.sleep(LOOK_S)

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Set
 from typing import Any
 
+from jbm_kafka.amqp.receiver_links import NO_LIMIT, refuse_large
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp_wire.engine_objects import transfer
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE
@@ -18,8 +19,6 @@ from jbm_kafka.core.selectors.selector import Selector
 
 BROWSED, BROWSED_BYTES = 1_000, 2**20
 """A portion of what a browser shows: what is in memory of it, whatever its queue holds."""
-BROWSERS_MAX = 32
-"""So many of the server may have a rest to read; each holds a Kafka client."""
 
 
 class Browser:
@@ -36,6 +35,7 @@ class Browser:
         """The rest, with what reads it; None: there is none."""
         self._found: deque[bytes] = deque()
         self._is_reading = False
+        self._is_counted = False
         self._tags = itertools.count(1)
         self.is_closed = False
 
@@ -48,12 +48,12 @@ class Browser:
         self._seen = self._peer.provider.browse(self._queue, include=include, selector=self._selector)
         try:
             self._read()
-            open_ones = self._peer.server.browsers
             if self._seen is not None:
-                if len(open_ones) >= BROWSERS_MAX:
-                    text = f"{self._queue}: {BROWSERS_MAX} browsers have not come to their end; close one"
+                over = self._peer.server.browsers.take(self._peer.whose)
+                if over is not None:
+                    text = f"{self._queue}: {over} may browse without having come to the end; close a browser"
                     raise ResourceAllocationError(text)
-                open_ones.add(self)
+                self._is_counted = True
         except BaseException:
             self._let_go()
             raise
@@ -77,7 +77,9 @@ class Browser:
         seen, self._seen = self._seen, None
         if seen is not None:
             seen.close()
-        self._peer.server.browsers.discard(self)
+        if self._is_counted:
+            self._is_counted = False
+            self._peer.server.browsers.give_back(self._peer.whose)
 
     # -- on the loop ---------------------------------------------------------------------------------------------------
 
@@ -91,6 +93,9 @@ class Browser:
             return
         while found and sender.credit > 0 and self._peer.takes_more:
             data = found.popleft()
+            if len(data) > (sender.remote_max_message_size or NO_LIMIT):
+                refuse_large(self._peer, sender, self._queue, len(data))
+                return
             self._peer.outgoing_bytes += len(data)
             transfer(sender, str(next(self._tags)), data, is_settled=True)
         if not found and self._seen is not None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from proton import Condition, Delivery, Message
+from proton import Condition, Delivery
 
 from jbm_kafka.amqp.across_sidecars import DECIDED, DISCHARGE, PREPARE, carried_out
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import DECLARED
 from jbm_kafka.amqp_wire.conditions import UNKNOWN_TRANSACTION, condition_of
+from jbm_kafka.amqp_wire.engine_objects import grant
+from jbm_kafka.codec.amqp.values import Amqp, Budget, read
 from jbm_kafka.core.branch import BranchState, branch_across
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError, MessageFormatError, MessageTooLargeError
 from jbm_kafka.ports.forwarding import ForwardingSidecar
+
+MESSAGE_BYTES: Final = 4_096
+"""Of a declare, a discharge, and what sidecars say to each other; the engine keeps its parts until they are read."""
+_CODES: Final = {"amqp:declare:list": 0x31, DISCHARGE: 0x32}
 
 
 class Coordinator:
@@ -27,32 +33,35 @@ class Coordinator:
         self._is_closed = False
 
     def grant(self) -> None:
-        self._receiver.flow(max(0, 20 - self._receiver.credit))
+        grant(self._receiver, max(0, 20 - self._receiver.credit))
 
     def arrived(self, delivery: Any) -> None:
         """A declare or a discharge."""
+        if delivery.aborted:
+            delivery.settle()
+            return
+        if delivery.pending > MESSAGE_BYTES:
+            raise MessageTooLargeError(f"a message of more than {MESSAGE_BYTES} bytes is none for a coordinator")
         if delivery.partial:
             return
-        message: Any = Message()
-        message.decode(bytes(self._receiver.recv(delivery.pending) or b""))
+        data = bytes(self._receiver.recv(delivery.pending) or b"")
         self._receiver.advance()
-        body = message.body
-        names = {"amqp:declare:list": 0x31, DISCHARGE: 0x32}
-        code = names.get(body.descriptor, body.descriptor)
+        code, fields = _said(data)
         if self._is_sidecars and code in (PREPARE, DECIDED):
-            name, number, what = body.value
+            name, number, what = fields
             work = self._prepare if code == PREPARE else self._decided
             self._peer.spawn(work(delivery, bytes(name), int(number), what), self._receiver)
-        elif int(code) == 0x31:
+        elif code == 0x31:
             transaction = self._peer.declare()
             self._mine.add(transaction.id)
             delivery.local.data = [transaction.id]
             delivery.update(DECLARED)
             delivery.settle()
         else:
-            # Copied now: the engine's memory has other bytes there when the task runs.
-            name, *flag = body.value
-            self._peer.spawn(self._discharge(delivery, bytes(name), fails=bool(flag and flag[0])), self._receiver)
+            name, fails = (*fields, None, None)[:2]
+            if code != 0x32 or not isinstance(name, bytes):
+                raise MessageFormatError("a transaction is declared, or discharged by its name", value=code)
+            self._peer.spawn(self._discharge(delivery, name, fails=bool(fails)), self._receiver)
         self.grant()
 
     async def _discharge(self, delivery: Any, name: bytes, *, fails: bool) -> None:
@@ -119,3 +128,26 @@ class Coordinator:
             if transaction is not None:
                 await transaction.roll_back()
         self._mine.clear()
+
+
+def _said(data: bytes) -> tuple[object, list[Any]]:
+    """What the body of a message says, and the values with it. Raises MessageFormatError."""
+    try:
+        at, budget = 0, Budget(100)
+        while at < len(data):
+            section, at = read(data, at, budget=budget)
+            code, held = _described(section)
+            if code.value in (0x77, "amqp:amqp-value:*"):
+                what, fields = _described(held)
+                said = [each.value for each in fields.value] if fields.type == "list" else []
+                return _CODES.get(what.value, what.value), said
+        raise ValueError("it has no body")
+    except (ValueError, TypeError) as error:
+        raise MessageFormatError(f"what is said of a transaction cannot be read: {error}") from None
+
+
+def _described(held: Amqp) -> tuple[Amqp, Amqp]:
+    if held.type != "described":
+        raise ValueError(f"a {held.type} stands where a described value should")
+    code, what = held.value
+    return code, what

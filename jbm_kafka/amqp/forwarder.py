@@ -7,7 +7,7 @@ from zlib import crc32
 
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Receiver
-from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
+from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, transaction_name
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.forwarding import ForwardingSidecar
@@ -27,7 +27,7 @@ class Forwarder(Receiver):
     def outcome(self, sent: Any) -> None:
         """As of any receiver. The transaction is its client's, which its sidecar names."""
         if sent.remote_state == TRANSACTIONAL:
-            name = bytes(sent.remote.data[0])
+            name = transaction_name(sent.remote.data)
             transaction = self._peer.transactions.get(name)
             if transaction is None:
                 transaction = self._peer.transactions[name] = LocalTransaction(self._peer, name)

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from proton import Condition, Delivery, Described, ulong
 
+from jbm_kafka.amqp.access import ANONYMOUS
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
 from jbm_kafka.amqp_wire.conditions import UNKNOWN_TRANSACTION, condition_of
+from jbm_kafka.amqp_wire.engine_objects import grant
 from jbm_kafka.client.partition_choice import partition_of
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
+from jbm_kafka.codec.amqp.forms import USER_ID, USER_ID_HEADER
+from jbm_kafka.codec.amqp.values import Budget
+from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination, Topic
-from jbm_kafka.core.jms_errors import JMSError, MessageTooLargeError
+from jbm_kafka.core.jms_errors import (
+    JMSError,
+    JMSSecurityError,
+    MessageFormatError,
+    MessageTooLargeError,
+    ResourceAllocationError,
+)
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER, parse_temporary_name
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.kafka import Outgoing
@@ -24,8 +37,23 @@ from jbm_kafka.ports.provider import TopicInfo
 
 ACCEPTED = Described(ulong(0x24), [])
 CREDIT = 500
-VALUES_MAX = 2**18
-"""Of one message: while they are read nobody else is served, and each byte of them may take a hundred here."""
+AT_ONCE_BYTES = 2**16
+AT_ONCE_VALUES = 2_000
+"""A message with more than this or that is read beside the loop: while one is read on it nobody else is served."""
+VALUES_MAX = 1_000_000
+"""Of one message; each byte of them may take a hundred here."""
+Taken = bytes | bytearray | IncomingMessage
+"""A message as it came, or read."""
+
+
+@dataclass(slots=True)
+class Unsent:
+    """One message in a lane."""
+
+    producer: Producer
+    delivery: Any
+    taken: Taken
+    size: int
 
 
 class SendLane:
@@ -34,17 +62,36 @@ class SendLane:
     def __init__(self, without_unit: bytes) -> None:
         """`without_unit`: what has no unit goes to one partition by this."""
         self.without_unit = without_unit
-        self.waiting: deque[tuple[Producer, Any, bytes]] = deque()
-        """Not sent yet: where the first of them goes is being asked, or one before them waits for room."""
+        self.waiting: deque[Unsent] = deque()
+        """Not sent yet: the first is being read, or asked where it goes, or one before them waits for room."""
         self.is_asking = False
 
     def go_on(self, *, is_asked: bool) -> None:
         """Send those that wait. `is_asked`: where the first goes was just asked."""
         self.is_asking = False
         while self.waiting and not self.is_asking:
-            producer, delivery, data = self.waiting.popleft()
-            producer.take_waiting(delivery, data, is_asked=is_asked)
+            first = self.waiting.popleft()
+            first.producer.take_waiting(first, is_asked=is_asked)
             is_asked = False
+
+
+def verify_user(headers: list[Header], user: str, how: Literal["check", "set"]) -> None:
+    """Compare the user-id among a message's headers with its sender's user, or put that there; "" if anonymous.
+
+    Raises:
+        JMSSecurityError: it names somebody else.
+    """
+    own = b"" if user == ANONYMOUS else user.encode()
+    said = [(name, value) for name, value in headers if name in (USER_ID, USER_ID_HEADER)]
+    if how == "check":
+        for _, value in said:
+            if value != own:
+                raise JMSSecurityError(f"user-id {value!r:.200} is not the sender's, {user!r}: leave it out", user=user)
+        return
+    for each in said:
+        headers.remove(each)
+    if own:
+        headers.append((USER_ID, own))
 
 
 class Producer:
@@ -64,11 +111,16 @@ class Producer:
         self._unconfirmed = 0
         self.is_closed = False
 
+    @property
+    def under_way(self) -> int:
+        """How many messages came and are not confirmed."""
+        return self._unconfirmed + self._waiting
+
     def grant(self) -> None:
         """Let the client send more, as far as what it sent is on its way no more."""
-        missing = CREDIT - self._receiver.credit - self._unconfirmed - self._waiting
+        missing = CREDIT - self._receiver.credit - self.under_way
         if missing * 2 >= CREDIT:
-            self._receiver.flow(missing)
+            grant(self._receiver, missing)
 
     def arrived(self, delivery: Any) -> None:
         """A part of a message, or the rest of it."""
@@ -84,26 +136,42 @@ class Producer:
             self._size += len(part)
             self._parts.append(part)
         most = self._peer.settings.limits.message_bytes
-        has_room = self._peer.hold_part(self._size - before)
-        if self._size > most or not has_room:
+        if self._size > most:
             self._drop_parts()
             error = MessageTooLargeError(f"a message of more than {most} bytes; the sidecar takes no larger ones")
             self._peer.refuse(self._receiver, error)
             return
         if delivery.partial:
+            self._hold_parts(self._size - before)
             return
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._drop_parts()
         self._receiver.advance()
         if self._lane.is_asking:
             self._wait(delivery, len(data))
-            self._lane.waiting.append((self, delivery, data))
+            self._lane.waiting.append(Unsent(self, delivery, data, len(data)))
         else:
-            self._take(delivery, data)
+            self._take(delivery, data, len(data))
+
+    def _hold_parts(self, size: int) -> None:
+        unfinished = self._peer.server.unfinished
+        over = unfinished.add(self._peer.whose, self, size)
+        while over is not None:
+            ended, limit = over
+            ended.end_unfinished(limit)
+            over = unfinished.add(self._peer.whose, self, 0) if self._parts else None
+
+    def end_unfinished(self, limit: str) -> None:
+        """Its parts are too many: its link ends."""
+        self._drop_parts()
+        error = ResourceAllocationError(f"unfinished messages have more than {limit}; send the rest of each first")
+        self._peer.refuse(self._receiver, error)
+        self._peer.touch()
 
     def _drop_parts(self) -> None:
-        self._peer.hold_part(-self._size)
-        self._parts, self._size = [], 0
+        if self._parts:
+            self._peer.server.unfinished.drop(self._peer.whose, self)
+            self._parts, self._size = [], 0
 
     def _wait(self, delivery: Any, size: int) -> None:
         self._waiting += 1
@@ -123,16 +191,21 @@ class Producer:
         is_in_one = delivery.remote_state == TRANSACTIONAL
         return self._peer.transaction(delivery.remote.data) if is_in_one else None
 
-    def _take(self, delivery: Any, data: bytes, *, is_asked: bool = False) -> None:
+    def _take(self, delivery: Any, taken: Taken, size: int, *, is_asked: bool = False) -> None:
         """`is_asked`: where its messages go was just asked; of a temporary destination nothing else is known."""
         peer = self._peer
         try:
-            message = decode_transfer(data, now_ms=peer.provider.clock.now_ms(), values_max=VALUES_MAX)
+            message = taken if isinstance(taken, IncomingMessage) else self._read_at_once(taken)
+            if message is None:
+                self._ask(delivery, taken, size, self._read_beside(), is_asked=False)
+                return
+            if peer.settings.verify_user_id != "off":
+                verify_user(message.headers, peer.user, peer.settings.verify_user_id)
             target = self._target or self._named(message)
             info = self._checked.get(target)
             unit = message.unit
             if info is None or (not is_asked and info is not peer.provider.known_topic(target.name)):
-                self._ask(delivery, data, target, None)
+                self._ask(delivery, message, size, self._find(target, None), is_asked=True)
                 return
             temporary = parse_temporary_name(target.name) if target.is_temporary else None
             if temporary is not None:
@@ -141,7 +214,7 @@ class Producer:
                 repeated = None if message.duplicate_id is None else message.duplicate_id.encode()
                 partition = partition_of(info, unit, repeated, self._lane.without_unit)
             if partition is None:
-                self._ask(delivery, data, target, unit)
+                self._ask(delivery, message, size, self._find(target, unit), is_asked=True)
                 return
             self._send(delivery, message, target, info, partition)
         except JMSError as error:
@@ -152,14 +225,56 @@ class Producer:
         self._peer.authorise("send", target)
         return target
 
-    def _ask(self, delivery: Any, data: bytes, target: Destination, unit: bytes | None) -> None:
-        self._lane.is_asking = True
-        self._wait(delivery, len(data))
-        self._lane.waiting.appendleft((self, delivery, data))
-        self._peer.spawn(self._found(target, unit), self._receiver)
+    def _read_at_once(self, data: bytes | bytearray) -> IncomingMessage | None:
+        """None: there is more to read than others should wait for. No more than so much was looked at."""
+        if len(data) > AT_ONCE_BYTES:
+            return None
+        budget = Budget(AT_ONCE_VALUES)
+        try:
+            return decode_transfer(data, now_ms=self._peer.provider.clock.now_ms(), budget=budget)
+        except MessageFormatError:
+            if budget.is_exceeded:
+                return None
+            raise
 
-    async def _found(self, target: Destination, unit: bytes | None) -> None:
-        """Find where messages of a target go, and then send those that wait."""
+    async def _read_beside(self) -> None:
+        """Read the first that waits. What its session sends after it waits too."""
+        peer, first = self._peer, self._lane.waiting[0]
+        assert not isinstance(first.taken, IncomingMessage), "it is read once"
+        budget = Budget(VALUES_MAX, _let_others_run)
+        read = partial(decode_transfer, first.taken, now_ms=peer.provider.clock.now_ms(), budget=budget)
+        first.taken = await peer.server.beside.do(peer.whose, read)
+
+    def _ask(
+        self,
+        delivery: Any,
+        taken: Taken,
+        size: int,
+        work: Coroutine[Any, Any, None],
+        *,
+        is_asked: bool,
+    ) -> None:
+        self._lane.is_asking = True
+        self._wait(delivery, size)
+        self._lane.waiting.appendleft(Unsent(self, delivery, taken, size))
+        self._peer.spawn(self._asked(work, is_asked=is_asked), self._receiver)
+
+    async def _asked(self, work: Coroutine[Any, Any, None], *, is_asked: bool) -> None:
+        """Do what the first that waits needs, and then send those that wait."""
+        is_done = False
+        try:
+            await work
+            is_done = True
+        except JMSError as error:
+            self._reject(self._lane.waiting[0].delivery, error)
+        finally:  # whatever the error, its session's other producers go on
+            if not is_done:
+                first = self._lane.waiting.popleft()
+                self._waited(first.delivery, first.size)
+            self._go_on(is_asked=is_asked and is_done)
+
+    async def _find(self, target: Destination, unit: bytes | None) -> None:
+        """Find where messages of a target go."""
         provider = self._peer.provider
 
         def find() -> TopicInfo:
@@ -169,26 +284,17 @@ class Producer:
                 provider.place_unit(target.name, unit)
             return info
 
-        is_found = False
-        try:
-            self._checked[target] = await self._peer.call(find)
-            is_found = True
-        except JMSError as error:
-            self._reject(self._lane.waiting[0][1], error)
-        finally:  # whatever the error, its session's other producers go on
-            if not is_found:
-                _, delivery, data = self._lane.waiting.popleft()
-                self._waited(delivery, len(data))
-            self._go_on(is_asked=is_found)
+        await self._peer.may_make(target)
+        self._checked[target] = await self._peer.call(find)
 
     def _go_on(self, *, is_asked: bool) -> None:
         self._lane.go_on(is_asked=is_asked)
         self._peer.touch()
 
-    def take_waiting(self, delivery: Any, data: bytes, *, is_asked: bool) -> None:
+    def take_waiting(self, waiting: Unsent, *, is_asked: bool) -> None:
         """Send one that waited in the lane."""
-        self._take(delivery, data, is_asked=is_asked)
-        self._waited(delivery, len(data))
+        self._take(waiting.delivery, waiting.taken, waiting.size, is_asked=is_asked)
+        self._waited(waiting.delivery, waiting.size)
 
     def _send(
         self, delivery: Any, message: IncomingMessage, target: Destination, info: TopicInfo, partition: int
@@ -287,3 +393,8 @@ class Producer:
         """Nothing more is confirmed to it."""
         self._drop_parts()
         self.is_closed = True
+
+
+def _let_others_run() -> None:
+    """Compiled code keeps the interpreter, and Python's own does for 5 ms."""
+    time.sleep(0)

@@ -10,12 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from proton import Condition
-
 from jbm_kafka.amqp.across_sidecars import AcrossSidecars, ForwardedMessage, Owner
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import ToldOutcome
-from jbm_kafka.amqp_wire.conditions import FORCED
+from jbm_kafka.amqp_wire.conditions import FORCED, condition
 from jbm_kafka.amqp_wire.loop_mailbox import answer
 from jbm_kafka.core.branch import Branch
 from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError, TransactionRolledBackError
@@ -124,7 +122,7 @@ class LocalTransaction:
         except JMSError as error:
             for receiver, _, _ in self.received:
                 receiver.in_doubt()
-            self._peer.end(Condition(FORCED, f"{error}; what was not committed comes again"))
+            self._peer.end(condition(FORCED, f"{error}; what was not committed comes again"))
             raise
         for receiver, delivery, outcome in self.received:
             receiver.committed(delivery, outcome)

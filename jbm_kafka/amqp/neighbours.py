@@ -19,6 +19,8 @@ from jbm_kafka.amqp.told_outcome import DECLARED
 from jbm_kafka.amqp_client.client_wire import ClientWire
 from jbm_kafka.amqp_client.sasl_client import SaslClient
 from jbm_kafka.amqp_wire.conditions import error_of
+from jbm_kafka.amqp_wire.engine_objects import open_session
+from jbm_kafka.amqp_wire.live_links import LiveLinks
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.forwarding import ForwardingSidecar
 
@@ -73,14 +75,13 @@ class Neighbour:
             is_encrypted=said.tls is not None,
             has_certificate=False,
         )
-        self._frame_bytes = host.settings.limits.frame_bytes
         self.wire = ClientWire(
             sasl,
             handle=self._handle,
             handled=lambda: None,
             lost=self._lost,
             silent_s=SILENT_S,
-            frame_bytes=self._frame_bytes,
+            frame_bytes=host.settings.limits.frame_bytes,
         )
         self._connection = self.wire.connection
         self.touch = self.wire.touch
@@ -93,6 +94,7 @@ class Neighbour:
         """By their tags, questions that are not answered."""
         self._numbers = itertools.count(1)
         self._feeds: dict[Any, Feed] = {}
+        self._links = LiveLinks()
         self._served: set[Feeds] = set()
 
     def begin_open(self) -> None:
@@ -100,8 +102,7 @@ class Neighbour:
         self._connection.container = self._container
         self._connection.open()
         self._session = self._connection.session()
-        self._session.incoming_capacity = 64 * self._frame_bytes
-        self._session.open()
+        open_session(self._session)
         self._control = self._session.sender("control")
         self._control.target.type = Terminus.COORDINATOR
         self._control.open()
@@ -113,6 +114,7 @@ class Neighbour:
             self._served.add(feeds)
             feed = feeds.open(self, self._session)
             self._feeds[feed.link] = feed
+            self._links.add(feed.link)
 
     def remove(self, feeds: Feeds) -> None:
         """The receiver ends its link."""
@@ -153,7 +155,9 @@ class Neighbour:
         kind = event.type
         if kind == Event.CONNECTION_REMOTE_OPEN:
             self.is_open = True
-        elif kind in (Event.CONNECTION_REMOTE_CLOSE, Event.SESSION_REMOTE_CLOSE):
+        elif kind in (Event.CONNECTION_REMOTE_CLOSE, Event.SESSION_REMOTE_CLOSE) or (
+            kind in (Event.LINK_REMOTE_CLOSE, Event.LINK_REMOTE_DETACH) and event.link == self._control
+        ):
             self.trouble = str(self._connection.remote_condition or "it has ended the connection")
             self._connection.close()
             asyncio.get_running_loop().call_soon(self.wire.abort)
@@ -163,8 +167,9 @@ class Neighbour:
                 log.info("another sidecar forwards nothing to a receiver for now: %s", event.link.remote_condition)
                 self._served.discard(feed.feeds)
                 feed.end(is_lost=True)
+            self._links.end(event.link)
             event.link.close()
-            event.link.free()
+            self._links.free(event.link)
         elif kind == Event.DELIVERY and event.link == self._control:
             if event.delivery.settled:
                 self._asked.pop(event.delivery.tag).told(event.delivery)
@@ -176,6 +181,7 @@ class Neighbour:
 
     def _lost(self, why: str) -> None:
         self.is_over, self.is_open = True, False
+        self._links.forget()
         self.trouble = self.trouble or why
         feeds, self._feeds = self._feeds, {}
         for feed in feeds.values():

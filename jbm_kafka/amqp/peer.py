@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import re
 import secrets
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ from jbm_kafka.amqp.incoming import Producer, SendLane
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Receiver
 from jbm_kafka.amqp.seams import Host
+from jbm_kafka.amqp.shares import Whose
 from jbm_kafka.amqp.terminus import (
     Filters,
     capabilities,
@@ -28,27 +30,34 @@ from jbm_kafka.amqp.terminus import (
     looked_up,
     subscription_of,
 )
+from jbm_kafka.amqp.told_outcome import transaction_name
 from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
-from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, condition_of
-from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, link_key
+from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, STOLEN, condition, condition_of
+from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, link_key, open_session
+from jbm_kafka.amqp_wire.live_links import LiveLinks
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.client.own_temporaries import OwnTemporaries
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidDestinationError, JMSError, ResourceAllocationError
+from jbm_kafka.core.jms_errors import (
+    InvalidClientIDError,
+    InvalidDestinationError,
+    JMSError,
+    JMSSecurityError,
+    ResourceAllocationError,
+)
 from jbm_kafka.core.subscription import Source, checked_client_id
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", "SHARED-SUBS", "DELAYED_DELIVERY", UNITS)
-WINDOW_FRAMES = 2048
-"""How many frames a session may send ahead: more than its links have credit for, as a rule. What its client closes
-behind them is lost in the client where the window is full. They take no memory here: each is read as it comes."""
 MADE_AT_ONCE = 8
 """How many queues and topics of one client are looked for, or made, side by side; each takes Kafka most of a second."""
-GENERATED = "ID:"
+ESTABLISHMENT_FAILED = {symbol("amqp:connection-establishment-failed"): True}
+"""By which a client knows an open that only tells why there is no connection."""
+GENERATED = re.compile(r"ID:")
 """How Qpid JMS begins the container id of a connection that has no client id."""
 
 
@@ -104,6 +113,7 @@ class Peer:
         connection: Any,
         touch: Callable[[], None],
         user: str,
+        whose: Whose,
         read: Callable[[bool], None],
         flush: Callable[[], None],
     ) -> None:
@@ -115,6 +125,7 @@ class Peer:
         self.connection_id = f"c{secrets.token_hex(6)}"
         self.client_id = ""
         self.user = user
+        self.whose = whose
         self.transactions: dict[bytes, LocalTransaction] = {}
         self._temporaries = OwnTemporaries(server.provider, self.connection_id)
         self.touch = touch
@@ -124,7 +135,6 @@ class Peer:
         """Of messages that were given to the engine and not written to the socket; the engine tells but a part."""
         self.sends_beside = 0
         self._held_bytes = 0
-        self._part_bytes = 0
         self.is_over = False
         self.is_writable = True
         self.is_open = False
@@ -134,8 +144,13 @@ class Peer:
         self._served: dict[Any, Served] = {}
         """By `link_key`."""
         self._to_pump: dict[Served, Any] = {}
-        self._links: set[Any] = set()
-        """Those that are open, or about to be."""
+        self._links = LiveLinks()
+        self._names: dict[Any, Any] = {}
+        """Of links, as the server knows them."""
+        self.attach_fault: JMSError | None = None
+        """Why the link that is opened now is refused."""
+        self.place: tuple[int, int] | None = None
+        """Channel and handle of what is opened now."""
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._holds_client_id = False
@@ -164,7 +179,7 @@ class Peer:
                 await work
             except Exception as error:
                 if not isinstance(error, JMSError):
-                    log.exception("AMQP connection %s: an error of ours", self.connection_id)
+                    self.server.faults.note_error(self.whose, "meets an error of ours", error)
                 if not self.is_over:
                     if link is None:
                         self.end(condition_of(error))
@@ -180,9 +195,22 @@ class Peer:
         """Raises JMSSecurityError when the user may not."""
         self.settings.access.authorise(self.user, action, destination)
 
+    async def may_make(self, destination: Destination) -> None:
+        """Return when it is there, or the client may make it. Raises JMSError."""
+        server, most = self.server, self.settings.limits.topics_made_per_hour
+        if destination.is_temporary or self.provider.known_topic(destination.name) is not None:
+            return
+        async with self._making:
+            if await server.loop.run_in_executor(server.threads, server.provider.is_there, destination):
+                return
+        self.authorise("create", destination)
+        if not server.made.take(server.loop.time(), self.whose):
+            text = f"{destination}: it does not exist, and {self.whose} has made {most} in an hour"
+            raise ResourceAllocationError(f"{text}; make it with `jbm-kafka create`, or raise topics_made_per_hour")
+
     def transaction(self, data: Any) -> LocalTransaction | None:
         """The one that a transactional state names."""
-        return self.transactions.get(bytes(data[0])) if data else None
+        return self.transactions.get(transaction_name(data))
 
     def declare(self) -> LocalTransaction:
         """A new transaction. Raises ResourceAllocationError: it has too many."""
@@ -212,6 +240,10 @@ class Peer:
             except Exception as error:
                 self._failed(error, "a send", link)
 
+    def at(self, channel: int, handle: int | None) -> tuple[Any, Any]:
+        """The session and the link that the client knows so; None: it has ended."""
+        return self._links.at((channel, -1)), None if handle is None else self._links.at((channel, handle))
+
     def hold(self, size: int) -> None:
         """So many bytes more, or less, came and are not in Kafka: with too many nothing is read from the client."""
         most, before = self.settings.limits.unconfirmed_bytes, self._held_bytes
@@ -219,19 +251,14 @@ class Peer:
         if (before > most) != (self._held_bytes > most):
             self._read(self._held_bytes <= most)
 
-    def hold_part(self, size: int) -> bool:
-        """So many bytes more, or less, are parts of messages. False: it has too many."""
-        self._part_bytes += size
-        return self._part_bytes <= 2 * self.settings.limits.message_bytes
-
-    def refuse(self, link: Any, error: Exception) -> None:
+    def refuse(self, link: Any, error: Exception | Condition) -> None:
         """End a link with an error; what it had goes back."""
-        if link is None or self.is_over or link.state & Endpoint.LOCAL_CLOSED:
+        if link not in self._links or link.state & Endpoint.LOCAL_CLOSED:
             return
         if link.state & Endpoint.LOCAL_UNINIT:
             (link.source if link.is_sender else link.target).type = Terminus.UNSPECIFIED
             link.open()
-        link.condition = condition_of(error)
+        link.condition = error if isinstance(error, Condition) else condition_of(error)
         link.close()
         served = self._served.pop(link_key(link), None)
         if served is not None:
@@ -256,7 +283,7 @@ class Peer:
     def has_unsettled(self) -> bool:
         """Something of it is in the middle of its way."""
         return bool(self.transactions) or any(
-            getattr(each, "unsettled", None) or getattr(each, "_unconfirmed", 0) for each in self._served.values()
+            getattr(each, "unsettled", None) or getattr(each, "under_way", 0) for each in self._served.values()
         )
 
     def pump(self) -> None:
@@ -270,6 +297,9 @@ class Peer:
         if self.is_over:
             return
         self.is_over = True
+        self._links.forget()
+        for link in list(self._names):
+            self._lose_name(link)
         is_lost = not self._connection.state & Endpoint.REMOTE_CLOSED
         served, self._served = list(self._served.values()), {}
         for each in sorted(served, key=lambda each: isinstance(each, Temporary | TemporaryReceiver)):
@@ -293,7 +323,7 @@ class Peer:
 
     def _failed(self, error: Exception, what: object, link: Any) -> None:
         if not isinstance(error, JMSError):
-            log.exception("AMQP connection %s: an error of ours at %s", self.connection_id, what)
+            self.server.faults.note_error(self.whose, f"meets an error of ours at {what}", error)
         if link is not None:
             self.refuse(link, error)
         else:
@@ -305,7 +335,13 @@ class Peer:
         connection.container = self.server.container
         wanted = connection.remote_container or ""
         desired = {str(each) for each in connection.remote_desired_capabilities or ()}
-        if wanted and not wanted.startswith(GENERATED):
+        if wanted and not GENERATED.match(wanted):
+            try:
+                self.settings.access.check_client_id(self.user, wanted)
+            except JMSSecurityError as error:
+                self._open(ESTABLISHMENT_FAILED)
+                self.end(condition_of(error))
+                return
             self.client_id = wanted
             if "sole-connection-for-container" in desired:
                 self.spawn(self._open_alone(wanted))
@@ -319,8 +355,8 @@ class Peer:
             self._holds_client_id = True
             self._open({})
         except InvalidClientIDError as error:
-            self._open({symbol("amqp:connection-establishment-failed"): True})
-            self.end(Condition(INVALID_FIELD, str(error), {symbol("invalid-field"): symbol("container-id")}))
+            self._open(ESTABLISHMENT_FAILED)
+            self.end(condition(INVALID_FIELD, str(error), {symbol("invalid-field"): symbol("container-id")}))
 
     def _client_id_lost(self, error: InvalidClientIDError) -> None:
         self.mailbox.post(lambda: self.end(condition_of(error)))
@@ -340,13 +376,15 @@ class Peer:
         self.touch()
 
     def _session_opened(self, event: Any) -> None:
-        event.session.incoming_capacity = WINDOW_FRAMES * self.settings.limits.frame_bytes
-        event.session.open()
+        self._links.begin(event.session, self.place)
+        open_session(event.session)
 
     def _session_closed(self, event: Any) -> None:
         session = event.session
-        mine = [self._served.pop(link_key(link), None) for link in self._links if link.session == session]
-        self._links = {link for link in self._links if link.session != session}
+        ended = self._links.end_session(session)
+        mine = [self._served.pop(link_key(link), None) for link in ended]
+        for link in ended:
+            self._lose_name(link)
         self.spawn(self._end_session(session, [served for served in mine if served is not None]))
 
     async def _end_session(self, session: Any, served: list[Served]) -> None:
@@ -354,14 +392,13 @@ class Peer:
             await each.close(is_lost=False, ends=False)
         self._transacted.discard(session)
         self._lanes.pop(session, None)
-        session.close()
-        session.free()
+        self._links.free_session(session)
 
     def _link_opened(self, event: Any) -> None:
         link = event.link
         if not link.state & Endpoint.LOCAL_UNINIT:
             return
-        self._links.add(link)
+        self._links.add(link, self.place)
         most = self.settings.limits.links_per_connection
         if len(self._links) > most and not self.settings.access.is_sidecar(self.user):
             too_many = ResourceAllocationError(f"more than {most} links of one connection; close some")
@@ -369,6 +406,47 @@ class Peer:
             if len(self._links) > 2 * most:  # also refused ones take memory until the client closes them
                 self.end(condition_of(too_many))
             return
+        fault, self.attach_fault = self.attach_fault, None
+        if fault is not None:
+            raise fault
+        stolen = self._steal(link)
+        if stolen is None:
+            self._open_link(link)
+        else:
+            self.spawn(self._open_link_after(stolen, link), link)
+
+    def _steal(self, link: Any) -> Coroutine[Any, Any, None] | None:
+        """A link's name is one link's of a container: what has it ends (AMQP 1.0, 2.6.1); returns what to wait for.
+
+        Who asks for a subscription, with a null source, takes its name from nobody.
+        """
+        container, links = self._connection.remote_container, self.server.links_by_name
+        if not container or (link.is_sender and link.remote_source.type == Terminus.UNSPECIFIED):
+            return None
+        name = self.user, container, link.is_sender, link.name
+        before = links.get(name)
+        links[name], self._names[link] = (self, link), name
+        return None if before is None else before[0].give_up(before[1])
+
+    def give_up(self, link: Any) -> Coroutine[Any, Any, None] | None:
+        """Another link has its name now: end it, with what it had; that is waited for."""
+        if link not in self._links or link.state & Endpoint.LOCAL_CLOSED:
+            return None
+        served = self._served.pop(link_key(link), None)
+        self.refuse(link, Condition(STOLEN, f"link {link.name!r:.200} was attached anew"))
+        return None if served is None else served.close(is_lost=True, ends=False)
+
+    def _lose_name(self, link: Any) -> None:
+        name = self._names.pop(link, None)
+        if name is not None and self.server.links_by_name.get(name) == (self, link):
+            del self.server.links_by_name[name]
+
+    async def _open_link_after(self, stolen: Coroutine[Any, Any, None], link: Any) -> None:
+        await stolen
+        if link in self._links:
+            self._open_link(link)
+
+    def _open_link(self, link: Any) -> None:
         settle_modes(link)
         if link.is_sender:
             link.target.copy(link.remote_target)  # its own; what we say of our end is what is in force
@@ -429,7 +507,7 @@ class Peer:
             raise
 
     def _serve(self, link: Any, served: Served) -> None:
-        if self.is_over or link.state & Endpoint.LOCAL_CLOSED or link.session.state & Endpoint.REMOTE_CLOSED:
+        if link not in self._links or link.state & Endpoint.LOCAL_CLOSED:
             self.server.run(served.close(is_lost=True, ends=False))
             return
         self._served[link_key(link)] = served
@@ -516,12 +594,15 @@ class Peer:
 
     async def _ensure(self, destination: Destination) -> None:
         """Have it there. It waits for no other call of the connection. Raises JMSError."""
+        await self.may_make(destination)
         async with self._making:
             await self.server.loop.run_in_executor(self.server.threads, self.provider.ensure, destination)
 
     async def _begin_receiver(self, link: Any, destination: Destination, filters: Filters) -> None:
         if isinstance(destination, Queue) and not destination.is_temporary:
             await self._ensure(destination)
+        else:
+            await self.may_make(destination)
         await self._begin(link, self._receiver(link, destination, filters))
 
     async def _begin(self, link: Any, served: Any) -> None:
@@ -537,6 +618,7 @@ class Peer:
         client_id, name = looked_up(link.name, self.client_id)
         topic = await self.call(lambda: self.provider.subscribed_topic(client_id, name))
         self.authorise("receive", topic)
+        await self.call(lambda: self.provider.check_owner(client_id, name, self.user))
         tell_stored(link, topic)
         self._serve(link, Unsubscribing(self, client_id, name))
 
@@ -548,22 +630,28 @@ class Peer:
 
     def _end_link(self, link: Any, *, ends: bool) -> None:
         served = self._served.pop(link_key(link), None)
-        self._links.discard(link)
+        self._links.end(link)
+        self._lose_name(link)
         self.spawn(self._ended_link(link, served, ends=ends))
 
     async def _ended_link(self, link: Any, served: Served | None, *, ends: bool) -> None:
+        condition = None
         if served is not None:
             try:
                 await served.close(is_lost=False, ends=ends)
             except JMSError as error:
-                link.condition = condition_of(error)
-        if self.is_over:
+                condition = condition_of(error)
+        if not self._links.is_ending(link):
             return
+        if condition is not None:
+            link.condition = condition
+        if link.state & Endpoint.LOCAL_UNINIT:
+            link.open()  # the client waits for an answer to its attach, too
         if ends:
             link.close()
         else:
             link.detach()
-        link.free()
+        self._links.free(link)
 
     def _flow(self, event: Any) -> None:
         served = self._served.get(link_key(event.link))
@@ -587,8 +675,9 @@ class Peer:
         if link.is_sender and delivery.settled:
             delivery.settle()
         elif link.is_receiver and delivery.readable:  # the engine would keep it
-            link.recv(delivery.pending)
-            if not delivery.partial:
+            if not delivery.aborted:
+                link.recv(delivery.pending)
+            if delivery.aborted or not delivery.partial:
                 delivery.settle()
 
 

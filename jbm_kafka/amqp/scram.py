@@ -23,6 +23,16 @@ _SECRET: Final = secrets.token_bytes(_HASH_BYTES)
 class ScramFault(ValueError):
     """What the client says is no step of the exchange, or its proof is wrong."""
 
+    guessed: str | None = None
+    """The user whose password the client does not know."""
+
+
+def wrong_password(user: str) -> ScramFault:
+    """Nobody learns from it which users there are."""
+    fault = ScramFault(f"user {user!a:.80}: there is none of this name, or the password is wrong")
+    fault.guessed = user
+    return fault
+
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
@@ -128,7 +138,7 @@ class ScramServer:
             given = b""
         key = bytes(a ^ b for a, b in zip(given, signature, strict=False))
         if len(given) != _HASH_BYTES or not hmac.compare_digest(hashlib.sha256(key).digest(), verifier.stored_key):
-            raise ScramFault(f"user {self._user!a}: there is none of this name, or the password is wrong")
+            raise wrong_password(self._user)
         return self._user, b"v=" + b64encode(hmac.digest(verifier.server_key, signed, "sha256"))
 
 

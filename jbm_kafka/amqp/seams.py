@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from proton import Condition
 
 from jbm_kafka.amqp.access import Action
+from jbm_kafka.amqp.beside import Beside
+from jbm_kafka.amqp.fault_log import FaultLog
+from jbm_kafka.amqp.made_lately import MadeLately
 from jbm_kafka.amqp.server_settings import ServerSettings
+from jbm_kafka.amqp.shares import Shares, Whose
+from jbm_kafka.amqp.unfinished import Unfinished
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.ports.provider import Provider
+from jbm_kafka.ports.provider import ServingProvider
 
 T = TypeVar("T")
 
@@ -23,20 +27,28 @@ class Host(Protocol):
     """The server, as a connection knows it."""
 
     settings: ServerSettings
-    provider: Provider
+    provider: ServingProvider
     mailbox: LoopMailbox
     loop: asyncio.AbstractEventLoop
     threads: Any
-    encoder: ThreadPoolExecutor
-    """One thread, for large messages: the loop waits for the interpreter behind no more than that."""
+    beside: Beside
+    """For large messages."""
+    made: MadeLately
+    """Topics, by clients."""
+    unfinished: Unfinished[Any]
+    """What came of messages whose rest has not."""
     container: str
     wires: set[Any]
     refused: int
     """How many clients were turned away."""
     sent: Counter[str]
     """What clients sent, by Kafka topic."""
-    browsers: set[Any]
-    """Those that have not shown all."""
+    links_by_name: dict[Any, Any]
+    """By user, container id, direction and name, whose links they are."""
+    faults: FaultLog
+    """Where it is told what clients do wrong."""
+    browsers: Shares
+    """Of those that have not shown all."""
     neighbours: Any
     """The other sidecars; None: nothing is forwarded."""
     is_draining: bool
@@ -50,11 +62,14 @@ class Client(Protocol):
     """A connection, as what serves its links knows it."""
 
     settings: ServerSettings
-    provider: Provider
+    provider: ServingProvider
     mailbox: LoopMailbox
     server: Host
     connection_id: str
     client_id: str
+    user: str
+    whose: Whose
+    """Who answers for it: of his share is what it uses."""
     is_over: bool
     """It is gone."""
     touch: Callable[[], None]
@@ -76,6 +91,9 @@ class Client(Protocol):
 
     def authorise(self, action: Action, destination: Destination) -> None:
         """Raises JMSSecurityError when the user may not."""
+
+    async def may_make(self, destination: Destination) -> None:
+        """Return when it is there, or the client may make it. Raises JMSError."""
 
     def transaction(self, data: Any) -> Any:
         """The one that a transactional state names, or None."""
@@ -103,6 +121,3 @@ class Client(Protocol):
 
     def hold(self, size: int) -> None:
         """So many bytes more, or less, came and are not in Kafka: with too many nothing is read from the client."""
-
-    def hold_part(self, size: int) -> bool:
-        """So many bytes more, or less, are parts of messages. False: it has too many."""

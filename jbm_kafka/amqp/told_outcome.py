@@ -81,17 +81,24 @@ def told_outcome(sent: Any) -> ToldOutcome:
     )
 
 
+def transaction_name(data: Any) -> bytes:
+    """The transaction that a transactional state names; b"": none can be read."""
+    name = data[0] if data else None
+    return bytes(name) if isinstance(name, bytes | memoryview) else b""
+
+
 def told_in_transaction(data: list[Any]) -> ToldOutcome:
     """What a transactional state says, which is `[transaction, outcome]`; without an outcome it is accepted."""
     outcome = data[1] if len(data) > 1 else None
     if outcome is None:
         return _ACCEPTED
-    descriptor = outcome.descriptor
-    state = _BY_SYMBOL.get(str(descriptor)) or int(descriptor)
-    fields = [*(outcome.value or []), None, None]
+    descriptor, said = getattr(outcome, "descriptor", None), getattr(outcome, "value", None)
+    state = _BY_SYMBOL.get(str(descriptor)) or (int(descriptor) if isinstance(descriptor, int) else 0)
+    fields = [*(said if isinstance(said, list) else []), None, None]
     if state == Sent.REJECTED:
-        error = getattr(fields[0], "value", None) or []
-        return ToldOutcome(state, error=": ".join(str(each) for each in error[:2] if each))
+        error = getattr(fields[0], "value", None)
+        texts = error[:2] if isinstance(error, list) else []
+        return ToldOutcome(state, error=": ".join(str(each) for each in texts if each))
     if state == Sent.MODIFIED:
         return ToldOutcome(state, bool(fields[0]), bool(fields[1]))
     return ToldOutcome(state)

@@ -13,11 +13,12 @@ from typing import Any
 from proton import Condition, Endpoint, Event, symbol
 
 from jbm_kafka.amqp_client.client_settings import ClientSettings
-from jbm_kafka.amqp_client.client_wire import FRAME_BYTES, ClientWire
+from jbm_kafka.amqp_client.client_wire import ClientWire
 from jbm_kafka.amqp_client.remote_link import RemoteLink
 from jbm_kafka.amqp_client.remote_receiver import RemoteReceiver
 from jbm_kafka.amqp_client.sasl_client import SaslClient
 from jbm_kafka.amqp_wire.conditions import error_of
+from jbm_kafka.amqp_wire.engine_objects import open_session
 from jbm_kafka.amqp_wire.names import UNITS
 from jbm_kafka.core.jms_errors import ConnectionFailedError, IllegalStateError, JMSError
 
@@ -115,8 +116,7 @@ class RemoteConnection:
     def new_session(self) -> Any:
         """One of AMQP's, which the connection's sessions share."""
         made = self.engine.session()
-        made.incoming_capacity = 64 * FRAME_BYTES
-        made.open()
+        open_session(made)
         self.touch()
         return made
 
@@ -165,8 +165,9 @@ class RemoteConnection:
                 )
 
     def forget(self, link: Any) -> None:
-        """It has ended on both sides."""
-        self._links.pop(link, None)
+        """It has ended on both sides. It is freed here alone, and once: else the engine corrupts its memory."""
+        if self._links.pop(link, None) is not None:
+            link.free()
 
     # -- events --------------------------------------------------------------------------------------------------------
 

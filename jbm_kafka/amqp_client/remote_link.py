@@ -27,7 +27,7 @@ class OnLoop(Protocol):
         """Send it now, but in the handling of an event; True when all that was said is on its way."""
 
     def forget(self, link: Any) -> None:
-        """The link has ended on both sides."""
+        """The link has ended on both sides; free it."""
 
 
 class RemoteLink:
@@ -72,6 +72,8 @@ class RemoteLink:
             self.link.close()
             self.connection.touch()
             raise JMSError(f"{self.about}: the AMQP server did not answer within {LINK_TIMEOUT_S:g} s") from None
+        if self._ended.done():  # since it answered: nothing would tell whoever uses it from now on
+            raise self._ended.result() or JMSError(f"{self.about}: it was closed")
 
     async def close(self, *, ends: bool = True, timeout_s: float = LINK_TIMEOUT_S) -> JMSError | None:
         """End it, and wait until the server has; what it said. `ends`: else a subscription that lasts goes on."""
@@ -103,7 +105,6 @@ class RemoteLink:
         self._end(error_of(condition, self.about) if condition is not None or not self.is_closing else None)
         if not self.is_closing:
             self.link.close()
-        self.link.free()
         self.connection.forget(self.link)
         self.connection.touch()
 

@@ -273,6 +273,7 @@ class RemoteReceiver(RemoteLink):
             return
         if self.is_closing:
             owner.receivers.pop(self.link_id, None)
+            owner.ended(self)
             return
         cause = error or JMSError(f"{self.about}: its receiver was closed")
         seen = owner.end(cause)

@@ -42,6 +42,7 @@ class SessionReceiver(Protocol):
     """One receiver, as its session's others know it."""
 
     link_id: str
+    link: Any
     served: Link | None
     has_refused: bool
     """Something went back since its drain began."""
@@ -310,15 +311,19 @@ class SessionReceivers:
         if not returning.left:
             returning.then()
 
+    def ended(self, receiver: SessionReceiver) -> None:
+        """Its link is there no more, so nobody confirms what was said by it: the server has what it had."""
+        for delivery in [each for each in self._returning if each.link == receiver.link]:
+            self.confirmed(delivery)
+
     def return_unread(self, rows: Sequence[Granted], then: Callable[[], None]) -> None:
         """Give these back, which no application had, and go on when the server has them."""
         returning = Returning(then)
         later = self._later(rows)
-        unread = self._remove(later)
-        for number in sorted({*(each.offset for each in rows), *later}):
+        unread = {*(each.offset for each in rows), *self._remove(later)}
+        for number in sorted({*unread, *later}):
             if number in self._with_us:
-                is_seen = number in later and number not in unread
-                self._give_back(returning, Modified(number, counted=False, was_seen=is_seen))
+                self._give_back(returning, Modified(number, counted=False, was_seen=number not in unread))
         if not returning.left:
             then()
 

@@ -7,12 +7,16 @@ from typing import Any, Final
 from proton import Condition
 
 from jbm_kafka.core import jms_errors as jms
+from jbm_kafka.core.failure_text import one_line_of
 
+TEXT_MAX: Final = 500
+"""Characters of a condition's description, whatever of a client's stands in it."""
 ROLLBACK: Final = "amqp:transaction:rollback"
 FORCED: Final = "amqp:connection:forced"
 DETACH_FORCED: Final = "amqp:link:detach-forced"
 INVALID_FIELD: Final = "amqp:invalid-field"
 LIMIT: Final = "amqp:resource-limit-exceeded"
+STOLEN: Final = "amqp:link:stolen"
 NOT_ALLOWED: Final = "amqp:not-allowed"
 TOO_LARGE: Final = "amqp:link:message-size-exceeded"
 UNKNOWN_TRANSACTION: Final = "amqp:transaction:unknown-id"
@@ -40,7 +44,12 @@ def name_of(error: Exception) -> str:
 def condition_of(error: Exception) -> Condition:
     """The condition that tells a client of it."""
     text = str(error) if isinstance(error, jms.JMSError) else f"an error of the sidecar, which its log has: {error!r}"
-    return Condition(name_of(error), text)
+    return condition(name_of(error), text)
+
+
+def condition(name: str, text: str, info: dict[Any, Any] | None = None) -> Condition:
+    """A condition of this name; its text is one line, and not too long."""
+    return Condition(name, one_line_of(text, TEXT_MAX), info)
 
 
 def error_of(condition: Any, about: str, *, default: type[jms.JMSError] = jms.JMSError) -> jms.JMSError:

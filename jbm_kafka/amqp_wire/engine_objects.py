@@ -7,9 +7,10 @@ What is done for each message is done without most of Proton's own objects, whic
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import cached_property
 from threading import get_ident
-from typing import Any
+from typing import Any, TypeVar
 
 from cproton import (  # type: ignore[import-untyped]
     pn_decref,
@@ -21,11 +22,16 @@ from cproton import (  # type: ignore[import-untyped]
     pn_delivery_settle,
     pn_incref,
     pn_link_advance,
+    pn_link_credit,
+    pn_link_queued,
     pn_link_send,
+    pn_link_session,
 )
-from proton import Delivery
+from proton import Delivery, ProtonException, Receiver, Sender
 from proton._delivery import Disposition
 from proton._wrapper import EMPTY_ATTRS, Wrapper
+
+T = TypeVar("T")
 
 _left: dict[int, deque[Any]] = {}
 """By thread, of those that called `own`: what others dropped."""
@@ -40,10 +46,32 @@ def _owned(self: Any, *arguments: Any, **named: Any) -> None:
 def _drop(self: Any) -> None:
     thread = self.__dict__.get("_thread")
     left = None if thread == get_ident() else _left.get(thread)
+    release = _RELEASES.get(type(self), pn_decref)
     if left is None:
-        pn_decref(self._impl)
+        release(self._impl)
     else:
-        left.append(self._impl)
+        left.append((release, self._impl))
+
+
+# A link or a delivery that is the last to know of its session is freed by the engine with that while it lets go of the
+# session, and then looked at once more. So the session is here until the other is gone.
+
+
+def _release_link(link: Any) -> None:
+    session = pn_link_session(link)
+    pn_incref(session)
+    pn_decref(link)
+    pn_decref(session)
+
+
+def _release_delivery(delivery: Any) -> None:
+    link = pn_delivery_link(delivery)
+    if link:
+        pn_incref(link)
+        pn_decref(delivery)
+        _release_link(link)
+    else:
+        pn_decref(delivery)
 
 
 def own() -> None:
@@ -58,7 +86,8 @@ def let_go() -> int:
     left = _left[get_ident()]
     count = len(left)
     for _ in range(count):
-        pn_decref(left.popleft())
+        release, impl = left.popleft()
+        release(impl)
     return count
 
 
@@ -66,6 +95,31 @@ def disown() -> None:
     """The thread ends."""
     let_go()
     del _left[get_ident()]
+
+
+class _Told(Disposition):
+    """What the other side says of a delivery; None: nothing, or nothing that can be read."""
+
+    @property  # type: ignore[misc]
+    def data(self) -> list[Any] | None:
+        found = _readable(lambda: Disposition.data.fget(self))  # type: ignore[attr-defined]
+        return found if isinstance(found, list) else None
+
+    @property  # type: ignore[misc]
+    def annotations(self) -> dict[Any, Any] | None:
+        found = _readable(lambda: Disposition.annotations.fget(self))  # type: ignore[attr-defined]
+        return found if isinstance(found, dict) else None
+
+    @property  # type: ignore[misc]
+    def condition(self) -> Any:
+        return _readable(lambda: Disposition.condition.fget(self))  # type: ignore[attr-defined]
+
+
+def _readable(get: Callable[[], T]) -> T | None:
+    try:
+        return get()
+    except (ValueError, TypeError, ProtonException):
+        return None
 
 
 class EngineDelivery(Delivery):
@@ -81,7 +135,7 @@ class EngineDelivery(Delivery):
 
     @cached_property
     def remote(self) -> Disposition:  # type: ignore[override]
-        return Disposition(pn_delivery_remote(self._impl), False)  # type: ignore[no-untyped-call]
+        return _Told(pn_delivery_remote(self._impl), False)  # type: ignore[no-untyped-call]
 
     @property
     def remote_state(self) -> int:
@@ -93,9 +147,37 @@ class EngineDelivery(Delivery):
         return pn_delivery_link(self._impl)
 
 
+_RELEASES = {
+    Sender: _release_link,
+    Receiver: _release_link,
+    Delivery: _release_delivery,
+    EngineDelivery: _release_delivery,
+}
+
+
 def link_key(link: Any) -> Any:
     """Equal for all objects of the same link, as long as the engine has it."""
     return link._impl
+
+
+def open_session(session: Any) -> None:
+    """Open it with the widest window: what may be on its way is said by each link's credit, and read as it comes.
+
+    Where another window runs low Proton renews it in the name of the link of the last message, also of one that was
+    ended meanwhile and has no number any more, for which the other side ends the connection. Of one that is full a
+    client keeps what it sends, and loses it when it closes.
+    """
+    session.open()  # Proton's default; `incoming_capacity` would set another
+
+
+def remote_credit(link: Any) -> int:
+    """How many more a link that sends may send, of which some wait in the engine."""
+    return int(pn_link_credit(link._impl) + pn_link_queued(link._impl)) % 2**32
+
+
+def grant(link: Any, missing: int) -> None:
+    """Let the other side send so many more, or as many as the engine can count."""
+    link.flow(min(missing, 2**31 - 1))
 
 
 def transfer(link: Any, tag: str, data: bytes, *, is_settled: bool) -> None:

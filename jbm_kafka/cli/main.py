@@ -15,6 +15,7 @@ import click
 from jbm_kafka.cli.ending import Interrupted
 from jbm_kafka.cli.lazy import LazyCommand, LazyGroup
 from jbm_kafka.cli.wrong_usage import usage_text
+from jbm_kafka.core.failure_text import failure_text
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT
 
@@ -164,7 +165,7 @@ def describe(error: Exception) -> str:
         case KafkaException() if error.args and hasattr(error.args[0], "str"):
             return f"Kafka says: {error.args[0].str()}"
         case _:
-            return f"a bug: {type(error).__name__}: {error} (JBM_TRACEBACK=1 shows where)"
+            return f"a bug: {failure_text(error)} (JBM_TRACEBACK=1 shows where)"
 
 
 def _as_typed(text: str) -> str:

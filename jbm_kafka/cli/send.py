@@ -242,8 +242,8 @@ def _message(body: bytes, kind: str | None) -> Message:
     try:
         if kind is None or kind == "text":
             return TextMessage(body.decode())
-        value = read_json(body)
-        json.loads(body, object_pairs_hook=_checked_pairs, parse_constant=_refuse_constant)
+        value = read_json(body, is_strict=True)
+        json.loads(body, object_pairs_hook=_checked_pairs)
     except ValueError as fault:
         if kind is None:
             return BytesMessage(body)
@@ -275,10 +275,6 @@ def _checked_pairs(pairs: list[tuple[str, object]]) -> None:
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
         raise ValueError(f"the name {twice[0]!r} is there twice")
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is Python's, and no number of JSON; send a text that says so")
 
 
 def _one_body(file: BinaryIO | None, text: str | None, maker: MessageMaker) -> list[bytes]:

@@ -12,7 +12,7 @@ import threading
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -21,6 +21,7 @@ from jbm_kafka.cli.lazy import CommandGroup
 if TYPE_CHECKING:
     from jbm_kafka.amqp.amqp_server import Server
     from jbm_kafka.cli.sidecar_file import SidecarFile
+    from jbm_kafka.ports.provider import ServingProvider
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ def _server(said: SidecarFile) -> Server:
             raise
         text = "AMQP needs qpid-proton, which is built from source: pip install 'jbm-kafka[amqp]' (jbm-kafka docs amqp)"
         raise click.ClickException(text) from None
-    return Server(said.server, said.factory._open_provider)
+    return Server(said.server, lambda: cast("ServingProvider", said.factory._open_provider()))
 
 
 def _metrics(said: SidecarFile, made: Server) -> AbstractContextManager[object]:

@@ -55,5 +55,7 @@ def kept_words(found: Truncation, *, is_done: bool) -> str:
     """What is kept and what may go, in a line."""
     if found.because:
         return f"nothing may be deleted: {found.because}"
+    remedy = f"jbm-kafka settings set {found.destination} truncate=settled"
     gone = f"{found.deletable} records that nobody needs {'are deleted' if is_done else 'may be deleted'}"
-    return f"{gone}, {found.kept} are kept"
+    by_hand = f"; by itself nothing is deleted: {found.not_by_itself} ({remedy})" if found.not_by_itself else ""
+    return f"{gone}, {found.kept} are kept{by_hand}"

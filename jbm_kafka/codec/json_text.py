@@ -4,7 +4,7 @@ import dataclasses
 import json
 from typing import Any, Final
 
-from jbm_kafka.codec.object_codecs import read_json
+from jbm_kafka.codec.object_codecs import json_fault, read_json
 from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.wrong_values import no_utf8, shown
 
@@ -26,7 +26,7 @@ def json_text(value: object) -> str:
     except RecursionError:
         reason = "it is nested too deeply"
     except (TypeError, ValueError) as fault:
-        reason = str(fault)
+        reason = json_fault(fault)
     else:
         return text
     raise MessageFormatError(

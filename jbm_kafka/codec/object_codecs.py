@@ -5,9 +5,11 @@ Pickle is left out: unpickling runs what the writer of the bytes wants, and anyb
 
 import json
 import re
+import sys
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
+from jbm_kafka.core.failure_text import failure_text
 from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import no_utf8, shown, wrong_type, wrong_value
@@ -39,7 +41,7 @@ def _to_json(value: object) -> bytes:
     except RecursionError:
         reason = "it is nested too deeply"
     except (TypeError, ValueError) as fault:
-        reason = str(fault)
+        reason = json_fault(fault)
     raise MessageFormatError(
         f"body is {shown(value)}: {reason}. JSON has dict with str as names, list, str, bool, int, finite float and "
         f"None; for other values register a codec: {_registration('NAME')}",
@@ -62,16 +64,30 @@ def _check_names(value: object) -> None:
             left.extend(part)
 
 
-def read_json(data: bytes) -> Any:
-    """The value that the JSON tells.
+def read_json(data: bytes, *, is_strict: bool = False) -> Any:
+    """The value that the JSON tells. `is_strict`: NaN and Infinity are refused, which are Python's.
 
     Raises:
-        ValueError: it is not JSON in UTF-8.
+        ValueError: it is not JSON in UTF-8; the text is one line.
     """
     try:
-        return json.loads(data.decode())
+        return json.loads(data.decode(), parse_constant=_refuse_constant if is_strict else None)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except ValueError as fault:
+        raise ValueError(json_fault(fault)) from None
+
+
+def json_fault(fault: Exception) -> str:
+    """Why Python cannot read or write the JSON; of a very long number it tells how to change Python."""
+    text = str(fault)
+    return (
+        f"a number has more than {sys.get_int_max_str_digits():,} digits" if "set_int_max_str_digits" in text else text
+    )
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is Python's, and no number of JSON; send a text that says so")
 
 
 _CODECS: dict[str, ObjectCodec] = {JSON: ObjectCodec(_to_json, read_json)}
@@ -166,7 +182,7 @@ def encode_object(name: str, value: object) -> bytes:
         data: object = codec.encode(value)
     except Exception as fault:
         raise MessageFormatError(
-            f"body is {shown(value)}: codec {name!r} cannot encode it: {described(fault)}", codec=name, value=value
+            f"body is {shown(value)}: codec {name!r} cannot encode it: {failure_text(fault)}", codec=name, value=value
         ) from fault
     if not isinstance(data, bytes):
         raise MessageFormatError(
@@ -189,14 +205,9 @@ def decode_object(name: str, data: bytes) -> Any:
         return codec.decode(data)
     except Exception as fault:
         raise MessageFormatError(
-            f"the object was written by codec {name!r}, which cannot decode it here: {described(fault)}", codec=name
+            f"the object was written by codec {name!r}, which cannot decode it here: {failure_text(fault)}", codec=name
         ) from fault
 
 
 def _registration(name: str) -> str:
     return f"jbm_kafka.register_object_codec({name!r}, encode=…, decode=…)"
-
-
-def described(fault: Exception) -> str:
-    """An error of an application's code, in one line with its class."""
-    return f"{type(fault).__name__}: {fault}"

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from jbm_kafka.codec.bodies import OBJECT, ObjectBody, codec_name
 from jbm_kafka.codec.dead_letter import ORIG_DESTINATION
 from jbm_kafka.codec.json_text import CONTENT_TYPE
-from jbm_kafka.codec.object_codecs import SCHEMA_REGISTRY, described
+from jbm_kafka.codec.object_codecs import SCHEMA_REGISTRY
 from jbm_kafka.codec.one_header import header_property_value
 from jbm_kafka.codec.scan import Header
+from jbm_kafka.core.failure_text import failure_text
 from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
@@ -73,7 +74,7 @@ class SchemaCodecs:
         try:
             data = codec.serializer(value, _context(topic, headers))
         except Exception as fault:
-            text = f"body is {shown(value)}: the serializer of {codec.name!r} cannot write it: {described(fault)}"
+            text = f"body is {shown(value)}: the serializer of {codec.name!r} cannot write it: {failure_text(fault)}"
             raise MessageFormatError(text, codec=codec.name, value=value) from fault
         if not isinstance(data, bytes):
             text = f"body is {shown(value)}: the serializer of {codec.name!r} made {shown(data)} of it, and not bytes"
@@ -120,7 +121,7 @@ class _Reader:
         try:
             return deserializer(data, _context(self._topic, list(self._headers)))
         except Exception as fault:
-            text = f"the deserializer of {name!r} cannot read the body: {described(fault)}"
+            text = f"the deserializer of {name!r} cannot read the body: {failure_text(fault)}"
             raise MessageFormatError(text, codec=name) from fault
 
     def __copy__(self) -> _Reader:

@@ -1,6 +1,7 @@
 """The values in map and stream bodies: each has its JMS type, and Avro carries both."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -14,6 +15,8 @@ ValueType = Literal[
 ]  # fmt: skip
 Value = str | bool | int | float | bytes | None
 
+CHUNK = 128
+"""So many entries are encoded at once, half a millisecond long."""
 VALUE_TYPES = frozenset(get_args(ValueType))
 
 
@@ -33,7 +36,11 @@ def encode_map(entries: Mapping[str, TypedValue]) -> bytes:
     Raises:
         MessageFormatError: a text in it has no UTF-8 form.
     """
-    return _encoded("MapBody", {name: held._asdict() for name, held in entries.items()})
+    if len(entries) <= CHUNK:
+        return _encoded("MapBody", {name: held._asdict() for name, held in entries.items()})
+    rows = iter(entries.items())
+    chunks = iter(lambda: {name: held._asdict() for name, held in islice(rows, CHUNK)}, {})
+    return _in_chunks("MapBody", len(entries), chunks)
 
 
 def decode_map(data: bytes) -> dict[str, TypedValue]:
@@ -47,7 +54,10 @@ def encode_stream(entries: Sequence[TypedValue]) -> bytes:
     Raises:
         MessageFormatError: a text in it has no UTF-8 form.
     """
-    return _encoded("StreamBody", [held._asdict() for held in entries])
+    if len(entries) <= CHUNK:
+        return _encoded("StreamBody", [held._asdict() for held in entries])
+    rows = iter(entries)
+    return _in_chunks("StreamBody", len(entries), iter(lambda: [held._asdict() for held in islice(rows, CHUNK)], []))
 
 
 def decode_stream(data: bytes) -> tuple[TypedValue, ...]:
@@ -60,6 +70,26 @@ def _encoded(schema: str, entries: object) -> bytes:
         return codec(schema).encode({"entries": entries})
     except UnicodeEncodeError as fault:
         raise MessageFormatError(f"body: {no_utf8(fault, ', or send bytes')}") from None
+
+
+def _in_chunks(schema: str, count: int, chunks: Iterator[Any]) -> bytes:
+    """As `_encoded` of all of them at once, which would let no other thread run for seconds."""
+    empty = _encoded(schema, [] if schema == "StreamBody" else {})
+    start, end = empty[:-1], empty[-1:]
+    found = [start, _avro_long(count)]
+    for chunk in chunks:
+        found.append(_encoded(schema, chunk)[len(start) + len(_avro_long(len(chunk))) : -len(end)])
+    return b"".join((*found, end))
+
+
+def _avro_long(number: int) -> bytes:
+    """A count as Avro has it: twice, seven bits a byte, the low ones first."""
+    rest, found = 2 * number, bytearray()
+    while rest >= 128:
+        found.append(rest & 127 | 128)
+        rest >>= 7
+    found.append(rest)
+    return bytes(found)
 
 
 def _decoded(schema: str, data: bytes) -> Any:

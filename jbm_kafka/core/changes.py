@@ -141,15 +141,20 @@ class Transferred:
 
 @dataclass(frozen=True, slots=True)
 class PassedToBranch:
-    """A branch is durably prepared: what the session settled in it is in the branch's hand, DELIVERED as before.
+    """A branch is durably prepared: what sessions settled in it is in the branch's hand, DELIVERED as before.
 
-    What else the session has of their units comes behind them, and is its own.
+    All that it takes of the channel is in this one change, whichever consumers got it. What else a session has of their
+    units is its own, and comes behind them.
     """
 
     transition: ClassVar[Transition] = transition(MessageState.DELIVERED, Move.OFFERED)
-    session: SessionId
     branch: str
-    offsets: Sequence[int]
+    taken: Mapping[SessionId, Sequence[int]]
+
+    @property
+    def offsets(self) -> list[int]:
+        """All of them."""
+        return [offset for offsets in self.taken.values() for offset in offsets]
 
 
 @dataclass(frozen=True, slots=True)

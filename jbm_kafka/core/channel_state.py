@@ -404,15 +404,16 @@ class ChannelState:
 
     def _passed_to_branch(self, change: c.PassedToBranch) -> None:
         holder = branch_holder(change.branch)
-        hand, taken = self.in_hand[change.session], self._hand(holder)
-        for key, references in by_gate([hand.pop(offset) for offset in change.offsets]).items():
-            taken.update((reference.offset, reference) for reference in references)
-            gate = self.gates.by_key.get(key)
-            if gate is not None:
-                self.gates.pass_on(gate, len(references), holder)
-                self._relist(gate)
-        self._drop_empty_hand(change.session)
         self.durable.prepare(change)
+        for session, offsets in change.taken.items():
+            hand, taken = self.in_hand[session], self._hand(holder)
+            for key, references in by_gate([hand.pop(offset) for offset in offsets]).items():
+                taken.update((reference.offset, reference) for reference in references)
+                gate = self.gates.by_key.get(key)
+                if gate is not None:
+                    self.gates.pass_on(gate, len(references), holder)
+                    self._relist(gate)
+            self._drop_empty_hand(session)
 
     def _taken_out(self, change: c.TakenOut) -> None:
         self._look_at_all_arrivals()

@@ -256,7 +256,8 @@ class DurableState:
 
     def prepare(self, change: c.PassedToBranch) -> None:
         """The changelog says that the branch has these."""
-        self.prepared[change.branch] = self.prepared.get(change.branch, frozenset()).union(change.offsets)
+        assert change.branch not in self.prepared, "all that it takes passes at once"
+        self.prepared[change.branch] = frozenset(change.offsets)
 
     def end_branch(self, branch: str) -> None:
         """It has nothing any more."""

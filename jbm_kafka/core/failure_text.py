@@ -1,4 +1,4 @@
-"""Why an attempt failed, in one line that fits a header: the type and the text of the exception."""
+"""An exception of an application's in words, in one line that fits a header: its type and its text, if it has any."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def failure_text(error: BaseException | None) -> str | None:
     return one_line_of(f"{name}: {detail}" if detail.strip() else name)
 
 
-def one_line_of(text: str) -> str:
-    """The text as a header has it: in one line, and not too long."""
+def one_line_of(text: str, most: int = FAILURE_MAX) -> str:
+    """The text in one line of at most so many characters: as many as a header has."""
     text = " ".join(text.split())
-    text = text if len(text) <= FAILURE_MAX else f"{text[: FAILURE_MAX - 1]}…"
+    text = text if len(text) <= most else f"{text[: most - 1]}…"
     return text.encode("utf-8", "replace").decode()

@@ -7,19 +7,16 @@ all durable freezes gives the durable part of the live state.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from pyroaring import BitMap
 
-from jbm_kafka.core.changes import FreezeDurable, FreezeFailed, Frozen
+from jbm_kafka.core.changes import FreezeDurable, FreezeFailed, Frozen, PassedToBranch
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Parked, ParkedGone, Position, Prepared, Settled
 from jbm_kafka.core.holders import returning
 from jbm_kafka.core.unsettled import BLOCK_BITS, BLOCK_SIZE
-
-NOTHING_PREPARED: Final[Mapping[str, Collection[int]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,7 @@ def freeze(
     offered_position: int,
     tentative: Collection[int] = (),
     attempted: Collection[int] | None = None,
-    preparing: Mapping[str, Collection[int]] = NOTHING_PREPARED,
+    preparing: Sequence[PassedToBranch] = (),
     parking: Sequence[Parked] = (),
 ) -> Freeze:
     """The entries of a checkpoint. `offered_position` is the mark to record: ahead of hand-over, or, on a clean
@@ -55,7 +52,8 @@ def freeze(
     `attempted`: the offsets that applications have, or are about to get, each of which a crash makes an attempt
     (REDELIVER-7); then no mark need be ahead. None: they are not recorded.
 
-    `preparing`: what branches get by this checkpoint, which is in no application's hand any more.
+    `preparing`: what branches get by this checkpoint, which is in no application's hand any more; to be applied when
+    it is durable.
 
     `parking`: records that the changelog is to keep from now on, as far as they are not settled (core/parking.py).
     """
@@ -72,7 +70,7 @@ def freeze(
     held = state.durable.dirty_held | {offset for offset in tentative if offset in state.durable.written_held}
     settled, blocks_gone = _settled_entries(state, blocks, watermark, tentative)
     remembered, held_gone = _held_entries(state, held, tentative)
-    passed = {*tentative, *(offset for offsets in preparing.values() for offset in offsets)} if preparing else tentative
+    passed = {*tentative, *(offset for each in preparing for offset in each.offsets)} if preparing else tentative
     attempts = _attempted_entries(state, passed, attempted or ())
     branches = frozenset(state.durable.dirty_branches)
     position = Position(
@@ -95,7 +93,7 @@ def freeze(
             *(ParkedGone(o) for o in sorted(unparked) if o in tentative or o not in state.durable.parked_bytes),
             *remembered,
             *(Attempted(number, bitmap) for number, bitmap in attempts.items()),
-            *(Prepared(branch, tuple(sorted(offsets))) for branch, offsets in preparing.items()),
+            *(Prepared(each.branch, tuple(sorted(each.offsets))) for each in preparing),
             *(Prepared(branch, None) for branch in sorted(branches)),
             *seen_ids,
         ),

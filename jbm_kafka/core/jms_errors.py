@@ -196,6 +196,12 @@ class RoutableNotAcceptedError(JMSError):
     message_id = ErrorValue[object]("The message's id.")
 
 
+def may_pass(error: Exception) -> bool:
+    """Trying again may help: it is neither about rights, nor about what was said, nor an error of ours."""
+    stays = (JMSSecurityError, InvalidSettingError, InvalidSelectorError, InvalidClientIDError)
+    return isinstance(error, JMSError) and not isinstance(error, stays)
+
+
 class ChannelLost(Exception):
     """The channel can no longer be trusted. The sidecar closes it and recovers it from its changelog."""
 

@@ -77,6 +77,12 @@ def unknown_offsets(state: ChannelState, session: SessionId, offsets: Sequence[i
     return unknown
 
 
+def units_of(state: ChannelState, session: SessionId, offsets: Collection[int]) -> set[bytes]:
+    """The units of what the session holds of these."""
+    hand = state.in_hand.get(session, {})
+    return {unit for offset in offsets if offset in hand and (unit := hand[offset].unit) is not None}
+
+
 def decide_return(
     state: ChannelState,
     session: SessionId,

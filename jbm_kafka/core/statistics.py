@@ -43,7 +43,10 @@ class DestinationStatistics:
     destination: str
     """The name of the queue or topic."""
     subscription: str = ""
-    """`<client id>/<name>` or the name; empty: a queue's, or of the topic's unnamed subscriptions together."""
+    """`<client id>/<name>` or the name, in the first of them `/` as `%2F` and `%` as `%25`.
+
+    Empty: a queue's, or of the topic's unnamed subscriptions together.
+    """
     sent: int = 0
     """Count: messages that this connection gave to Kafka, those of transactions with their commit."""
     handed_over: int = 0

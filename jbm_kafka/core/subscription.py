@@ -62,15 +62,24 @@ class Subscription:
 
     @property
     def full_name(self) -> str:
-        """`<client id>/<name>`, or the name alone; as in the properties of a dead letter."""
+        """`<client id>/<name>`, or the name alone; as in metrics and in the properties of a dead letter.
+
+        No other has it: in the client id, or in a name alone, `/` and `%` are `%2F` and `%25`.
+        """
+        first = (self.client_id or self.name).replace("%", "%25").replace("/", "%2F")
+        return f"{first}/{self.name}" if self.client_id else first
+
+    @property
+    def former_name(self) -> str:
+        """The full name as earlier versions wrote it, where `a/b` with `c` and `a` with `b/c` have the same."""
         return f"{self.client_id}/{self.name}" if self.client_id else self.name
 
     def is_meant(self, address: bytes) -> bool:
         """Whether a message that one subscription of its topic has is this one's.
 
-        The address is a `group_id` without a namespace. Earlier versions wrote the full name, which says no kind.
+        The address is a `group_id` without a namespace. Earlier versions wrote the former name, which says no kind.
         """
-        return address in (self.group_id().encode(), self.full_name.encode())
+        return address in (self.group_id().encode(), self.former_name.encode())
 
     @property
     def choice(self) -> tuple[Topic, bool, str]:

@@ -34,8 +34,8 @@ def write_settings(folder: Path, *, port: int, controller_port: int, properties:
     """
     clients = f"PLAINTEXT://127.0.0.1:{port}"
     own = {
-        **properties,
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        **properties,
         "listeners": _beside(properties, "listeners", f"{clients},CONTROLLER://127.0.0.1:{controller_port}"),
         "advertised.listeners": _beside(properties, "advertised.listeners", clients),
         "log.dirs": str(folder / "data"),
@@ -51,15 +51,19 @@ def _beside(properties: Mapping[str, str], name: str, ours: str) -> str:
     return f"{ours},{properties[name]}" if name in properties else ours
 
 
-def format_data(folder: Path, *, java: str, jars: Path) -> None:
-    """Gives a new data folder its cluster id; one that has one keeps it."""
+def new_cluster_id() -> str:
+    """A random id in Kafka's form."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def format_data(folder: Path, *, java: str, jars: Path, cluster_id: str | None = None) -> None:
+    """Gives a new data folder its cluster id, without one a new one; a folder that has one keeps it."""
     if (folder / "data" / "meta.properties").exists():
         return
-    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     command = [java, *BRIEF, *_with_archive(jars)]
     command += ["-cp", f"{jars}/*", "kafka.tools.StorageTool", "format", "--ignore-formatted"]
     # One word with "=", because an id may begin with "-".
-    command += [f"--cluster-id={cluster_id}", "--config", str(folder / "server.properties")]
+    command += [f"--cluster-id={cluster_id or new_cluster_id()}", "--config", str(folder / "server.properties")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_TIMEOUT_S, check=False)
     if done.returncode != 0:
         lines = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()

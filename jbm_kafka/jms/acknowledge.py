@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, TransactionRolledBackError
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.jms.message import Message, Settler
 from jbm_kafka.jms.modes import AcknowledgeMode, not_of_mode
 from jbm_kafka.jms.named_messages import ids_in_hand, with_ids
@@ -299,6 +300,17 @@ class MessageSettler:
         """`message.reject()`."""
         self._strategy.nack_item(self._item, None, rejected=reason)
 
+    def put_back(self) -> None:
+        """The message comes again, and this was no attempt."""
+        self._strategy.put_back_item(self._item)
+
+
+def put_back(message: Message) -> None:
+    """Have a message of an INDIVIDUAL or TRANSACTED session come again, uncounted: it was seen, and that was all."""
+    settler = message._settler
+    if isinstance(settler, MessageSettler):
+        settler.put_back()
+
 
 class ExplicitAcknowledge(AcknowledgeStrategy):
     """Base of the modes in which the application says when. Any thread may call, so what it holds is guarded."""
@@ -331,6 +343,15 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
     def nack_item(self, item: Unacknowledged, delay_ms: int | None, *, rejected: str | None = None) -> None:
         """`message.nack()`; `message.reject()`, with its reason."""
         raise NotImplementedError
+
+    def put_back_item(self, item: Unacknowledged) -> None:
+        """It comes again, uncounted."""
+        with self._session.lock:
+            is_ours = self._held.take(item) and not item.delivery.lease.is_revoked
+        if is_ours:
+            item.was_returned = True
+            item.link.give_back([(item.delivery, Modified(item.reference.offset, counted=False, was_seen=True))])
+        self._settled()
 
     def recover(self) -> None:
         self._give_back_all(delay_ms=None)

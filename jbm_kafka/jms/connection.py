@@ -164,7 +164,8 @@ class Connection:
         """
         if self.is_closed or self._core.is_forked:
             return Health(False, False, ("the connection is closed, or of another process",))
-        return self._core.provider.health(None if timeout is None else checked_timeout_s(timeout, "for 5"))
+        found = self._core.provider.health(None if timeout is None else checked_timeout_s(timeout, "for 5"))
+        return self._core.hindrances.added_to(found)
 
     def start(self) -> None:
         """Deliver from now on; receivers made before join their queues' groups. Again: nothing happens.

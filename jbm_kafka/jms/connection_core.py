@@ -19,6 +19,7 @@ from jbm_kafka.jms import sends_at_exit
 from jbm_kafka.jms.close_deadline import CloseDeadline
 from jbm_kafka.jms.completions import Completions
 from jbm_kafka.jms.exception_listener import ListenerCalls
+from jbm_kafka.jms.hindrances import Hindrances
 from jbm_kafka.jms.named_messages import with_ids
 from jbm_kafka.jms.requests import Requests
 from jbm_kafka.jms.tracing import Tracing
@@ -62,6 +63,7 @@ class ConnectionCore:
         self.listener_calls = ListenerCalls(lambda error: with_ids(error, provider.message_ids))
         self.close_deadline = CloseDeadline(provider)
         self.counts = ConnectionCounts()
+        self.hindrances = Hindrances()
         self.is_started = False
         self.is_forked = False
         """This process got the connection by a fork: it belongs to the parent."""

@@ -260,8 +260,9 @@ class Context:
     def request(
         self,
         destination: Destination,
-        message: Message | str | bytes | Mapping[str, object],
+        message: Message | str | bytes | Mapping[str, object] | Unset = UNSET,
         *,
+        json: object = UNSET,
         timeout: float | None,
         unit_of_order: UnitOfOrder | Unset = UNSET,
         priority: int | None = None,
@@ -274,6 +275,7 @@ class Context:
         return self._session.request(
             destination,
             message,
+            json=json,
             timeout=timeout,
             unit_of_order=unit_of_order,
             priority=priority,

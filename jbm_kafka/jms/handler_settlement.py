@@ -21,6 +21,9 @@ class Settlement(Protocol):
     def reject(self, message: Message, reason: str) -> None:
         """It is given up."""
 
+    def put_back(self, message: Message) -> None:
+        """It comes again, and this was no attempt: its handler ran nothing."""
+
     def answer(self, to: Destination, body: Any, correlation_id: str | None) -> None:
         """Send what the handler returned."""
 
@@ -32,6 +35,7 @@ class TracedSettlement:
         self._settlement = settlement
         self._tracing = tracing
         self.answer = settlement.answer
+        self.put_back = settlement.put_back
 
     def accept(self, message: Message) -> None:
         with self._tracing.settling(message, "ack"):

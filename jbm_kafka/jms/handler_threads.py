@@ -9,13 +9,21 @@ from collections.abc import Callable
 from typing import Protocol
 
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import InvalidTypeError, JMSError, may_pass
 from jbm_kafka.jms.message import Message
 
 log = logging.getLogger(__name__)
 
 RECEIVE_AGAIN_S = 1.0
 """After a receive that failed, as of a queue that was deleted."""
+
+
+Failed = Callable[[Exception], object]
+"""Told why nothing is handled any more, on the thread that found it."""
+
+
+def _nobody(error: Exception) -> None:
+    """`HandlerThreads.run` raises it."""
 
 
 class Receiving(Protocol):
@@ -39,12 +47,23 @@ class Receiving(Protocol):
 class HandlerThreads:
     """The threads of one consumer. Whichever is free receives, and handles what it got itself.
 
-    They end when the consumer is closed, each behind the handler that it runs.
+    They end when the consumer is closed, each behind the handler that it runs; or by an error that trying again cannot
+    mend, which `failed` hears.
     """
 
-    def __init__(self, consumer: Receiving, handle: Callable[[Message], None], count: int, name: str) -> None:
+    def __init__(
+        self,
+        consumer: Receiving,
+        handle: Callable[[Message], None],
+        count: int,
+        name: str,
+        failed: Failed = _nobody,
+    ) -> None:
+        """`handle` raises InvalidTypeError where a call of the handler runs nothing."""
         self._consumer = consumer
         self._handle = handle
+        self._failed = failed
+        self._failure: JMSError | None = None
         self._receiving = threading.Lock()
         self._closed = threading.Event()
         self._threads = [
@@ -58,7 +77,11 @@ class HandlerThreads:
             thread.start()
 
     def run(self) -> None:
-        """Be one of the threads until the consumer is closed; what ends the process ends the others, too."""
+        """Be one of the threads until the consumer is closed; what ends the process ends the others, too.
+
+        Raises:
+            JMSError: what trying again cannot mend.
+        """
         self.start()
         try:
             while (message := self._next()) is not None:
@@ -68,11 +91,20 @@ class HandlerThreads:
             raise
         for thread in self._threads:
             thread.join()
+        if self._failure is not None:
+            raise self._failure
 
     def close(self) -> None:
         """Receive no more."""
         self._closed.set()
         self._consumer.close()
+
+    def fail(self, error: JMSError) -> None:
+        """Receive no more, for this reason."""
+        is_first, self._failure = self._failure is None, self._failure or error
+        self.close()
+        if is_first:
+            self._failed(error)
 
     def join(self, deadline_s: float) -> int:
         """Wait for the handlers that run, until then by the monotonic clock; how many still do."""
@@ -84,6 +116,8 @@ class HandlerThreads:
         while (message := self._next()) is not None:
             try:
                 self._handle(message)
+            except InvalidTypeError as error:
+                self.fail(error)
             except Exception:
                 log.exception("a handler thread goes on")
             except BaseException:
@@ -100,5 +134,10 @@ class HandlerThreads:
                 except JMSError as error:
                     if self._consumer.is_closed:
                         return None
+                    if not may_pass(error):
+                        failure = error
+                        break
                     log.warning("%s: receiving failed, and is tried again: %s", self._consumer.destination, error)
             self._closed.wait(RECEIVE_AGAIN_S)
+        self.fail(failure)
+        return None

@@ -1,7 +1,8 @@
 """One message through a handler: it is called, what it returns is answered, and what it raises decides.
 
 A handler that returns has acknowledged its message. `Retry` gives it back, `Reject` gives it up, and any other
-exception is a failed attempt: it comes again by its queue's settings.
+exception is a failed attempt: it comes again by its queue's settings. Of a handler whose call runs nothing the message
+goes back as it came, and whoever called hears of the error: the next message would fare no better.
 """
 
 from __future__ import annotations
@@ -11,22 +12,26 @@ import time
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial, reduce
+from inspect import isawaitable
 from typing import Any
 
 from jbm_kafka.client.connection_counts import HandlerSeconds
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.jms_errors import JMSError, TransactionInDoubtError
+from jbm_kafka.core.failure_text import one_line_of
+from jbm_kafka.core.jms_errors import InvalidTypeError, JMSError, TransactionInDoubtError
+from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.exception_listener import ExceptionListener
 from jbm_kafka.jms.handler_settlement import Settlement, TracedSettlement
 from jbm_kafka.jms.listener_failures import what_follows
 from jbm_kafka.jms.listener_lines import ListenerLines
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.never_run import refuse_unrun
+from jbm_kafka.jms.never_run import unrun
 from jbm_kafka.jms.outcomes import Reject, Retry
 from jbm_kafka.jms.tracing import Tracing
 
 Handler = Callable[..., Any]
+_REMEDY = "make it, and all that is around it, async def, or run it to its end: asyncio.run(…)"
 Middleware = Callable[[Message, Callable[[Message], Any]], Any]
 """Called as (message, call_next); returns what `call_next(message)` returned, or something else."""
 
@@ -81,7 +86,12 @@ class Handling:
         self._seconds = seconds
 
     def run(self, message: Message, settlement: Settlement, *more: object) -> None:
-        """One message, with what else the handler gets."""
+        """One message, with what else the handler gets.
+
+        Raises:
+            InvalidTypeError: a call of the handler runs nothing.
+            TransactionInDoubtError: how its transaction ended is not known.
+        """
         tracing = self._tracing
         if tracing is None:
             self._run(message, settlement, more)
@@ -91,6 +101,7 @@ class Handling:
 
     def _run(self, message: Message, settlement: Settlement, more: Sequence[object]) -> None:
         call = partial(_call_with, self._call, more) if more else self._call
+        fault: InvalidTypeError | None = None
         begun_s = time.perf_counter()
         try:
             try:
@@ -98,8 +109,9 @@ class Handling:
                     result = reduce(_wrapped, self._around, call)(message)
                 finally:
                     self._seconds.note(message.destination, begun_s)
-                refuse_unrun("the handler", result)
-                _answer(settlement, message, result)
+                fault = unrun("the handler", result, _REMEDY)
+                if fault is None:
+                    _answer(settlement, message, result)
             except BaseException as error:
                 if self._tracing is not None:
                     self._tracing.failed(error)
@@ -107,12 +119,14 @@ class Handling:
                 if not isinstance(error, Exception):
                     raise  # the caller's thread ends
             else:
-                settlement.accept(message)
+                _end(settlement, message, fault)
         except TransactionInDoubtError as error:
             self._failures.unsettled(error)
             raise
         except JMSError as error:
             self._failures.unsettled(error)
+        if fault is not None:
+            raise fault
 
 
 class AsyncHandling:
@@ -134,7 +148,11 @@ class AsyncHandling:
         self._beside = beside
 
     async def run(self, message: Message, settlement: Settlement) -> None:
-        """One message. Cancelled, it comes again."""
+        """One message. Cancelled, it comes again.
+
+        Raises:
+            InvalidTypeError: a call of the handler, or of what stands around it, runs nothing.
+        """
         tracing = self._tracing
         if tracing is None:
             await self._run(message, settlement)
@@ -143,23 +161,28 @@ class AsyncHandling:
             await self._run(message, TracedSettlement(settlement, tracing))
 
     async def _run(self, message: Message, settlement: Settlement) -> None:
+        fault: InvalidTypeError | None = None
         begun_s = time.perf_counter()
         try:
             try:
                 try:
-                    result = await self._call(message)
+                    called = self._call(message)
+                    result = await called if isawaitable(called) else None
                 finally:
                     self._seconds.note(message.destination, begun_s)
-                if result is not None and message.reply_to is not None:
+                fault = unrun("the handler", result) if isawaitable(called) else _not_awaited(called)
+                if fault is None and result is not None and message.reply_to is not None:
                     await self._beside(partial(_answer, settlement, message, result))
             except BaseException as error:
                 if self._tracing is not None:
                     self._tracing.failed(error)
                 _decide(settlement, message, error, self._failures)
             else:
-                settlement.accept(message)
+                _end(settlement, message, fault)
         except JMSError as error:
             self._failures.unsettled(error)
+        if fault is not None:
+            raise fault
 
 
 def _wrapped(call_next: Callable[[Message], Any], middleware: Middleware) -> Callable[[Message], Any]:
@@ -175,12 +198,26 @@ def _answer(settlement: Settlement, message: Message, result: Any) -> None:
         settlement.answer(message.reply_to, result, message.correlation_id or message.message_id)
 
 
+def _not_awaited(called: object) -> InvalidTypeError:
+    return wrong_type("middleware", called, "around an async handler it returns what call_next(message) returned")
+
+
+def _end(settlement: Settlement, message: Message, fault: InvalidTypeError | None) -> None:
+    """The handler returned; `fault`: it ran nothing."""
+    if fault is None:
+        settlement.accept(message)
+    else:
+        settlement.put_back(message)
+
+
 def _decide(settlement: Settlement, message: Message, error: BaseException, failures: HandlerFailures) -> None:
-    """Within the `except` of the error, which the dead letter tells."""
+    """Within the `except` of the error, which its letter tells. An application's own `Reject` or `Retry` may lack what
+    those have."""
     if isinstance(error, Reject):
-        settlement.reject(message, error.reason or "rejected")
+        reason = getattr(error, "reason", None)
+        settlement.reject(message, (one_line_of(reason) if isinstance(reason, str) else "") or "rejected")
     elif isinstance(error, Retry):
-        settlement.retry(message, error.delay_ms)
+        settlement.retry(message, getattr(error, "delay_ms", None))
     elif isinstance(error, CancelledError):
         settlement.retry(message, None)
     else:

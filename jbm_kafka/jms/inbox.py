@@ -243,7 +243,9 @@ class Inbox:
                 f"prefetch",
                 prefetch=self.prefetch,
             )
-        link.request(1 if link.siblings else min(self._credit.size, self.prefetch - held))
+        # What is unread and waits for earlier ones of its units to go back has its place in the prefetch, too.
+        room = self.prefetch - held - len(link.buffer.ready)
+        link.request(min(1 if link.siblings else self._credit.size, room))
         return True
 
     def holds_prefetch(self) -> bool:

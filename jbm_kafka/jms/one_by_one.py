@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jbm_kafka.core.destination import Destination
+from jbm_kafka.jms.acknowledge import put_back
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.message import Message
 
@@ -23,6 +24,9 @@ class OneByOne:
 
     def reject(self, message: Message, reason: str) -> None:
         message.reject(reason)
+
+    def put_back(self, message: Message) -> None:
+        put_back(message)
 
     def answer(self, to: Destination, body: Any, correlation_id: str | None) -> None:
         self._connection.answer(to, body, correlation_id)

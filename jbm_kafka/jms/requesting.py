@@ -11,7 +11,7 @@ from functools import partial
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, RequestTimeoutError
-from jbm_kafka.core.sentinels import Unset
+from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.jms.arguments import as_destination, checked_timeout_s
 from jbm_kafka.jms.call_pauses import Pauses, Sleep
 from jbm_kafka.jms.header_values import checked_text
@@ -21,7 +21,7 @@ from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.requests import Pending
 from jbm_kafka.jms.routing import UnitOfOrder
-from jbm_kafka.jms.send_headers import as_message, schema_message
+from jbm_kafka.jms.send_headers import as_message, json_message, schema_message
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.kafka import KafkaRecord
 from jbm_kafka.ports.provider import Provider
@@ -34,6 +34,7 @@ LOOK_S = 1.0
 class SendOptionsOfRequest:
     """How a request is sent, as of `MessageProducer.send`."""
 
+    json: object
     unit_of_order: UnitOfOrder | Unset
     priority: int | None
     time_to_live_ms: int | None
@@ -48,7 +49,10 @@ def reply_to(
     timeout_s = None if timeout is None else checked_timeout_s(timeout)
     _check_may_request(session)
     target = as_destination(destination)
-    encoded, headers = schema_message(session.connection.defaults.codecs, target, message, None)
+    raw: Mapping[str, bytes | None] | None = None
+    if options.json is not UNSET:
+        message, raw = json_message(message, options.json, None)
+    encoded, headers = schema_message(session.connection.defaults.codecs, target, message, raw)
     sent = as_message(encoded)
 
     def send(address: Destination, correlation_id: str) -> Message:

@@ -168,7 +168,7 @@ def json_message(message: object, value: object, headers: Any) -> tuple[Message,
         MessageFormatError: a message was given too, JSON cannot carry the value, or `headers` is no mapping.
     """
     if message is not UNSET:
-        raise MessageFormatError("send() was given a message and json=; give one of them", value=message)
+        raise MessageFormatError("a message and json= were given; give one of them", value=message)
     return TextMessage(json_text(value)), {CONTENT_TYPE: JSON_TYPE, **checked_mapping(headers)}
 
 
@@ -224,7 +224,7 @@ def as_message(message: object) -> Message:
     if isinstance(message, Mapping):
         return MapMessage(message)
     if message is UNSET:
-        raise MessageFormatError("send() was given no message: pass str, bytes, a dict, a Message, or json=")
+        raise MessageFormatError("there is no message: pass str, bytes, a dict, a Message, or json=")
     raise MessageFormatError(
         f"message is {shown(message)}: pass str, bytes, a dict or a Message; for other values an ObjectMessage",
         value=message,

@@ -288,8 +288,9 @@ class Session:
     def request(
         self,
         destination: Destination,
-        message: Message | str | bytes | Mapping[str, object],
+        message: Message | str | bytes | Mapping[str, object] | Unset = UNSET,
         *,
+        json: object = UNSET,
         timeout: float | None,
         unit_of_order: UnitOfOrder | Unset = UNSET,
         priority: int | None = None,
@@ -303,6 +304,7 @@ class Session:
         Args:
             destination: a Queue or Topic, where somebody answers.
             message: a Message, or a str, bytes or dict. Its `correlation_id` is kept; else it gets one.
+            json: in place of a message, as of `MessageProducer.send`.
             timeout: seconds from the call until the reply, 0 or more; None: it waits for ever.
             unit_of_order, priority, time_to_live_ms, properties, type: of the request, as of `MessageProducer.send`.
 
@@ -312,7 +314,7 @@ class Session:
             InvalidSettingError: `timeout` is negative; of a wrong type InvalidTypeError.
             JMSError: the request was not sent; which errors that can be stands at `MessageProducer.send`.
         """
-        options = SendOptionsOfRequest(unit_of_order, priority, time_to_live_ms, properties, type)
+        options = SendOptionsOfRequest(json, unit_of_order, priority, time_to_live_ms, properties, type)
         return on_this_thread(reply_to(self._core, destination, message, timeout, options), self._core.filled)
 
     # -- acknowledging ---------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Questions about the cluster and changes to its topics, each bounded by one timeout."""
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -51,7 +52,13 @@ from jbm_kafka.ports import (
 
 _ASKED_TOPIC = "__consumer_offsets"
 """Asked for where only an answer is wanted: it need not be there."""
+APPEARS_S = 5.0
+"""For so long after a topic was first seen some broker may deny it: each learns of it in its own time."""
 _KINDS = {ConsumerGroupType.CLASSIC: GroupKind.CLASSIC, ConsumerGroupType.CONSUMER: GroupKind.CONSUMER}
+
+
+_ELSEWHERE = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
+"""Stands for an answer that another broker, or the same one later, gives otherwise: the question is repeated."""
 
 
 class ConfluentAdmin:
@@ -69,6 +76,8 @@ class ConfluentAdmin:
         self._uses_tls = str(settings.get("security.protocol", "")).upper().endswith("SSL")
         self._bootstrap = bootstrap
         self._stable_ends = StableEnds(group_settings)
+        self._made_at: dict[str, float] = {}
+        """When topics that this client asked for were there, on the monotonic clock."""
         self._questions = Questions(bootstrap=bootstrap, timeout_s=timeout_s, faults=self._faults, poll=self._poll)
 
     @property
@@ -108,7 +117,19 @@ class ConfluentAdmin:
                     raise
             else:
                 let_topic_id_go(described)
+        if any(name not in found and self._is_new(name) for name in names):
+            raise KafkaException(_ELSEWHERE)
         return found
+
+    def _is_new(self, name: str) -> bool:
+        """It was there moments ago, so a broker that does not know it has only not heard of it yet."""
+        made_at = self._made_at.get(name)
+        if made_at is None:
+            return False
+        if time.monotonic() - made_at < APPEARS_S:
+            return True
+        self._made_at.pop(name, None)
+        return False
 
     def _with_config(self, topics: Mapping[str, TopicDescription], deadline: Deadline) -> dict[str, TopicDescription]:
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
@@ -116,7 +137,13 @@ class ConfluentAdmin:
         found = {}
         for resource, future in futures.items():
             topic = topics[resource.name]
-            entries = result(future, deadline)
+            try:
+                entries = result(future, deadline)
+            except KafkaException as error:
+                if cause(error).code() not in UNKNOWN_TOPIC:
+                    raise
+                # Another broker than the one that has just described it: it is new there, or gone since.
+                raise KafkaException(_ELSEWHERE) from None
             config = {name: entry.value for name, entry in entries.items() if entry.value is not None}
             found[topic.name] = TopicDescription(topic.name, topic.topic_id, topic.partitions, config)
         return found
@@ -149,7 +176,9 @@ class ConfluentAdmin:
             return True
 
         created = self._questions.ask(about, question)
+        self._made_at[name] = time.monotonic()
         self._wait_usable(about, name, partitions if created else 1)
+        self._made_at[name] = time.monotonic()
         return created
 
     def alter_config(self, name: str, config: Mapping[str, str]) -> None:
@@ -195,7 +224,7 @@ class ConfluentAdmin:
         found = self._described([name], deadline).get(name)
         if found is not None and len(found.partitions) < partitions:
             # The controller has more already than this broker shows: asked again, it shows them.
-            raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+            raise KafkaException(_ELSEWHERE)
         if found is None or len(found.partitions) > partitions:
             raise error
 
@@ -203,6 +232,8 @@ class ConfluentAdmin:
         if not names:
             return
         about = "delete topics " + ", ".join(names)
+        for name in names:
+            self._made_at.pop(name, None)
 
         def question(deadline: Deadline) -> None:
             futures = self._client.delete_topics(list(names), request_timeout=deadline.remaining_s())
@@ -303,7 +334,7 @@ class ConfluentAdmin:
         described = self._described([topic], deadline).get(topic)
         if described is None or max(partitions) >= len(described.partitions):
             return UnknownTopic(f"{about}: no such topic or partition")
-        return KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+        return KafkaException(_ELSEWHERE)
 
     # -- groups ------------------------------------------------------------------------------------------------------
 

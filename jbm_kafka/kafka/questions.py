@@ -22,16 +22,6 @@ _GRACE_S = 1.0
 """librdkafka keeps a request's timeout itself; this is for its thread to say so."""
 _FIRST_TRY_S = 1.0
 """A connected broker describes a topic in a millisecond."""
-_PASSING = UNREACHABLE | {
-    KafkaError.UNSTABLE_OFFSET_COMMIT,
-    KafkaError.NOT_CONTROLLER,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.UNKNOWN_LEADER_EPOCH,
-    KafkaError.FENCED_LEADER_EPOCH,
-    KafkaError.OFFSET_NOT_AVAILABLE,
-    KafkaError._WAIT_CACHE,
-}
-"""A coordinator that loads, a leader that moves or is new, a transaction that has not ended: another answer follows."""
 
 
 class Deadline:
@@ -98,7 +88,7 @@ class Questions:
                 answer = question(deadline)
             except KafkaException as raised:
                 error = cause(raised)
-                if error.code() not in _PASSING or deadline.is_over():
+                if error.code() not in UNREACHABLE or deadline.is_over():
                     raise self._translated(error, about) from None
             else:
                 self._faults.note_answer()

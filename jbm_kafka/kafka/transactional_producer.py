@@ -247,7 +247,7 @@ class ConfluentTransactionalProducer:
                 return GroupFenced(f"transactional id {self._id}: group {group}: {one_line(error)}", group=group)
             if error.code() in UNREACHABLE:
                 return self._unknown(error, step)
-            if error.code() == KafkaError._STATE:  # a record failed the transaction before
+            if error.code() == KafkaError._STATE or error.txn_requires_abort():  # maybe of a record before
                 self._hear_reports()
                 error = self._why_it_failed(error)
             return self._trouble(error, step)

@@ -53,6 +53,8 @@ class Faults:
     """Partitions (topic, partition) where nothing can be written: what is sent there gets no answer."""
     alter: Callable[[str, Mapping[str, str]], None] | None = None
     """Called before a topic's configuration is changed (its name, the changes); it may refuse by raising."""
+    create: Callable[[str], None] | None = None
+    """Called before a topic is asked for (its name), also where it exists; it may refuse by raising."""
     damaged: Callable[[str, int, int], bool] | None = None
     """Whether a record cannot be read (topic, partition, offset); asked by readers by position."""
     hides_groups: bool = False
@@ -139,6 +141,8 @@ class MemoryCluster:
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> bool:
         with self.changed:
+            if self.faults.create is not None:
+                self.faults.create(name)
             if name in self.topics:
                 return False
             if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):

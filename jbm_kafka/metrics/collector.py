@@ -148,7 +148,7 @@ METRICS = (
         "counter",
         (),
         "clients_refused",
-        "AMQP clients that were turned away: there were too many, or the password was wrong.",
+        "AMQP clients that were turned away: too many, too slow in line, or with a wrong password.",
     ),
 )
 """The page docs/metrics.md lists them, and so do dashboards: a name stays."""

@@ -1,10 +1,12 @@
-"""`/metrics`, `/healthz` and `/readyz` of a process that runs a worker, on a thread of its own."""
+"""`/metrics`, `/healthz` and `/readyz` of a process that runs a worker, on an event loop of its own."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from jbm_kafka.client.small_http import Response, SmallHttp
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.statistics import Health
 from jbm_kafka.metrics.collector import JbmCollector, Watched
@@ -21,8 +24,7 @@ READY_TIMEOUT_S = 5.0
 NOT_CONNECTED = Health(True, False, ("the worker is not connected: it starts, or it ends",))
 
 ConnectionOf = Callable[[], Watched | None]
-Response = tuple[int, str, bytes]
-"""Status, type of the content, content."""
+_PATHS = ("/metrics", "/healthz", "/readyz")
 
 
 class MetricsServer:
@@ -34,27 +36,39 @@ class MetricsServer:
         Raises:
             InvalidSettingError: the port cannot be had.
         """
+        self._loop = asyncio.new_event_loop()
+        self._answers = _Answers(connection_of)
         try:
-            self._server = _Server(("", port), connection_of)
+            self._server = self._loop.run_until_complete(SmallHttp(self._answers.answer).listen("0.0.0.0", port))
         except OSError as error:
-            text = f"port {port} for /metrics cannot be had: {error.strerror}; choose another"
+            self._loop.close()
+            text = f"port {port} for /metrics cannot be had: {os.strerror(error.errno or 0)}; choose another"
             raise InvalidSettingError(text, setting="metrics_port", value=port) from None
         self._collector = _CurrentCollector(connection_of)
         REGISTRY.register(self._collector)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="jbm-metrics", daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="jbm-metrics", daemon=True)
         self._thread.start()
 
     @property
     def port(self) -> int:
         """Where it listens."""
-        return int(self._server.server_address[1])
+        return int(self._server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
         """Serve no more."""
-        self._server.shutdown()
-        self._server.server_close()
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
+        self._answers.close()
         REGISTRY.unregister(self._collector)
+
+    async def _end(self) -> None:
+        self._server.close()
+        under_way = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in under_way:
+            each.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
 
     def __enter__(self) -> Self:
         return self
@@ -78,37 +92,35 @@ class _CurrentCollector(Collector):
             yield from JbmCollector(connection).collect()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+class _Answers:
+    """On the loop: what was asked and is not answered yet is not asked once more, however many want to know."""
 
-    def __init__(self, address: tuple[str, int], connection_of: ConnectionOf) -> None:
-        super().__init__(address, _Request)
+    def __init__(self, connection_of: ConnectionOf) -> None:
         self._connection_of = connection_of
+        self._threads = ThreadPoolExecutor(len(_PATHS), thread_name_prefix="jbm-metrics")
+        self._asked: dict[str, asyncio.Future[Response]] = {}
 
-    def response(self, path: str) -> Response:
-        """What is answered to a question for the path."""
+    async def answer(self, method: str, path: str) -> Response:
+        """To one request."""
+        path = path.partition("?")[0]
+        if path not in _PATHS or method != "GET":
+            return 404, "text/plain", b"there are /metrics, /healthz and /readyz\n"
+        asked = self._asked.get(path)
+        if asked is None:
+            asked = asyncio.get_running_loop().run_in_executor(self._threads, self._response, path)
+            self._asked[path] = asked
+            asked.add_done_callback(lambda _: self._asked.pop(path))
+        return await asyncio.shield(asked)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False)
+
+    def _response(self, path: str) -> Response:
         if path == "/metrics":
             return 200, CONTENT_TYPE_LATEST, generate_latest()
-        if path not in ("/healthz", "/readyz"):
-            return 404, "text/plain", b"there are /metrics, /healthz and /readyz\n"
         connection, asks_if_ready = self._connection_of(), path == "/readyz"
         # Whether it is alive must not wait for Kafka: a probe's time is short, and a process is killed by it.
         health = NOT_CONNECTED if connection is None else connection.health(READY_TIMEOUT_S if asks_if_ready else None)
         is_well = health.is_ready if asks_if_ready else health.is_alive
         text = "ok" if is_well else "\n".join(health.reasons)
         return 200 if is_well else 503, "text/plain; charset=utf-8", f"{text}\n".encode()
-
-
-class _Request(BaseHTTPRequestHandler):
-    server: _Server
-
-    def do_GET(self) -> None:
-        status, kind, content = self.server.response(self.path.partition("?")[0])
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as http.server calls it
-        """A line for each probe is none that anybody reads."""

@@ -292,6 +292,23 @@ class Provider(Protocol):
         """Flush the sends and let go of everything. Again: nothing happens."""
 
 
+class ServingProvider(Provider, Protocol):
+    """What serves others' clients asks more: not each of them may make destinations."""
+
+    def is_there(self, destination: Destination) -> bool:
+        """The destination need not be made.
+
+        Raises:
+            InvalidDestinationError, JMSError: it cannot be one; or that is not to be known now.
+        """
+
+    def check_owner(self, client_id: str, name: str, user: str) -> None:
+        """Return when a durable subscription is this user's, or nobody's; JMSSecurityError when it is another's."""
+
+    def own(self, client_id: str, name: str, user: str) -> None:
+        """Have a durable subscription be this user's; JMSSecurityError when it is another's."""
+
+
 class ProviderModule(Protocol):
     """A module of `providers/`: what a URL's scheme stands for."""
 

@@ -101,6 +101,11 @@ class SidecarProvider:
         """The destination's topic; see Destinations.ensure."""
         return self.sidecar.destinations.ensure(destination)
 
+    def is_there(self, destination: Destination) -> bool:
+        """Somebody has made it, or it is temporary; see ServingProvider."""
+        with raised_as_jms_errors(f"look for {destination}"):
+            return destination.is_temporary or self.sidecar.destinations.topics.is_there(destination)
+
     def ensure_to_send(self, destination: Destination) -> TopicInfo:
         """As `ensure`, waiting for Kafka as a send does; see Provider."""
         deadline_s = time.monotonic() + SEND_TIMEOUT_S
@@ -152,6 +157,14 @@ class SidecarProvider:
     def subscribed_topic(self, client_id: str, name: str) -> Topic:
         """The topic of a durable subscription; see Subscriptions.topic_of."""
         return self.sidecar.claims.subscriptions.topic_of(client_id, name)
+
+    def check_owner(self, client_id: str, name: str, user: str) -> None:
+        """As of `ServingProvider`."""
+        self.sidecar.claims.subscriptions.check_owner(client_id, name, user)
+
+    def own(self, client_id: str, name: str, user: str) -> None:
+        """As of `ServingProvider`."""
+        self.sidecar.claims.subscriptions.own(client_id, name, user)
 
     def subscribe(self, subscription: Subscription) -> None:
         """Have the subscription; see Sources.subscribe."""

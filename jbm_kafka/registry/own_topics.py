@@ -42,6 +42,16 @@ def branches_topic(namespace: str) -> str:
     return with_namespace("jbm.branches", namespace)
 
 
+def ensure_commands_topic(admin: KafkaAdmin, name: str) -> None:
+    """Make the topic of commands where it is missing; who finds it there needs no right to make topics.
+
+    Raises:
+        KafkaClientError: it is missing and cannot be made, or no answer.
+    """
+    if not admin.describe([name]):
+        admin.create_topic(name, partitions=1, config=COMMANDS_CONFIG)
+
+
 class OwnTopics:
     """Makes and mends the topics that jbm-kafka owns. Any thread may call it."""
 

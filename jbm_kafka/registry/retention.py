@@ -27,7 +27,8 @@ from jbm_kafka.registry.foreign_groups import ForeignGroups
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.registry_log import Values
 
-BY_SETTING = "its setting truncate says never, or says nothing of a topic that others made"
+BY_SETTING = "its setting truncate says never"
+BY_MAKER = "jbm-kafka did not make its topic, and no setting says what becomes of it"
 NOBODY_SETTLED = "nobody has received from it yet"
 
 
@@ -69,8 +70,7 @@ class RetentionLook:
         self._registry.refresh()
         values = self._registry.log.values()
         topic_id = "" if described is None else described.topic_id
-        is_ours = self._registry.is_made_by_us(destination.name, topic_id)
-        because = "" if is_truncated(setting, is_ours=is_ours) else BY_SETTING
+        because = self.why_kept(destination.name, topic_id, setting=setting)
         because = because or _unreadable(values)
         groups = self._groups(destination, values)
         pins = self._channel_pins(topic_id, groups, partitions, reader)
@@ -86,6 +86,12 @@ class RetentionLook:
                     pins[partition].append(Pin(PinKind.GROUP, name, offset))
             cuts = {p: decide_cut(begin=begins[p], end=ends[p], pins=pins[p]) for p in partitions}
         return Retention(cuts, because, topic_id)
+
+    def why_kept(self, name: str, topic_id: str, *, setting: str | None) -> str:
+        """Why nothing of a destination is deleted by itself, by what was read last; empty: what is settled is."""
+        if is_truncated(setting, is_ours=self._registry.is_made_by_us(name, topic_id)):
+            return ""
+        return BY_MAKER if setting is None else BY_SETTING
 
     def _groups(self, destination: Destination, values: Values) -> list[ChannelGroup]:
         """Those of the queue, or of the subscriptions that the topic has."""

@@ -119,6 +119,11 @@ class Topics:
         """
         self._own.ensure_system_topics()
 
+    def is_there(self, destination: Destination) -> bool:
+        """Somebody has made it. Asked of the cluster, unless it is known."""
+        topic = destination.kafka_topic(self._namespace)
+        return destination.name in self._known or topic in self._admin.describe([topic])
+
     def partitions_of(self, destination: Destination) -> int:
         """Ask the cluster; nothing is made for a queue.
 
@@ -156,10 +161,8 @@ class Topics:
             if found is None:
                 if not create:
                     raise self._missing(destination, because=NOT_MADE)
-                is_ours = self._create(destination, partitions, message_bytes_min)
+                self._create(destination, partitions, message_bytes_min)
                 found = self._describe(destination)
-                if is_ours and found is not None and self._registry is not None:
-                    self._registry.note_made(destination.name, found.topic_id)
             if found is None:
                 raise JMSError(f"{destination}: its topic was created and is not to be seen; try again")
             if size_of(found) < message_bytes_min:
@@ -368,11 +371,26 @@ class Topics:
         self._check_kind(destination, found)
         self._own.ensure_changelog(destination, found)
         info = self._with_places(destination.name, found)
+        self._note_maker(destination, found)
         self._destinations[destination.name] = destination
         if self._is_paused(destination.name):
             self._paused |= {destination.name}
         self._take(destination.name, info)
         return self._known[destination.name]
+
+    def _note_maker(self, destination: Destination, found: TopicDescription) -> None:
+        """Record a topic as made by us where that is missing: its maker may have died, or lost Kafka, before it did.
+
+        It is told by the configuration, which has a value that no broker and no version before the record gave.
+        """
+        registry, name = self._registry, destination.name
+        is_ours = DESTINATION_CONFIG.items() <= found.config.items()
+        if registry is None or not is_ours or registry.is_made_by_us(name, found.topic_id):
+            return
+        try:
+            registry.note_made(name, found.topic_id)
+        except KafkaClientError as error:  # whoever looks next does it; until then nothing is deleted, which is no harm
+            log.info("%s: that jbm-kafka made its topic is recorded another time: %s", destination, error)
 
     def _with_places(self, name: str, found: TopicDescription) -> TopicInfo:
         if self._registry is None or self._places is None:
@@ -417,8 +435,8 @@ class Topics:
         topic = destination.kafka_topic(self._namespace)
         return self._admin.describe([topic], with_config=True).get(topic)
 
-    def _create(self, destination: Destination, partitions: int, message_bytes_min: int) -> bool:
-        """False: somebody else was quicker."""
+    def _create(self, destination: Destination, partitions: int, message_bytes_min: int) -> None:
+        """Make its topic; somebody else may be quicker."""
         topic = destination.kafka_topic(self._namespace)
         other = colliding_name(topic, self._admin.topic_names())
         if other is not None:
@@ -432,7 +450,7 @@ class Topics:
         if message_bytes_min:
             config["max.message.bytes"] = str(max(message_bytes_min, DEFAULT_MAX_MESSAGE_BYTES))
         try:
-            return self._admin.create_topic(topic, partitions=partitions, config=config)
+            self._admin.create_topic(topic, partitions=partitions, config=config)
         except AccessRefused as error:
             raise JMSSecurityError(f"{destination}: {error}", destination=destination.name) from None
         except KafkaClientError as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TypeVar
 
@@ -277,18 +278,16 @@ class Sidecar:
         if not self._lifetime.end():
             return
         leaving = Leaving(patience)
-        self.sources.leave(leaving)
-        self._catch_up.stop()
-        self.privates.stop(patience)
-        self._truncator.stop(patience)
-        self._commands.stop(patience)
-        self.destinations.stop(patience)
-        self.branches.stop(patience)
-        self._opener.close(patience, leaving.left_s)
-        self.checkpointer.stop(patience, leaving.left_s)
-        self._stores.close()
-        self.claims.stop(patience)
-        leaving.let_clients_go([self.destinations.topics.close, self._given.admin.close])
+        with ExitStack() as closing:  # from its end to its beginning, and on where one of them fails
+            closing.callback(leaving.let_clients_go, [self.destinations.topics.close, self._given.admin.close])
+            closing.callback(self.claims.stop, patience)
+            closing.callback(self._stores.close)
+            closing.callback(lambda: self.checkpointer.stop(patience, leaving.left_s))
+            closing.callback(lambda: self._opener.close(patience, leaving.left_s))
+            for part in (self.branches, self.destinations, self._commands, self._truncator, self.privates):
+                closing.callback(part.stop, patience)
+            closing.callback(self._catch_up.stop)
+            closing.callback(self.sources.leave, leaving)
 
 
 def _new_registry(given: Runtime) -> Registry:

@@ -20,7 +20,7 @@ from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait
 from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.registry.registry import Registry
-from jbm_kafka.registry.retention import BY_SETTING, NOBODY_SETTLED, Retention, RetentionLook
+from jbm_kafka.registry.retention import BY_MAKER, BY_SETTING, NOBODY_SETTLED, Retention, RetentionLook
 from jbm_kafka.sidecar.destinations import Destinations
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
@@ -117,7 +117,7 @@ class Truncator:
             is_deleted = not found.because
             self.logs = {**self.logs, destination.name: _left(destination.name, found, is_deleted=is_deleted)}
             if found.because:
-                if found.because not in (BY_SETTING, NOBODY_SETTLED):
+                if found.because not in (BY_MAKER, BY_SETTING, NOBODY_SETTLED):
                     self._log_once(destination, found.because)
                 return
             before = {partition: cut.before for partition, cut in found.cuts.items() if cut.frees > 0}

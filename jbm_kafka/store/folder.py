@@ -102,12 +102,23 @@ class StateFolder:
         return f"{prefix}jbm.{self.folder_id}.{slot}"
 
     def close(self) -> None:
-        """Let the folder go; a temporary one is removed. Again: nothing happens."""
+        """Let the folder go; a temporary one is removed. Again: nothing happens.
+
+        What RocksDB has against it, on a full disk say, is logged: the folder is a cache, and whoever closes goes on.
+        """
         if not self._is_open:
             return
         self._is_open = False
         _in_use.discard(self)
-        self._rocks.close()
+        try:
+            self._rocks.close()
+        except Exception as error:  # RocksDB has no finer class
+            log.warning(
+                "local state in %s was not closed in order (%s); nothing is lost, but the next start may read more of "
+                "the changelogs; make room or choose another state folder",
+                self.path,
+                error,
+            )
         if self.is_temporary:
             shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()

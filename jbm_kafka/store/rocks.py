@@ -6,6 +6,7 @@ reopened store would silently have neither its block cache nor its bloom filter.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 from rocksdict import (
@@ -90,9 +91,9 @@ class Rocks:
         self.journal.write(batch, self._unlogged)
 
     def close(self) -> None:
-        """Every handle keeps the database and its lock: all of them go."""
-        if self.held is not None:
-            self.held.close()
-        self.held = None
-        self.held_family = None
-        self.journal.close()
+        """Let all handles go, for each keeps the database and its lock; the first failure is raised behind the last."""
+        held, self.held, self.held_family = self.held, None, None
+        with ExitStack() as closing:
+            closing.callback(self.journal.close)
+            if held is not None:
+                closing.callback(held.close)

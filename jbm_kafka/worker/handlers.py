@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.wrong_values import checked_int, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import CONCURRENCY_MAX, check_arguments, check_callable, checked_flag
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.handling import Handler
-from jbm_kafka.jms.never_run import is_async
+from jbm_kafka.jms.handling import Handler, Middleware
+from jbm_kafka.jms.never_run import has_yield, is_async
 from jbm_kafka.jms.session import Session
 
 
@@ -77,7 +77,7 @@ def checked_handler(
     if selector is not None:
         parse_selector(selector)
     check_arguments("handler", function, "message,session" if spec.is_transacted else "message")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if has_yield(function):
         raise wrong_type("handler", function, "it has a yield, and a call of it runs nothing; write it without yield")
     if subscription is not None and not isinstance(subscription, str):
         raise wrong_type("subscription", subscription, "it is a name, or None")
@@ -92,6 +92,15 @@ def checked_handler(
             "concurrency", concurrency, f"transactions at once share {source}: give subscription= and shared=True, or 1"
         )
     return spec
+
+
+def check_middleware(around: Sequence[Middleware], specs: Sequence[HandlerSpec]) -> None:
+    """Raises InvalidTypeError when one is async, and a handler is not: nobody would run it."""
+    plain = [spec.source for spec in specs if not spec.is_async]
+    for middleware in around:
+        if plain and is_async(middleware):
+            rule = f"it is async, and the handler of {plain[0]} is not; write def for it, or async def for both"
+            raise wrong_type("middleware", middleware, rule)
 
 
 def _source(destination: object) -> Queue | Topic:

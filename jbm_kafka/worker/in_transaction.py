@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jbm_kafka.core.destination import Destination
+from jbm_kafka.jms.acknowledge import put_back
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.session import Session
 
@@ -24,6 +25,10 @@ class InTransaction:
 
     def reject(self, message: Message, reason: str) -> None:
         self._session._roll_back(delay_ms=None, rejected=reason)
+
+    def put_back(self, message: Message) -> None:
+        put_back(message)
+        self._session._roll_back(delay_ms=None, rejected=None)
 
     def answer(self, to: Destination, body: Any, correlation_id: str | None) -> None:
         self._producer.send(body, destination=to, correlation_id=correlation_id)

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from jbm_kafka.core.jms_errors import TransactionInDoubtError
+from jbm_kafka.core.jms_errors import InvalidTypeError, TransactionInDoubtError, may_pass
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.jms.handler_threads import HandlerThreads
+from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.handler_settlement import Settlement
+from jbm_kafka.jms.handler_threads import Failed, HandlerThreads
 from jbm_kafka.jms.handling import AsyncHandling, HandlerFailures, Handling, Middleware
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.one_by_one import OneByOne
+from jbm_kafka.jms.session import Session
 from jbm_kafka.worker.handlers import HandlerSpec
 from jbm_kafka.worker.in_transaction import InTransaction
 
+log = logging.getLogger(__name__)
+
 CANCELLED_S = 1.0
 """How long coroutines have to end after they were cancelled."""
+PAUSE_MIN_S, PAUSE_MAX_S = 0.5, 30.0
+"""Between tries to receive again: the first pause, which doubles, and the longest."""
 
 
 class Lane(Protocol):
@@ -37,18 +45,25 @@ class Lane(Protocol):
 
 
 def lanes_of(
-    spec: HandlerSpec, connection: Connection, around: Sequence[Middleware], failures: HandlerFailures, settle: OneByOne
+    spec: HandlerSpec,
+    connection: Connection,
+    around: Sequence[Middleware],
+    failures: HandlerFailures,
+    settle: OneByOne,
+    failed: Failed,
 ) -> list[Lane]:
-    """The lanes of one handler, with their consumers."""
+    """The lanes of one handler, with their consumers. `failed` hears, maybe more than once, why one is at its end."""
     if spec.is_async:
-        return [LoopLane(spec, connection, around, failures, settle)]
+        return [LoopLane(spec, connection, around, failures, settle, failed)]
     core = connection._core
     handling = Handling(spec.function, around, failures, core.counts.handlers, core.defaults.tracing)
+    name = spec.source.name
     if spec.is_transacted:
-        return [TransactedLane(spec, connection, handling) for _ in range(spec.concurrency)]
+        consumer_of = partial(spec.consumer, prefetch=1)
+        return [TransactedLane(name, connection, consumer_of, handling.run, failed) for _ in range(spec.concurrency)]
     # Nothing is prefetched beyond that: behind a long handler it would wait while other processes are idle.
     consumer = spec.consumer(connection.create_session(AcknowledgeMode.INDIVIDUAL), spec.concurrency)
-    return [HandlerThreads(consumer, partial(_handle, handling, settle), spec.concurrency, spec.source.name)]
+    return [HandlerThreads(consumer, partial(_handle, handling, settle), spec.concurrency, name, failed)]
 
 
 def _handle(handling: Handling, settle: OneByOne, message: Message) -> None:
@@ -56,47 +71,99 @@ def _handle(handling: Handling, settle: OneByOne, message: Message) -> None:
 
 
 class TransactedLane:
-    """One thread, with transactions of one message each."""
+    """One thread, with transactions of one message each.
 
-    def __init__(self, spec: HandlerSpec, connection: Connection, handling: Handling) -> None:
-        self._spec = spec
+    A commit whose outcome nobody knows ends the session: only that says what became of the transaction. Then another
+    one is opened, as often as it takes; the connection's health says so meanwhile.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        connection: Connection,
+        consumer_of: Callable[[Session], MessageConsumer],
+        handle: Callable[[Message, Settlement, Session], None],
+        failed: Failed,
+        rest: Callable[[threading.Event, float], object] = threading.Event.wait,
+    ) -> None:
+        """`handle` raises TransactionInDoubtError for such a commit. `rest` waits for the event, so long at most."""
+        self._name = name
         self._connection = connection
-        self._handling = handling
+        self._consumer_of = consumer_of
+        self._run = handle
+        self._failed = failed
+        self._rest = rest
         self._lock = threading.Lock()
-        self._is_closed = False
-        self._in_doubt = 0
-        """Threads that were left, of sessions that end with a commit whose end nobody knows."""
-        self._open()
+        self._closing = threading.Event()
+        self._is_away = False
+        """Its session has ended, and it has no other yet: nothing is handled."""
+        self._threads = self._open()[1]
 
     def start(self) -> None:
         self._threads.start()
 
     def close(self) -> None:
+        self._closing.set()
         with self._lock:
-            self._is_closed = True
-            self._threads.close()
+            threads = self._threads
+        threads.close()
 
     def join(self, deadline_s: float) -> int:
-        return self._threads.join(deadline_s)
+        return 0 if self._is_away else self._threads.join(deadline_s)
 
-    def _open(self) -> None:
-        session = self._session = self._connection.create_session(AcknowledgeMode.TRANSACTED)
-        consumer = self._spec.consumer(session, 1)
-        self._settlement = InTransaction(session)
-        self._threads = HandlerThreads(consumer, self._handle, 1, self._spec.source.name)
-
-    def _handle(self, message: Message) -> None:
-        session = self._session
+    def _open(self) -> tuple[Session, HandlerThreads]:
+        session = self._connection.create_session(AcknowledgeMode.TRANSACTED)
         try:
-            self._handling.run(message, self._settlement, session)
-        except TransactionInDoubtError:
-            # Only the session's end says what became of the transaction: what was not committed comes again.
+            consumer = self._consumer_of(session)
+        except BaseException:
+            _end(session.close)
+            raise
+        handle = partial(self._handle, session, InTransaction(session))
+        return session, HandlerThreads(consumer, handle, 1, self._name, self._failed)
+
+    def _handle(self, session: Session, settlement: InTransaction, message: Message) -> None:
+        try:
+            self._run(message, settlement, session)
+        except TransactionInDoubtError as error:
+            hindrances = self._connection._core.hindrances
+            self._is_away = True
+            hindrances.begin(self, f"{self._name}: its transacted handler has yet to receive again, after: {error}")
+            _end(self._threads.close)
+            _end(session.close)
+            self._open_again()
+            hindrances.end(self)
+
+    def _open_again(self) -> None:
+        """On the last session's thread, which ends then."""
+        pause_s = PAUSE_MIN_S
+        while not self._closing.is_set():
+            try:
+                session, threads = self._open()
+            except Exception as error:
+                if not may_pass(error) or self._connection.is_closed:
+                    if not self._closing.is_set():
+                        self._failed(error)
+                    return
+                log.warning("%s: its transacted handler cannot receive; again in %g s: %s", self._name, pause_s, error)
+                self._rest(self._closing, pause_s)
+                pause_s = min(2 * pause_s, PAUSE_MAX_S)
+                continue
             with self._lock:
-                self._threads.close()
-                session.close()
-                if not self._is_closed:
-                    self._open()
-                    self._threads.start()
+                is_late = self._closing.is_set()
+                if not is_late:
+                    self._threads, self._is_away = threads, False
+                    threads.start()
+            if is_late:
+                _end(session.close)
+            return
+
+
+def _end(close: Callable[[], None]) -> None:
+    """What it can say no more comes again, and what comes after it is no worse for that."""
+    try:
+        close()
+    except Exception as error:
+        log.warning("the session of a transacted handler is left: %s", error)
 
 
 class LoopLane:
@@ -109,6 +176,7 @@ class LoopLane:
         around: Sequence[Middleware],
         failures: HandlerFailures,
         settle: OneByOne,
+        failed: Failed,
     ) -> None:
         core = connection._core
         self._handling = AsyncHandling(
@@ -116,11 +184,12 @@ class LoopLane:
         )
         self._settle = settle
         self._loop = asyncio.new_event_loop()
-        self._room = threading.Semaphore(spec.concurrency)
+        self._room = threading.Semaphore(spec.concurrency - 1)
+        """For one more, beside the message that is there."""
         self._tasks: set[asyncio.Task[None]] = set()
         """The loop's thread alone."""
         consumer = spec.consumer(connection.create_session(AcknowledgeMode.INDIVIDUAL), spec.concurrency)
-        self._receiving = HandlerThreads(consumer, self._begin, 1, spec.source.name)
+        self._receiving = HandlerThreads(consumer, self._begin, 1, spec.source.name, failed)
         self._thread = threading.Thread(target=self._run, name=f"jbm-loop-{spec.source.name}", daemon=True)
 
     def start(self) -> None:
@@ -135,8 +204,12 @@ class LoopLane:
             return 0
         self._receiving.join(deadline_s)
         left_s = max(0.0, deadline_s - time.monotonic())
-        left = asyncio.run_coroutine_threadsafe(self._end(left_s), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        ending = asyncio.run_coroutine_threadsafe(self._end(left_s), self._loop)
+        ending.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))
+        try:
+            left = ending.result(left_s + 2 * CANCELLED_S)
+        except TimeoutError:  # a handler blocks the loop, on which nothing else runs until it returns
+            return max(len(self._tasks), 1)
         self._thread.join(CANCELLED_S)
         return left
 
@@ -152,6 +225,17 @@ class LoopLane:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, InvalidTypeError):
+            self._loop.run_in_executor(None, self._give_up, error)
+            return
+        self._room.release()
+        if error is not None:
+            log.error("the other handlers go on", exc_info=error)
+
+    def _give_up(self, error: InvalidTypeError) -> None:
+        """A call of the handler runs nothing."""
+        self._receiving.fail(error)
         self._room.release()
 
     async def _end(self, timeout_s: float) -> int:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from jbm_kafka.core.failure_text import failure_text
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.worker.message_worker import Worker
 
@@ -29,10 +30,9 @@ def load(target: str) -> Worker | Callable[..., Any]:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:
-        raise TargetError(
-            f"{target!r}: module {module_name!r} cannot be imported: {type(error).__name__}: {error}", value=target
-        ) from error
+    except (Exception, SystemExit) as error:  # sys.exit(0), too: nothing would run, and nobody would see that
+        text = f"{target!r}: module {module_name!r} cannot be imported: {failure_text(error)}"
+        raise TargetError(text, value=target) from error
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -11,14 +11,15 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
+from jbm_kafka.core.failure_text import failure_text
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError, JMSError
 from jbm_kafka.core.wrong_values import wrong_value
 from jbm_kafka.jms.arguments import check_arguments, check_callable, checked_seconds
 from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.handling import HandlerFailures, Middleware
 from jbm_kafka.jms.one_by_one import OneByOne
-from jbm_kafka.worker.handlers import HandlerSpec, checked_handler
+from jbm_kafka.worker.handlers import HandlerSpec, check_middleware, checked_handler
 from jbm_kafka.worker.lanes import Lane, lanes_of
 
 log = logging.getLogger(__name__)
@@ -134,6 +135,7 @@ class Worker:
             self._refuse_if_running("start()")
             if not self._specs:
                 raise IllegalStateError("the worker has no handler; decorate a function with @worker.handler('QUEUE')")
+            check_middleware(self._around, self._specs)
             self._running = _Running(self._factory.create_connection(), self._specs, self._around)
         log.info("worker: %s", ", ".join(f"{spec.source} x {spec.concurrency}" for spec in self._specs))
 
@@ -150,18 +152,27 @@ class Worker:
         """Start, wait for SIGTERM or SIGINT, and stop: 0, or 1 when handlers were left. Then `sys.exit(worker.run())`.
 
         A second signal ends the process at once. On another thread than the main one only `stop` ends it.
+
+        Raises:
+            JMSError: as `start`; or why a handler gets no message any more, such as rights that were taken away, or a
+                plain function as handler that returns a coroutine.
         """
+        running: _Running | None = None
         is_main = threading.current_thread() is threading.main_thread()
         before = {number: signal.signal(number, self._signalled) for number in _SIGNALS} if is_main else {}
         try:
             self.start()
-            while not self._asked_to_end.wait(LOOK_S):  # another thread may take the signal, and this one sleeps on
-                continue
+            running = self._running
+            while running is not None and running is self._running and running.failure is None:
+                if self._asked_to_end.wait(LOOK_S):  # another thread may take the signal, and this one sleeps on
+                    break
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
             all_ended = self.stop()
             self._asked_to_end.clear()  # only now: somebody may have asked before the start
+        if running is not None and running.failure is not None:
+            raise running.failure
         return 0 if all_ended else 1
 
     def go_to(self, cluster: ConnectionFactory) -> None:
@@ -218,18 +229,29 @@ class _Running:
 
     def __init__(self, connection: Connection, specs: list[HandlerSpec], around: list[Middleware]) -> None:
         self.connection = connection
+        self.failure: JMSError | None = None
+        """Why a handler gets no message any more."""
         self._lanes: list[Lane] = []
         core = connection._core
         self._failures = HandlerFailures(provider_of(connection).settings_of, core.notify_exception)
         try:
             for spec in specs:
-                self._lanes += lanes_of(spec, connection, around, self._failures, OneByOne(core))
+                self._lanes += lanes_of(spec, connection, around, self._failures, OneByOne(core), self._lane_failed)
             connection.start()
             for lane in self._lanes:
                 lane.start()
         except BaseException:
             connection.close()
             raise
+
+    def _lane_failed(self, error: Exception) -> None:
+        if not isinstance(error, JMSError):
+            log.error("worker: an error of ours", exc_info=error)
+            error = JMSError(f"an error of ours: {failure_text(error)}")
+        self.failure = self.failure or error
+        core = self.connection._core
+        core.hindrances.stay(self, f"a handler gets no message any more: {error}")
+        core.notify_exception(error)
 
     def end(self, drain_s: float) -> bool:
         """True when all handlers have ended in time."""

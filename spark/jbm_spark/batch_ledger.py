@@ -6,20 +6,24 @@ is a compacted topic, which is read where the offset is missing, and which forge
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Self
 
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.cluster_admin import ConfluentAdmin
-from jbm_kafka.ports import CommittedOffset, Outgoing
+from jbm_kafka.ports import CommittedOffset, KafkaClientError, Outgoing, Unreachable
 from jbm_kafka.registry.topic_configs import REGISTRY_CONFIG
+from jbm_spark.batch_parts import BatchParts, Written
 from jbm_spark.errors import WriteError
 
-TRANSACTION_TIMEOUT_MS = 300_000
-"""For one sink partition of a batch. So long may a process that was killed, and not started again, hold receivers back.
-It is a third of what brokers allow."""
+TRANSACTION_TIMEOUT_MS = 60_000
+"""For one part of a batch. So long may a process that was killed, and not started again, hold receivers back."""
+UNBOUNDED_TIMEOUT_MS = 300_000
+"""The same for all rows of a task, however many they are. It is a third of what brokers allow."""
 PATIENCE_S = 120.0
 """For brokers that are away, in each step."""
 _FENCE_S = 10.0
@@ -43,6 +47,9 @@ def make_ledger(admin: ConfluentAdmin, namespace: str) -> None:
     admin.create_topic(ledger_topic(namespace), partitions=1, config=LEDGER_CONFIG)
 
 
+_PART = re.compile(r"part: ([0-9]+) rows, ([0-9a-f]+)")
+
+
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
     """What one transactional id has written last."""
@@ -50,17 +57,50 @@ class LedgerEntry:
     number: int
     note: str = ""
 
+    @classmethod
+    def of_part(cls, batch: int, written: Written) -> Self:
+        """Of a batch that is written in part.
+
+        It has the next batch's number, for versions that know no parts: they refuse to go on, where the batch's own
+        would have them take it for written.
+        """
+        return cls(batch + 1, f"part: {written.rows} rows, {written.digest:x}")
+
+    @property
+    def batch(self) -> int:
+        """The latest of which something is written."""
+        return self.number if self.part is None else self.number - 1
+
+    @property
+    def part(self) -> Written | None:
+        """What is written of that batch; None: all."""
+        found = _PART.fullmatch(self.note)
+        return None if found is None else Written(int(found[1]), int(found[2], 16))
+
 
 class LedgerProducer:
     """The one producer of its transactional id: those before it can write nothing more. One thread."""
 
-    def __init__(self, kafka: ConfluentKafka, name: str, *, ledger: str) -> None:
-        """`name` is the transactional id, the group and the key in the ledger. Raises KafkaClientError."""
+    def __init__(
+        self,
+        kafka: ConfluentKafka,
+        name: str,
+        *,
+        ledger: str,
+        timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+        since: int | None = None,
+    ) -> None:
+        """`name` is the transactional id, the group and the key in the ledger.
+
+        `since`: the position in the ledger before which there is nothing of the name, for one of a single run: it has
+        no group, and `retire` ends it. Raises KafkaClientError; WriteError, where the run has ended.
+        """
         self._kafka = kafka
         self._name = name
         self._ledger = ledger
+        self._since = since
         self._producer = kafka.transactional_producer(
-            name, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, is_contended=True, is_bulk=True
+            name, transaction_timeout_ms=timeout_ms, is_contended=True, is_bulk=True
         )
         try:
             self._producer.initialise(PATIENCE_S, known_topic=ledger)
@@ -80,19 +120,40 @@ class LedgerProducer:
             producer.initialise(_FENCE_S, known_topic=ledger)
 
     def has_written(self, batch: int) -> bool:
-        """Whether the batch was written before.
+        """Whether all of the batch was written before.
 
         Raises:
             WriteError: a later one was, so the batch is another one than that of its number: to leave it out would lose
-                its rows.
+                its rows. Or an earlier one was left in the midst.
         """
-        last = -1 if self.last is None else self.last.number
-        if last > batch:
+        last = LedgerEntry(-1) if self.last is None else self.last
+        if last.batch > batch:
             raise WriteError(
-                f"batch {batch} comes after batch {last} was written: the checkpoint is an older copy, or files of it "
-                "were removed; begin with a new checkpoint, and with `starting` at the first that is not written"
+                f"batch {batch} comes after batch {last.batch} was written: the checkpoint is an older copy, or files "
+                "of it were removed; begin with a new checkpoint, and with `starting` at the first that is not written"
             )
-        return last == batch
+        if last.part is not None and last.batch < batch:
+            raise WriteError(
+                f"batch {batch} comes, and of batch {last.batch} only {last.part.rows} rows were written: it was "
+                "repeated with other rows, or files of the checkpoint were changed; begin with a new checkpoint, and "
+                "with `starting` at the first that is not written"
+            )
+        return last.batch == batch and last.part is None
+
+    def write_parts(self, batch: int, parts: BatchParts) -> int:
+        """What of the batch is not written yet, part by part; how many rows. Raises KafkaClientError or WriteError."""
+        if self.has_written(batch):
+            return 0
+        if self.last is not None and self.last.batch == batch and self.last.part is not None:
+            parts.pass_over(self.last.part)
+
+        def entry() -> LedgerEntry:
+            return LedgerEntry(batch) if parts.is_over else LedgerEntry.of_part(batch, parts.written)
+
+        count = self.write(parts.next_part(), entry)
+        while not parts.is_over:
+            count += self.write(parts.next_part(), entry)
+        return count
 
     def write(self, records: Iterable[Outgoing], entry: Callable[[], LedgerEntry]) -> int:
         """All of the records, with the entry as it is after them, or nothing; how many. Raises KafkaClientError."""
@@ -102,7 +163,8 @@ class LedgerProducer:
         value = json.dumps({"number": done.number, "note": done.note}).encode()
         # The last record: from it to the commit the ledger's other readers wait.
         self._producer.produce(Outgoing(self._ledger, 0, self._name.encode(), value))
-        self._producer.send_offsets(None, self._name, self._ledger, {0: CommittedOffset(done.number, done.note)})
+        if self._since is None:
+            self._producer.send_offsets(None, self._name, self._ledger, {0: CommittedOffset(done.number, done.note)})
         self._producer.commit(PATIENCE_S)
         self.last = done
         return count
@@ -113,14 +175,46 @@ class LedgerProducer:
 
     def _look_up(self) -> LedgerEntry | None:
         with closing(self._kafka.admin()) as admin:
-            found = admin.committed(self._name, self._ledger, [0], timeout_s=PATIENCE_S).get(0)
-            if found is not None:
-                return LedgerEntry(found.position, found.metadata)
-            begin = admin.begin_positions(self._ledger, [0])[0]
+            if self._since is None:
+                found = admin.committed(self._name, self._ledger, [0], timeout_s=PATIENCE_S).get(0)
+                if found is not None:
+                    return LedgerEntry(found.position, found.metadata)
+            begin = self._since or admin.begin_positions(self._ledger, [0])[0]
             end = admin.end_positions(self._ledger, [0], stable=False)[0]
         key, last = self._name.encode(), None
         with closing(self._kafka.log_reader()) as reader:
-            for record in reader.read(self._ledger, {0: (begin, end)}, timeout_s=TRANSACTION_TIMEOUT_MS / 1000):
-                if record.key() == key:
-                    last = LedgerEntry(**json.loads(record.value() or b"{}"))
+            # An open transaction may hold it back for its whole time.
+            for record in reader.read(self._ledger, {0: (begin, end)}, timeout_s=UNBOUNDED_TIMEOUT_MS / 1000):
+                if record.key() != key:
+                    continue
+                value = record.value()
+                if value is None:
+                    raise WriteError(f"{self._name}: its run has ended, and this task is one that it gave up")
+                last = LedgerEntry(**json.loads(value))
         return last
+
+
+def ledger_end(admin: ConfluentAdmin, namespace: str) -> int:
+    """The position behind all that is recorded now."""
+    return admin.end_positions(ledger_topic(namespace), [0], stable=False)[0]
+
+
+def retire(kafka: ConfluentKafka, names: Iterable[str], *, ledger: str) -> None:
+    """The names of a run that has ended are forgotten; a task of it that comes late is refused. KafkaClientError."""
+    failed: list[KafkaClientError] = []
+
+    def hear(error: KafkaClientError | None) -> None:
+        if error is not None:
+            failed.append(error)
+
+    sender = kafka.sender()
+    try:
+        for name in names:
+            sender.send(Outgoing(ledger, 0, name.encode(), None), hear)
+        is_done = sender.flush(PATIENCE_S)
+    finally:
+        sender.close(0)
+    if not is_done:
+        raise Unreachable(f"{ledger}: no answer in {PATIENCE_S:.0f} s")
+    if failed:
+        raise failed[0]

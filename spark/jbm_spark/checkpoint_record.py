@@ -1,15 +1,20 @@
 """Whose a checkpoint is: a query's that reads these topics and writes to that one. Kept beside Spark's own files.
 
 Spark would take it for any query. One to another queue would write nothing, for all is written, elsewhere; one from
-another queue would note positions of its topics, and then neither query could go on.
+another queue would note positions of its topics, and then neither query could go on. And it goes by offsets alone: of a
+topic that was made anew it would skip the first messages, so Kafka's ids of the topics are noted, too.
 """
 
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from jbm_spark.checkpoint_lock import LOCK_FILE
-from jbm_spark.errors import CheckpointError
+from jbm_spark.errors import CheckpointError, QueryError
+
+log = logging.getLogger(__name__)
 
 RECORD_FILE = "jbm.json"
 _OF_SPARK = frozenset({"metadata", "offsets"})
@@ -34,20 +39,53 @@ def check_folder(folder: Path) -> None:
         )
 
 
-def claim(folder: Path, *, sources: Sequence[str] | None, target: str) -> None:
-    """Note it in a folder that has no such note; the caller has the folder's lock. Sources that are None are not known.
+class Note(Protocol):
+    """The file with the note, on whatever file system the checkpoint is."""
+
+    def read(self) -> str | None:
+        """None: it is not there."""
+
+    def write(self, text: str) -> None:
+        """Returns when it is there, in place of an earlier one."""
+
+
+class LocalNote:
+    """In a folder of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / RECORD_FILE
+
+    def read(self) -> str | None:
+        try:
+            return self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def write(self, text: str) -> None:
+        new = self._path.with_suffix(".new")
+        new.write_text(text, encoding="utf-8")
+        new.replace(self._path)
+
+
+def claim(
+    note: Note, folder: object, *, sources: Sequence[str] | None, ids: Mapping[str, str], target: str
+) -> Mapping[str, str]:
+    """Note whose the folder is, where nothing is noted; the ids that count. `ids`: those that the topics have now.
+
+    Sources that are None are not known. The caller has the folder's lock, where there are locks.
 
     Raises:
         CheckpointError: it is another query's, or its note cannot be read or written.
+        QueryError: a source was made anew.
     """
-    path = folder / RECORD_FILE
     query = {"from": None if sources is None else sorted(sources), "to": target}
     try:
-        if not path.exists():
-            path.write_text(json.dumps(query) + "\n", encoding="utf-8")
-            return
-        noted = json.loads(path.read_text(encoding="utf-8"))
-        before, to = noted["from"], noted["to"]
+        text = note.read()
+        if text is None:
+            note.write(json.dumps({**query, "ids": dict(ids)}) + "\n")
+            return ids
+        noted = json.loads(text)
+        before, to, known = noted["from"], noted["to"], dict(noted.get("ids", {}))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise CheckpointError(
             f"checkpoint {folder}: its file {RECORD_FILE} cannot be used ({error}); name another folder"
@@ -58,6 +96,31 @@ def claim(folder: Path, *, sources: Sequence[str] | None, target: str) -> None:
             f"checkpoint {folder} is that of a query from {_listed(before)} to {to}, and this one is from "
             f"{_listed(query['from'])} to {target}: give it a folder of its own"
         )
+    check_ids(known, ids)
+    if new := {topic: each for topic, each in ids.items() if topic not in known}:
+        log.warning(
+            "checkpoint %s does not tell the topics' ids, as one of an earlier version: from now on it is that of %s; "
+            "if one of them was made anew since the last run, messages were skipped",
+            folder, ", ".join(f"{topic} with the id {each}" for topic, each in new.items()),
+        )  # fmt: skip
+        known |= new
+        try:
+            note.write(json.dumps({**noted, "ids": known}) + "\n")
+        except OSError as error:
+            raise CheckpointError(
+                f"checkpoint {folder}: {error.strerror or error}; see that it can be written"
+            ) from None
+    return known
+
+
+def check_ids(noted: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Raises QueryError: a topic was made anew, and offsets of the one before say nothing of it."""
+    for topic, before in noted.items():
+        if now.get(topic, before) != before:
+            raise QueryError(
+                f"topic {topic} was made anew: the checkpoint is of the one with the id {before}, and now it is "
+                f"{now[topic]}; messages that were not read yet are gone: begin with a new checkpoint"
+            )
 
 
 def _listed(topics: object) -> str:

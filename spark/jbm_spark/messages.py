@@ -182,7 +182,8 @@ def write_stream(
 
     Returns when the query runs; a batch that a crash interrupted is finished before.
     Each row is written once: after a failure a query that is started again with its `checkpoint` leaves out what it has
-    written of its last batch. Of each batch every task writes its part in one Kafka transaction.
+    written of its last batch. Every task writes its part of a batch in Kafka transactions of at most 50,000 rows. The
+    query fails when a source was made anew.
 
     Args:
         checkpoint: a folder of this query alone, kept between its runs; it holds the position and the query's identity.

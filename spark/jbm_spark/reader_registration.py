@@ -63,8 +63,9 @@ class ReaderRegistration:
             RegisteredReader("spark", name, topic, known_id, dict(positions), now_ms, now_ms + SPARK_LEASE_MS),
         )
 
-    def renew_first(self, name: str, topic: str) -> None:
-        """Keep all of the topic for a reader that was not heard of, and for others what was kept, seven days more.
+    def renew_first(self, name: str, topic: str, positions: Mapping[int, int] | None = None) -> None:
+        """Keep all of the topic, or what is from these positions on, for a reader that was not heard of, and for others
+        what was kept, seven days more.
 
         Raises:
             KafkaClientError: as `renew`.
@@ -73,7 +74,8 @@ class ReaderRegistration:
         topic_id = self._admin.describe([topic])[topic].topic_id
         before = known.get(name)
         is_same = before is not None and before.topic_id == topic_id
-        self.renew(name, topic, before.positions if before is not None and is_same else {}, topic_id=topic_id)
+        kept = before.positions if before is not None and is_same else positions or {}
+        self.renew(name, topic, kept, topic_id=topic_id)
 
     def close(self) -> None:
         """Let the cluster go; what is registered stays until its lease ends."""

@@ -1,4 +1,4 @@
-"""Writes the records of one sink partition of a batch, in a Spark task, once: the part that runs in Python workers."""
+"""Writes the records of one sink partition of a batch, in a Spark task, each once: what runs in Python workers."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import KafkaClientError, Outgoing
-from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, ledger_topic, query_name
+from jbm_spark.batch_ledger import LedgerProducer, ledger_topic, query_name
+from jbm_spark.batch_parts import BatchParts, PlacedRow
 from jbm_spark.errors import WriteError
 
 RESULT = "sink int, records bigint"
@@ -52,7 +53,7 @@ class BatchTarget:
 
 
 def task_of(target: BatchTarget) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow`, over the columns sink, partition, key, value, headers, in order; all rows have one sink."""
+    """For `mapInArrow`, over sink, partition, key, value, headers, digest, place, in order; all rows have one sink."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         first = next((batch for batch in batches if batch.num_rows), None)
@@ -72,11 +73,12 @@ def _write(target: BatchTarget, sink: int, batches: Iterator[pa.RecordBatch]) ->
     with closing(target.open(target.sink_name(sink))) as producer:
         if producer.has_written(target.batch):
             return 0
-        records = (record for batch in batches for record in _records(batch, target, sink))
-        return producer.write(records, lambda: LedgerEntry(target.batch))
+        return producer.write_parts(
+            target.batch, BatchParts(row for batch in batches for row in _rows(batch, target, sink))
+        )
 
 
-def _records(batch: pa.RecordBatch, target: BatchTarget, sink: int) -> Iterator[Outgoing]:
+def _rows(batch: pa.RecordBatch, target: BatchTarget, sink: int) -> Iterator[PlacedRow]:
     sinks = batch.column("sink").unique().to_pylist()
     assert sinks in ([], [sink]), f"a task has rows of sink partitions {sinks}, and began with {sink}"
     headers = batch.column("headers")
@@ -84,9 +86,11 @@ def _records(batch: pa.RecordBatch, target: BatchTarget, sink: int) -> Iterator[
     fields = headers.flatten()
     pairs = list(zip(fields.field("key").to_pylist(), fields.field("value").to_pylist(), strict=True))
     sizes = headers.value_lengths().to_pylist()
-    place = 0
-    columns = (batch.column(name).to_pylist() for name in ("partition", "key", "value"))
-    for partition, key, value, size in zip(*columns, sizes, strict=True):
-        end = place + (size or 0)
-        yield Outgoing(target.topic, partition, key, value, pairs[place:end], batch_bytes_max=target.max_message_bytes)
-        place = end
+    columns = (batch.column(name).to_pylist() for name in ("partition", "key", "value", "digest", "place"))
+    begin = 0
+    for partition, key, value, digest, place, size in zip(*columns, sizes, strict=True):
+        end = begin + (size or 0)
+        record = Outgoing(target.topic, partition, key, value, pairs[begin:end],
+                          batch_bytes_max=target.max_message_bytes)  # fmt: skip
+        yield record, digest, place
+        begin = end

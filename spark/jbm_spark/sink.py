@@ -7,9 +7,9 @@ order of its unit, and what was repeated follows with ids that were there before
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeVar, cast
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -47,6 +47,21 @@ PLACED = ("partition", "key", "value", "headers")
 _ORDER = "out_order_{}"
 
 
+_Found = TypeVar("_Found")
+
+
+def patiently(look: Callable[[], _Found]) -> _Found:
+    """What is found; a stream outlives a broker that is started again, as our connections do."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return look()
+        except TopicError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(LOOK_AGAIN_S)
+
+
 @dataclass(frozen=True, slots=True)
 class StreamBatch:
     """One of a stream's batches."""
@@ -78,17 +93,6 @@ class Sink:
         """The queue as it is now; raises as `target` does."""
         return target(self.destination, bootstrap=self.bootstrap, namespace=self.namespace, kafka=self.kafka)
 
-    def _patient_look(self) -> Target:
-        """A stream outlives a broker that is started again, as our connections do."""
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                return self.look()
-            except TopicError:
-                if time.monotonic() > deadline:
-                    raise
-            time.sleep(LOOK_AGAIN_S)
-
     @without_call_sites()
     def write(self, frame: DataFrame, *, job: str, batch: StreamBatch | None = None) -> None:
         """All rows of the frame; returns when Kafka has them.
@@ -97,7 +101,7 @@ class Sink:
             InvalidDestinationError, OrderError, TopicError: the queue is not as it must be; nothing is written.
             WriteError: a row is no message, and nothing is written; or Spark or Kafka failed, and some rows may be.
         """
-        queue = self.look() if batch is None else self._patient_look()
+        queue = self.look() if batch is None else patiently(self.look)
         try:
             self._save(frame, queue, job=job, batch=batch)
         except (PySparkException, Py4JError) as error:
@@ -126,8 +130,13 @@ class Sink:
         sparks = int(cast(str, placed.sparkSession.conf.get("spark.sql.shuffle.partitions")))
         order = [name for name in placed.columns if name.startswith(_ORDER.format(""))]
         if self.once is not None and batch is not None:
-            routed = placed.withColumn("routed_by", _routed_by())
-            self.once.write(routed, [*order, "out_row"], PLACED, queue.info, query=job, batch=batch.number)
+            # Rows that come of one message keep the order of the frame, and of others only the id is the same again.
+            is_placed = F.col(order[-1]).isNotNull() if "kafka" in self.columns else F.lit(False)
+            more = {"routed_by": _routed_by(), "out_tie": F.when(~is_placed, F.col("out_id")),
+                    "digest": F.xxhash64("out_id", "key")}  # fmt: skip
+            routed, place = placed.withColumns(more), [*order, "out_tie"]
+            self.once.write(routed, (*PLACED, "digest"), queue.info,
+                            order=[*place, "out_row"], place=place, query=job, batch=batch.number)  # fmt: skip
             return
         in_order = placed.repartition(min(queue.info.partitions, sparks), "partition").sortWithinPartitions(
             "partition", *order, "out_row"
@@ -194,11 +203,11 @@ class Sink:
         return placed.withColumn("row", F.when(F.col("out_fault").isNotNull(), F.col("row")))
 
     def _order(self) -> list[Column]:
-        if self.order_by:
-            return [F.col(name) for name in self.order_by]
-        if "kafka" in self.columns:
-            return [F.col(f"kafka.{name}") for name in ("topic", "partition", "offset")]
-        return []
+        named = [F.col(name) for name in self.order_by]
+        # Rows that a stream's order leaves open need one that is the same when the batch is repeated.
+        if "kafka" in self.columns and (self.once is not None or not named):
+            return named + [F.col(f"kafka.{name}") for name in ("topic", "partition", "offset")]
+        return named
 
     def _duplicate_id(self) -> Column:
         if "duplicate_id" not in self.columns:

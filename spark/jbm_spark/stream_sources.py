@@ -1,6 +1,7 @@
 """Which Kafka topics a stream reads, and whether it would read what it writes."""
 
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,9 +13,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import KafkaClientError
 from jbm_spark.errors import OptionRefusedError
-from jbm_spark.topic_check import cluster_id
+from jbm_spark.topic_check import cluster_id, topic_ids
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +33,14 @@ class StreamSource:
     """Partitions by topic as JSON, in a user's own source."""
     bootstrap: str
 
+    def named(self) -> list[str]:
+        """The topics that it names, which are not those of a pattern."""
+        named = [name.strip() for name in (self.subscribe or "").split(",") if name.strip()]
+        return named if self.assign is None else [*named, *json.loads(self.assign)]
+
     def has(self, topic: str) -> bool:
         """Whether the topic is among those that it reads."""
-        named = [name.strip() for name in (self.subscribe or "").split(",")]
-        if self.assign is not None:
-            named += json.loads(self.assign)
-        return topic in named or (self.pattern is not None and _is_match(self.pattern, topic))
+        return topic in self.named() or (self.pattern is not None and _is_match(self.pattern, topic))
 
 
 def kafka_sources(frame: DataFrame) -> list[StreamSource] | None:
@@ -54,6 +60,26 @@ def kafka_sources(frame: DataFrame) -> list[StreamSource] | None:
 def topics_read(frame: DataFrame) -> list[str] | None:
     """The Kafka topics that a stream reads; None when that is not to be seen."""
     return sorted({each.subscribe for each in kafka_sources(frame) or () if each.subscribe is not None}) or None
+
+
+def ids_read(frame: DataFrame, *, bootstrap: str, kafka: Mapping[str, object]) -> dict[str, str]:
+    """Kafka's ids of the topics that a stream names, as they are now; of another cluster's, where it lets us in.
+
+    Raises:
+        TopicError, JMSSecurityError: the brokers at `bootstrap` do not answer, or refuse us.
+    """
+    found: dict[str, set[str]] = {}
+    for source in kafka_sources(frame) or ():
+        try:
+            ids = topic_ids(source.named(), about="read a stream", bootstrap=source.bootstrap, kafka=kafka)
+        except JMSError as error:
+            if source.bootstrap == bootstrap:
+                raise
+            log.warning("a topic at %s that is made anew will not be noticed: %s", source.bootstrap, error)
+            continue
+        for topic, topic_id in ids.items():
+            found.setdefault(topic, set()).add(topic_id)
+    return {topic: ",".join(sorted(ids)) for topic, ids in found.items()}
 
 
 def refuse_a_circle(

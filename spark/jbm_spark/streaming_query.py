@@ -16,12 +16,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jbm_kafka.ports import KafkaClientError
 from jbm_spark.causes import cause_line, is_stop
 from jbm_spark.checkpoint_lock import CheckpointLock, check_file_system, local_folder, plain_is_local
-from jbm_spark.checkpoint_record import check_folder, claim
+from jbm_spark.checkpoint_record import RECORD_FILE, LocalNote, Note, check_folder, check_ids, claim
 from jbm_spark.errors import QueryError
+from jbm_spark.hadoop_files import HadoopFiles, HadoopNote
 from jbm_spark.query_progress import ProgressListener, with_count
 from jbm_spark.reader_registration import register_query
-from jbm_spark.sink import Sink, StreamBatch
-from jbm_spark.stream_sources import kafka_sources, refuse_a_circle, topics_read
+from jbm_spark.sink import Sink, StreamBatch, patiently
+from jbm_spark.stream_sources import ids_read, kafka_sources, refuse_a_circle, topics_read
 
 log = logging.getLogger(__name__)
 
@@ -58,26 +59,33 @@ class QueryPlan:
         folder = local_folder(self.checkpoint, plain_is_local=plain_is_local(spark))
         if folder is None:
             check_file_system(spark, self.checkpoint)
-            return self._start(trigger, self.checkpoint)
+            note = HadoopNote(HadoopFiles(spark, self.checkpoint), f"{self.checkpoint}/{RECORD_FILE}")
+            return self._start(trigger, self.checkpoint, self._claimed(note, self.checkpoint))
         check_folder(folder)
         lock = CheckpointLock(folder)
         lock.acquire()
         # Absolute, for a JVM stays in the folder that it was started in.
         place = str(folder)
         try:
-            target = self.sink.destination.kafka_topic(self.sink.namespace)
-            claim(folder, sources=topics_read(self.frame), target=target)
-            query = self._start(trigger, place)
+            query = self._start(trigger, place, self._claimed(LocalNote(folder), place))
         except BaseException:
             lock.close()
             raise
         lock.close_with(query)
         return query
 
-    def _start(self, trigger: Mapping[str, Any], checkpoint: str) -> StreamingQuery:
+    def _claimed(self, note: Note, folder: str) -> Mapping[str, str]:
+        target = self.sink.destination.kafka_topic(self.sink.namespace)
+        return claim(note, folder, sources=topics_read(self.frame), ids=self._ids_now(), target=target)
+
+    def _ids_now(self) -> Mapping[str, str]:
+        return ids_read(self.frame, bootstrap=self.sink.bootstrap, kafka=self.sink.kafka)
+
+    def _start(self, trigger: Mapping[str, Any], checkpoint: str, ids: Mapping[str, str]) -> StreamingQuery:
         job: Future[str] = Future()
 
         def write(batch: DataFrame, number: int) -> None:
+            check_ids(ids, patiently(self._ids_now))
             self.sink.write(batch, job=job.result(_STARTS_S), batch=StreamBatch(number, checkpoint))
 
         listener = ProgressListener(self.frame, str(self.sink.destination), self.on_progress)

@@ -48,7 +48,7 @@ def is_for(subscription: Subscription) -> Column:
     # try_: a record without such a header must not end the query.
     addresses = F.filter("kafka.headers", lambda each: (each["key"] == SUBSCRIPTION_HEADER) & each["value"].isNotNull())
     address = F.try_element_at(addresses, F.lit(-1))["value"].cast("string")
-    is_meant = address.isNull() | address.isin(subscription.group_id(), subscription.full_name)
+    is_meant = address.isNull() | address.isin(subscription.group_id(), subscription.former_name)
     if what_it_has(subscription) is None:
         return is_meant
     # The language of selectors and their three-valued logic are Python's here.

@@ -51,16 +51,18 @@ class TransactionalSink:
     def write(
         self,
         placed: DataFrame,
-        order: Sequence[str],
         columns: Sequence[str],
         info: TopicInfo,
         *,
+        order: Sequence[str],
+        place: Sequence[str],
         query: str,
         batch: int,
     ) -> None:
         """Returns when all records of the batch are committed, now or by an earlier attempt.
 
-        `order` sorts the records of a partition; `columns` are those of a record.
+        `columns` are those of a record, with `digest`, which tells it from others. `order` sorts the records of a
+        sink partition; of it `place` is the same whenever the batch is repeated, whatever partitions the queue has.
 
         Raises:
             WriteError: Kafka failed; some sink partitions of the batch may be written, which are left out next time.
@@ -70,7 +72,8 @@ class TransactionalSink:
         split = self._split_of(target, placed, info)
         sink = split.column(info).cast("int")
         records = placed.withColumn("sink", sink).repartitionById(split.count, "sink")
-        sorted_records = records.sortWithinPartitions("partition", *order).select("sink", *columns)
+        in_order = records.sortWithinPartitions(*order)
+        sorted_records = in_order.select("sink", *columns, F.xxhash64(*place).alias("place"))
         try:
             sorted_records.mapInArrow(task_of(target), RESULT).collect()
         except BaseException:

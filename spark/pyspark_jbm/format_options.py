@@ -21,6 +21,8 @@ _LIBRDKAFKA = "kafka."
 OFFSETS_A_BATCH = 100_000
 """Of a stream, unless it is told."""
 
+_SHOWN_MAX = 200
+
 Place = str | Mapping[int, int]
 """Where to begin or end: "earliest" or "latest", or an offset for each partition."""
 
@@ -116,5 +118,6 @@ def _place(which: str, text: str, names: tuple[str, ...]) -> Place:
     if not offsets or any(type(offset) is not int or offset < 0 for offset in offsets.values()):
         allowed = " or ".join(names)
         example = '{"0": 10, "1": 25}'
-        raise OptionRefusedError(f"option {which}={text} is refused: it is {allowed}, or offsets as JSON: {example}")
+        given = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
+        raise OptionRefusedError(f"option {which}={given} is refused: it is {allowed}, or offsets as JSON: {example}")
     return offsets

@@ -4,6 +4,7 @@ A data source cannot sort, nor say which rows a task gets. So a task's rows are 
 and there is no order between the rows of two tasks.
 """
 
+import logging
 import time
 import uuid
 import zlib
@@ -24,13 +25,25 @@ from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.ports import KafkaClientError, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, ledger_topic, make_ledger, query_name
+from jbm_spark.batch_ledger import (
+    TRANSACTION_TIMEOUT_MS,
+    UNBOUNDED_TIMEOUT_MS,
+    LedgerEntry,
+    LedgerProducer,
+    ledger_end,
+    ledger_topic,
+    make_ledger,
+    query_name,
+    retire,
+)
 from jbm_spark.errors import WriteError
 from jbm_spark.frame_check import checked_fields
 from jbm_spark.target import target
 from jbm_spark.topic_check import one_line_errors
 from pyspark_jbm.format_options import FormatOptions
 from pyspark_jbm.row_records import RowEncoder
+
+log = logging.getLogger(__name__)
 
 _QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 
@@ -52,6 +65,7 @@ class _Writer:
         self._look()  # a missing queue is an error now, not of a task
         with one_line_errors(f"write to {options.destination}"), closing(options.client().admin()) as admin:
             make_ledger(admin, options.namespace)
+            self._ledger_end = ledger_end(admin, options.namespace)
 
     def _look(self) -> TopicInfo:
         options = self._options
@@ -59,11 +73,18 @@ class _Writer:
             options.destination, bootstrap=options.bootstrap, namespace=options.namespace, kafka=options.kafka
         ).info
 
-    def _send(self, batches: Iterator[pa.RecordBatch], *, run: str, task: int, batch: int, ids: str) -> Sent:
-        ledger = ledger_topic(self._options.namespace)
-        name = f"{query_name(run, self._options.namespace)}-{task}"
+    def _task_name(self, run: str, task: int) -> str:
+        return f"{query_name(run, self._options.namespace)}-{task}"
+
+    def _send(
+        self, batches: Iterator[pa.RecordBatch], *, run: str, task: int, batch: int, ids: str, since: int | None = None
+    ) -> Sent:
+        ledger, name = ledger_topic(self._options.namespace), self._task_name(run, task)
+        timeout_ms = TRANSACTION_TIMEOUT_MS if since is None else UNBOUNDED_TIMEOUT_MS
         try:
-            with closing(LedgerProducer(self._options.client(), name, ledger=ledger)) as producer:
+            with closing(
+                LedgerProducer(self._options.client(), name, ledger=ledger, timeout_ms=timeout_ms, since=since)
+            ) as producer:
                 task_rows = _TaskRows(self._schema, self._look(), ids)
                 records = task_rows.records(batches)
                 if not producer.has_written(batch):
@@ -81,7 +102,10 @@ class _Writer:
 
 
 class MessageWriter(_Writer, DataSourceArrowWriter):
-    """A batch: a task that fails has sent nothing, and others may have sent theirs."""
+    """A batch: a task that fails has sent nothing, and others may have sent theirs.
+
+    Nothing of its run is in the ledger before it, and nothing stays there.
+    """
 
     def __init__(self, options: FormatOptions, schema: StructType) -> None:
         super().__init__(options, schema)
@@ -90,13 +114,24 @@ class MessageWriter(_Writer, DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """One task."""
         task = TaskContext.get().partitionId()  # type: ignore[union-attr]  # of this task
-        return self._send(iterator, run=self._run, task=task, batch=0, ids=f"ID:spark:{self._run}:{task}")
+        ids = f"ID:spark:{self._run}:{task}"
+        return self._send(iterator, run=self._run, task=task, batch=0, ids=ids, since=self._ledger_end)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Each task has committed its own."""
+        self._retire(len(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """What was committed stays."""
+        self._retire(len(messages))
+
+    def _retire(self, tasks: int) -> None:
+        options = self._options
+        names = [self._task_name(self._run, task) for task in range(tasks)]
+        try:
+            retire(options.client(), names, ledger=ledger_topic(options.namespace))
+        except KafkaClientError as error:  # the messages are written, whatever becomes of what is noted of them
+            log.warning("%d entries of a run that has ended stay in the ledger: %s", tasks, error)
 
 
 class MessageStreamWriter(_Writer, DataSourceStreamArrowWriter):

@@ -268,3 +268,14 @@ def test_a_letter_of_an_earlier_version_goes_to_the_durable_subscription_of_its_
     assert subscription_of(origin._replace(subscription_kind="shared"), [durable, shared]) == shared
     assert subscription_of(origin._replace(subscription_kind="durable"), [shared]) is None
     assert all(each.is_meant(b"billing/audit") for each in (durable, shared))
+
+
+def test_a_letter_of_a_client_whose_id_has_a_slash_goes_to_no_other_subscription() -> None:
+    """Of REDELIVER-9: `a/b` with `c` and `a` with `b/c`; of an earlier version both had one name."""
+    one, other = (
+        Subscription(Topic("prices"), SubscriptionKind.DURABLE, name, of) for of, name in (("a/b", "c"), ("a", "b/c"))
+    )
+    for known in ([one, other], [other, one]):
+        letters = [origin_of([("jms.string._JBM_ORIG_SUBSCRIPTION", each.full_name.encode())]) for each in known]
+        assert [subscription_of(letter, known) for letter in letters] == known
+    assert subscription_of(origin_of([("jms.string._JBM_ORIG_SUBSCRIPTION", b"a/b/c")]), [one]) == one

@@ -9,9 +9,11 @@ import pytest
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
 from jbm_kafka.cli.main import main
+from jbm_kafka.cli.truncate_command import kept_words
 from jbm_kafka.errors import InvalidDestinationError
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import CommittedOffset
+from jbm_kafka.providers.in_memory import use_world
 
 WAIT_S = 20.0
 
@@ -57,6 +59,28 @@ def test_what_nobody_needs_is_deleted_and_who_needs_the_rest_is_named(
     assert (said["deletable"], said["kept"]) == (0, 3)
     assert main(["show", kafka_name, "--bootstrap", bootstrap]) == 0
     assert "its log: 0 records that nobody needs may be deleted, 3 are kept" in capsys.readouterr().out
+
+
+def test_of_a_topic_that_others_made_it_is_told_why_nothing_is_deleted_by_itself(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of LOG-4: by hand all goes that nobody needs."""
+    url = "memory://made-by-others"
+    with ConnectionFactory(url).create_connection() as connection, Admin(url) as admin:
+        world = use_world("made-by-others")
+        world.cluster.create_topic("theirs", 1, {"retention.ms": "-1"})
+        world.let_go()
+        session = connection.create_session()
+        session.create_producer(Queue("theirs")).send("hello")
+        assert session.create_consumer(Queue("theirs")).receive(timeout=WAIT_S) is not None
+        session.close()
+        found = admin.truncate("theirs", dry_run=True)
+        assert "did not make" in found.not_by_itself
+        said = kept_words(found, is_done=False)
+        assert "did not make its topic" in said
+        assert "(jbm-kafka settings set theirs truncate=settled)" in said
+        admin.set_address_settings("theirs", AddressSettings(truncate="settled"))
+        assert admin.truncate("theirs", dry_run=True).not_by_itself == ""
 
 
 def _escaped(name: str) -> str:

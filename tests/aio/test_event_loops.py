@@ -220,8 +220,8 @@ def test_a_context_asks_answers_browses_and_commits(factory: ConnectionFactory) 
     async def work() -> None:
         async with factory.create_context() as asking, factory.create_context() as answering:
             running = asyncio.create_task(answer(answering))
-            reply = await asking.request(ORDERS, "a", timeout=SOON_S)
-            assert reply.body == "a done"
+            reply = await asking.request(ORDERS, json="a", timeout=SOON_S)
+            assert reply.body == '"a" done'
             running.cancel()
             with pytest.raises(RequestTimeoutError):
                 await asking.request(Queue("nobody"), "b", timeout=0.05)

@@ -126,3 +126,26 @@ def test_handlers_that_cannot_be_are_refused(factory: ConnectionFactory) -> None
                 await consumer.run(one)
 
     asyncio.run(main())
+
+
+def test_a_handler_that_forgets_to_await_ends_the_run_and_nothing_is_lost(factory: ConnectionFactory) -> None:
+    """Its messages were acknowledged, and nobody had run what it returned."""
+
+    async def ship(message: Message) -> None: ...
+
+    async def forgets(message: Message) -> object:
+        return ship(message)
+
+    async def main() -> tuple[set[object], int]:
+        async with factory.create_context(AcknowledgeMode.INDIVIDUAL) as jms:
+            for body in "abc":
+                await (await jms.create_producer()).send(ORDERS, body)
+            consumer = await jms.create_consumer(ORDERS)
+            with pytest.raises(InvalidTypeError, match="nobody runs it"):
+                await consumer.run(forgets, concurrency=2)
+            task = asyncio.current_task()
+            assert task is not None
+            again = [await consumer.receive() for _ in "abc"]
+            return {message and message.body for message in again}, task.cancelling()
+
+    assert asyncio.run(main()) == ({"a", "b", "c"}, 0)

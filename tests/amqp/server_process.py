@@ -18,9 +18,11 @@ from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.scram import Verifier
 from jbm_kafka.amqp.server_settings import ForwardingSettings, Listener, ServerSettings
 from jbm_kafka.ports.installation import Installation, SidecarConfig
-from jbm_kafka.providers import embedded
+from jbm_kafka.providers import embedded, in_memory
 
 READY = "ready"
+SHOWN = 4_000
+"""Characters of a log that a failure shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,8 @@ class ServerTask:
             said = ForwardingSettings(f"127.0.0.1:{self.port}", "sidecars", "secret")
             sidecars = User(Verifier.of_password("secret"), {"forward": ["#"]})
             settings = replace(settings, access=Access({**OPEN.users, "sidecars": sidecars}), forwarding=said)
-        with Server(settings, lambda: embedded.connect(installation)):
+        provider = in_memory if self.bootstrap.startswith("memory") else embedded
+        with Server(settings, lambda: provider.connect(installation)):
             print(READY, flush=True)
             signal.sigwait({signal.SIGTERM})
 
@@ -85,11 +88,19 @@ class ServerProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "MALLOC_PERTURB_": "165"},
             )
         assert self._process.stdout is not None
         line = self._process.stdout.readline().strip()
         assert line == READY, self._log.read_text(encoding="utf-8")
+
+    def check(self) -> None:
+        """Raises AssertionError: it has ended, or logged an error of its own."""
+        assert self._process is not None
+        code, said = self._process.poll(), self._log.read_text(encoding="utf-8", errors="replace")
+        assert code is None, f"the server ended with {code}: {said[-SHOWN:]}"
+        at = max(said.find("Traceback") - SHOWN // 20, 0)
+        assert "Traceback" not in said, f"the server logged an error: {said[at:][:SHOWN]}"
 
     def kill(self) -> None:
         """By SIGKILL."""

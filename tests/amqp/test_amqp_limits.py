@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 from proton import Message
-from proton.utils import BlockingConnection
+from proton.utils import BlockingConnection, LinkDetached
 
 from jbm_kafka.amqp.amqp_server import Server
+from jbm_kafka.amqp.fault_log import EACH_MAX, LINE_MAX
 from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
 from jbm_kafka.amqp_wire.sasl_frames import AMQP_HEADER
-from jbm_kafka.codec.amqp.values import list_of, string, uint
+from jbm_kafka.codec.amqp.values import list_of, map_of, string, symbol, uint
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 from tests.support.waiting import wait_until
@@ -29,6 +30,7 @@ LIMITS = Limits(
     sessions_per_connection=2,
     links_per_connection=4,
     frame_bytes=4_096,
+    message_bytes=2**20,
     idle_timeout_s=2.0,
     open_timeout_s=1.0,
 )
@@ -82,8 +84,8 @@ def frame(code: int, *fields: bytes) -> bytes:
     return struct.pack(">IBBH", len(body) + 8, 2, 0, 0) + body
 
 
-def receiver(number: int, address: str) -> bytes:
-    source = b"\x00\x53\x28" + list_of([string(address)])
+def receiver(number: int, address: str, filters: bytes = NULL) -> bytes:
+    source = b"\x00\x53\x28" + list_of([string(address), *[NULL] * 6, filters])
     return frame(0x12, string(f"r{number}"), uint(number), TRUE, NULL, NULL, source, NULL)
 
 
@@ -124,6 +126,14 @@ def test_a_frame_over_the_limit_ends_its_connection(server: Server) -> None:
         assert b"amqp:" in said(large)
 
 
+def test_a_message_too_large_costs_its_link_alone_in_however_many_frames_it_comes(server: Server) -> None:
+    """AMQP-10: behind a few thousand, most of them for a link that had ended, the connection ended, too."""
+    with closing(connected(server)) as client:
+        with pytest.raises(LinkDetached, match="message-size-exceeded"):
+            client.create_sender("orders", name="large").send(Message(body=b"x" * (10 * 2**20)))
+        client.create_sender("orders", name="small").send(Message(body="x"))
+
+
 def test_links_and_sessions_without_end_end_their_connection(server: Server) -> None:
     """AMQP-10."""
     begin = frame(0x11, NULL, uint(0), uint(100), uint(100))
@@ -138,7 +148,33 @@ def test_a_connection_too_many_is_closed(server: Server) -> None:
     with closing(opened(server)) as second, closing(opened(server)) as third:
         wait_until(lambda: len(server.wires) == 3, about="three clients", timeout_s=TIMEOUT_S)
         with closing(opened(server)) as fourth:
-            assert said(fourth) == b""
+            assert b"3 of all clients may be connected" in said(fourth)
         assert second.fileno() != third.fileno()
         counted = server.statistics()
         assert (counted.clients, counted.client_links, counted.clients_refused) == (3, 1, 1)
+
+
+def test_a_filter_that_is_nested_without_end_is_one_short_line(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """AMQP-10: it wrote 156 KB of log, each time."""
+    nested = b"\x00\x44" * 1_500 + NULL
+    filters = map_of([symbol("nested") + nested])
+    begin = frame(0x11, NULL, uint(0), uint(100), uint(100))
+    with closing(opened(server, begin, *(receiver(each, "orders", filters) for each in range(3)))) as client:
+        wait_until(lambda: caplog.records, about="a line", timeout_s=TIMEOUT_S)
+        client.sendall(frame(0x18))
+        assert all(len(each) < 700 for each in said(client).split(b"amqp:internal-error"))
+    assert all(len(each.getMessage()) <= LINE_MAX and not each.exc_info for each in caplog.records)
+    assert len(caplog.records) <= EACH_MAX
+
+
+def test_a_description_that_a_client_is_told_is_short(server: Server) -> None:
+    """Of AMQP-10: it had whatever the client had sent."""
+    begin = frame(0x11, NULL, uint(0), uint(100), uint(100))
+    selector = b"\x00" + symbol("apache.org:selector-filter:string") + string("a = 1 and" * 300)
+    with closing(opened(server, begin, receiver(0, "orders", map_of([symbol("selector") + selector])))) as client:
+        client.sendall(frame(0x18))
+        told = said(client)
+    assert b"amqp:invalid-field" in told
+    assert len(told) < 1_500

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Limits
+from jbm_kafka.cli.cluster_settings import SettingsFault
+from jbm_kafka.cli.sidecar_command import _server
 from jbm_kafka.cli.sidecar_file import FACTORY_KEYS, SERVER_KEYS, read_sidecar_file
 from jbm_kafka.devbroker.ports import free_port
 from tests.house.sources import ROOT
@@ -32,7 +33,7 @@ def test_the_first_file_serves_the_programs(tmp_path: Path, number: int) -> None
     file.write_text(text.replace("5672", port), encoding="utf-8")
     said = read_sidecar_file(file)
     program = blocks("python")[number].replace("5672", port)
-    with Server(said.server, said.factory._open_provider):
+    with _server(said):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == blocks("text")[number]
 
@@ -60,3 +61,17 @@ def test_it_names_every_setting_and_every_limit_with_its_default() -> None:
     defaults = {name: getattr(Limits(), name) for name in Limits.__dataclass_fields__}
     assert {name: float(value.replace(",", "")) for name, value in rows.items()} == defaults
     assert [name for name in (*FACTORY_KEYS, *SERVER_KEYS) if f"`{name}`" not in PAGE] == []
+
+
+def test_a_user_and_an_address_have_half_of_the_connections_unless_the_file_says_more(tmp_path: Path) -> None:
+    """Of AMQP-10."""
+    file = tmp_path / "sidecar.toml"
+    said = 'bootstrap = "memory://limits"\n[users.anonymous]\ncreate = []\n'
+    said += "[limits]\nconnections = 9\nconnections_per_user = 7\n"
+    file.write_text(said, encoding="utf-8")
+    server = read_sidecar_file(file).server
+    assert (server.limits.connections_per_user, server.limits.connections_per_address) == (7, 4)
+    assert server.access.users["anonymous"].rights == {"create": []}
+    file.write_text(said.replace("7", "0"), encoding="utf-8")
+    with pytest.raises(SettingsFault, match=r"limits\.connections_per_user is 0"):
+        read_sidecar_file(file)

@@ -19,6 +19,7 @@ from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 
 from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
+from jbm_kafka.amqp import receiver_links
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.incoming import VALUES_MAX
 from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
@@ -26,7 +27,7 @@ from jbm_kafka.amqp_wire import engine_objects
 from jbm_kafka.codec.amqp.sections import VALUE, section
 from jbm_kafka.codec.amqp.values import list_of
 from jbm_kafka.core.blocking_rule import Rule
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import ConnectionFailedError, JMSError
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 from tests.amqp.blocking_transactions import BlockingTransaction, is_committed
@@ -53,6 +54,13 @@ class ThroughProvider:
         """So many destinations are looked for at the same time, or none is found."""
         self.shown = 0
         """Messages that browsers read."""
+        self.attach_errors: list[JMSError] = []
+        """Of the next receivers that join."""
+
+    def attach(self, source: Any, link: Any) -> Any:
+        if self.attach_errors:
+            raise self.attach_errors.pop(0)
+        return self._inner.attach(source, link)
 
     def browse(self, *arguments: Any, **said: Any) -> Iterator[Any]:
         for each in self._inner.browse(*arguments, **said):
@@ -347,6 +355,22 @@ def test_a_commit_in_doubt_ends_the_connection_and_what_it_had_comes_again(
     again.accept()
 
 
+def test_a_receiver_that_left_its_group_joins_again_however_often_nobody_answers(
+    provider: ThroughProvider, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In an outage its link was ended, and a client that did not make another got nothing any more."""
+    monkeypatch.setattr(receiver_links, "AGAIN_MIN_S", 0.01)
+    receiver = client.create_receiver("orders", credit=1)
+    group_worker = provider.sidecar.sources.group_worker_of(Queue("orders"))
+    group_worker.stop()
+    assert group_worker.join(TIMEOUT_S)
+    provider.attach_errors = [ConnectionFailedError("no answer from Kafka")] * 3
+    receiver.flow(1)
+    client.create_sender("orders").send(Message(body="one", durable=True))
+    assert receiver.receive().body == "one"
+    assert not provider.attach_errors
+
+
 def test_links_without_end_are_refused(server: Server, client: Any) -> None:
     """AMQP-10."""
     greedy = connect(server)
@@ -412,7 +436,7 @@ def test_a_message_of_more_values_than_are_taken_is_refused(client: Any) -> None
     sender.link.advance()
     client.wait(lambda: many.remote_state)
     assert many.remote_state == Delivery.REJECTED
-    assert "more than 262144 values" in many.remote.condition.description
+    assert "more than 1000000 values" in many.remote.condition.description
     sender.send(Message(body=[None] * 1_000))
 
 

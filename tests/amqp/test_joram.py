@@ -11,7 +11,7 @@ import pytest
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Listener, ServerSettings
 from jbm_kafka.ports.installation import Installation, SidecarConfig
-from jbm_kafka.ports.provider import Provider
+from jbm_kafka.ports.provider import ServingProvider
 from jbm_kafka.providers import embedded, in_memory
 from tests.amqp.java_clients import JavaClients, joram_tests
 
@@ -19,7 +19,7 @@ TESTS = 196
 LIMIT_S = 300.0
 
 
-def play(java_clients: JavaClients, connect: Callable[[], Provider]) -> None:
+def play(java_clients: JavaClients, connect: Callable[[], ServingProvider]) -> None:
     settings = ServerSettings([Listener(port=0)], drain_s=0.0, admin_port=0)
     with Server(settings, connect) as server:
         places = {

@@ -12,7 +12,7 @@ from jbm_kafka import AddressSettings
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Listener, ServerSettings
 from jbm_kafka.ports.installation import Installation, SidecarConfig
-from jbm_kafka.ports.provider import Provider
+from jbm_kafka.ports.provider import ServingProvider
 from jbm_kafka.providers import embedded, in_memory
 from tests.amqp.java_clients import JavaClients
 from tests.support.topics import create_topic
@@ -26,7 +26,7 @@ ADDRESSES = {
 }
 
 
-def play(java_clients: JavaClients, connect: Callable[[], Provider], *, large: int) -> None:
+def play(java_clients: JavaClients, connect: Callable[[], ServingProvider], *, large: int) -> None:
     """`large`: bytes of what is a large message there."""
     with Server(ServerSettings([Listener(port=0)], drain_s=0.0), connect) as server:
         places = {"url": f"amqp://127.0.0.1:{server.ports[0]}", "prefix": PREFIX, "large": str(large)}

@@ -42,6 +42,8 @@ def _said(bodies: Iterable[bytes], kind: str | None, *, count: int = 1) -> tuple
     ("kind", "third", "why"),
     [
         ("map", b'{"a":', "--kind map: the body is not JSON: Expecting value: column 6 (char 5)"),
+        ("object", b"[NaN]", "--kind object: the body is not JSON: NaN is Python's, and no number of JSON"),
+        ("object", b"9" * 5_000, "--kind object: the body is not JSON: a number has more than 4,300 digits; write it"),
         ("map", b"[1]", "--kind map wants a JSON object, as in {"),
         (
             "text",

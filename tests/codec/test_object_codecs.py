@@ -41,6 +41,13 @@ def test_json_is_short_and_in_utf_8() -> None:
     )
 
 
+def test_json_from_outside_with_a_number_that_python_does_not_read_says_so() -> None:
+    """It was advice to change Python."""
+    _, _, fault = decode_body([("JBMBody", b"object")], b"[" + b"9" * 5_000 + b"]")
+    assert fault is not None
+    assert fault.endswith("cannot be read as JSON: a number has more than 4,300 digits")
+
+
 def endless() -> list[object]:
     inner: list[object] = []
     inner.append(inner)
@@ -66,7 +73,7 @@ def deep() -> object:
         (lambda: "\ud800", r"'\\ud800' at position 2 has no UTF-8 form: a wrong decoding"),
         (endless, "Circular reference"),
         (deep, "it is nested too deeply"),
-        (lambda: 10**5000, "Exceeds the limit"),
+        (lambda: 10**5000, "a number has more than 4,300 digits"),
     ],
 )
 def test_what_json_does_not_have_is_refused_with_the_remedy(make: Callable[[], object], reason: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jbm_kafka.codec.bodies import BodyShape, ObjectBody, decode_body, encode_body
 from jbm_kafka.codec.property_header import nearest_float32
 from jbm_kafka.codec.schemas import codec
-from jbm_kafka.codec.typed_values import TypedValue
+from jbm_kafka.codec.typed_values import CHUNK, TypedValue, encode_map, encode_stream
 from jbm_kafka.errors import MessageFormatError
 
 GOLDEN: list[dict[str, Any]] = json.loads(
@@ -113,3 +113,14 @@ def test_a_float_is_read_as_java_holds_it() -> None:
 def test_a_text_without_utf_8_form_in_a_map_is_refused() -> None:
     with pytest.raises(MessageFormatError, match=r"no UTF-8 form: .* or send bytes"):
         encode_body(BodyShape.MAP, {"a": TypedValue("string", "\ud800")})
+
+
+@pytest.mark.parametrize("count", [CHUNK, CHUNK + 1, 5 * CHUNK])
+def test_many_entries_are_encoded_in_portions_to_the_same_bytes(count: int) -> None:
+    """Of AMQP-10: at once they would let no other thread run for seconds."""
+    held = [TypedValue("int", number) for number in range(count)]
+    rows = [{"type": "int", "value": number} for number in range(count)]
+    assert encode_stream(held) == codec("StreamBody").encode({"entries": rows})
+    names = [f"k{number}" for number in range(count)]
+    mapped = dict(zip(names, rows, strict=True))
+    assert encode_map(dict(zip(names, held, strict=True))) == codec("MapBody").encode({"entries": mapped})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
@@ -86,13 +86,28 @@ class Channel:
         self.now_ms += ms
         self.state.apply(c.TimePassed(self.now_ms))
 
-    def freeze(self, *, offered_position: int | None = None, tentative: Collection[int] = ()) -> Freeze:
+    def prepare(self, branch: str, taken: Mapping[str, Sequence[int]]) -> Sequence[Entry]:
+        """A branch gets these by a checkpoint that becomes durable."""
+        passed = c.PassedToBranch(branch, taken)
+        frozen = self.freeze(preparing=[passed])
+        self.state.apply(frozen.durable)
+        self.state.apply(passed)
+        return frozen.entries
+
+    def freeze(
+        self,
+        *,
+        offered_position: int | None = None,
+        tentative: Collection[int] = (),
+        preparing: Sequence[c.PassedToBranch] = (),
+    ) -> Freeze:
         taken = freeze(
             self.state,
             topic_id="topic",
             checkpoint_id="jbm.test:1",
             offered_position=self.state.offered_position if offered_position is None else offered_position,
             tentative=tentative,
+            preparing=preparing,
         )
         self.state.apply(taken.frozen)
         return taken

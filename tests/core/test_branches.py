@@ -32,7 +32,7 @@ def prepared_channel() -> Channel:
     """Two of unit u, one of v, one without; of u and the last one the first two are the branch's."""
     channel = Channel(message(0, b"u"), message(1), message(2, b"u"), message(3, b"v"))
     assert channel.got("a", 2, one_per_unit=True) == [0, 1]
-    channel.state.apply(c.PassedToBranch("a", BRANCH, (0, 1)))
+    channel.state.apply(c.PassedToBranch(BRANCH, {"a": (0, 1)}))
     return channel
 
 
@@ -62,7 +62,7 @@ def channel_with_later_ones(*, attempts: int = 10) -> Channel:
     settings = ResolvedSettings(dead_letter_address="DLQ", max_delivery_attempts=attempts)
     channel = Channel(*(message(offset, b"u") for offset in range(4)), settings=settings)
     assert channel.got("a", 3) == [0, 1, 2]
-    channel.state.apply(c.PassedToBranch("a", BRANCH, (0, 1)))
+    channel.state.apply(c.PassedToBranch(BRANCH, {"a": (0, 1)}))
     return channel
 
 
@@ -92,6 +92,41 @@ def test_a_unit_whose_session_lets_go_is_the_branchs_alone(is_acknowledged: bool
     channel.give_back(HOLDER, *(Modified(offset, counted=False) for offset in (0, 1)))
     channel.state.apply(c.BranchEnded(BRANCH))
     assert channel.got("b") == ([0, 1] if is_acknowledged else [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("is_recovered", [False, True], ids=["its owner", "a new owner"])
+@pytest.mark.parametrize("is_committed", [False, True], ids=["rolled back", "committed"])
+@pytest.mark.parametrize(
+    "taken", [(0, 1, 2, 3, 4), (1, 0, 3, 2, 4), (3, 0, 4, 1, 2), (2, 1, 0)], ids=lambda taken: "".join(map(str, taken))
+)
+def test_a_unit_that_came_to_a_branch_by_several_consumers_keeps_its_order(
+    taken: tuple[int, ...], is_committed: bool, is_recovered: bool
+) -> None:
+    """ACK-10, UNIT-5: it stood still for ever after a rollback, or its partition was closed."""
+    units = [b"u", b"v", b"u", None, b"u", b"u", b"v"]
+    messages = [message(offset, unit) for offset, unit in enumerate(units)]
+    channel = Channel(*messages)
+    assert channel.got("a", 5) == [0, 1, 2, 3, 4]
+    beside = [offset for offset in range(5) if offset not in taken]
+    if beside:
+        channel.give_back("a", *(Modified(offset, counted=False) for offset in beside))
+    entries = channel.prepare(BRANCH, {"a": taken})
+    assert set(channel.state.in_hand[HOLDER]) == set(taken)
+    assert channel.state.durable.prepared == {BRANCH: frozenset(taken)}
+    if is_recovered:
+        channel = recovered(*entries)
+        channel.state.apply(c.OfferedRaised(1 << 40))
+        channel.fetch(*messages)
+    assert channel.got("b") == [offset for offset in beside if units[offset] is None]
+    if is_committed:
+        channel.acknowledge(HOLDER, *taken)
+    else:
+        channel.give_back(HOLDER, *(Modified(offset, counted=True) for offset in taken))
+    channel.state.apply(c.BranchEnded(BRANCH))
+    left = [offset for offset in range(7) if units[offset] is not None and not (is_committed and offset in taken)]
+    got = [offset for _ in left for offset in channel.got("b")]  # what came back goes one by one
+    for unit in (b"u", b"v"):
+        assert [o for o in got if units[o] == unit] == [o for o in left if units[o] == unit]
 
 
 def test_nothing_leaves_before_what_a_branch_has_of_its_unit() -> None:
@@ -174,3 +209,9 @@ def test_the_error_of_a_heuristic_branch_names_what_became_of_each_part() -> Non
     found = PreparedBranch(BRANCH, record, {("jbm.queue.q", 3): "reset", ("jbm.queue.q", 1): "made anew"})
     assert found.xid == record.xid
     assert "jbm.queue.q[1]: made anew; jbm.queue.q[3]: reset" in str(heuristic_error(found))
+
+
+def test_a_part_of_a_name_that_has_no_utf_8_form_is_refused_in_one_line() -> None:
+    """Of ACK-10."""
+    with pytest.raises(InvalidSettingError, match="no UTF-8 form"):
+        checked_xid(1, "caf\udce9", "b")

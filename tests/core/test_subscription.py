@@ -58,6 +58,14 @@ def test_a_subscription_is_named_with_its_client() -> None:
     assert (destination_of(DURABLE), destination_of(Queue("orders"))) == (NEWS, Queue("orders"))
 
 
+def test_no_two_subscriptions_have_one_full_name() -> None:
+    """A client id may have a slash, and so may a name."""
+    named = [("a/b", "c"), ("a", "b/c"), ("", "a/b/c"), ("a%2Fb", "c"), ("", "a%2Fb/c"), ("a", "b%2Fc")]
+    found = [Subscription(NEWS, SubscriptionKind.SHARED_DURABLE, name, client_id=of) for of, name in named]
+    assert len({each.full_name for each in found}) == len(named)
+    assert [each.full_name for each in found[:3]] == ["a%2Fb/c", "a/b/c", "a%2Fb%2Fc"]
+
+
 def test_a_message_of_one_subscription_names_its_kind_or_as_earlier_versions_its_full_name() -> None:
     shared = Subscription(NEWS, SubscriptionKind.SHARED, "desk", client_id="billing")
     assert DURABLE.is_meant(DURABLE.group_id().encode())

@@ -1,9 +1,12 @@
 """A reader tries the pages one after the other on one broker: no page meets what another one has left there."""
 
 import ast
+import re
 import shlex
+import zipfile
 from collections.abc import Iterator
 
+from jbm_kafka.devbroker.broker_jars import ensure_jars
 from tests.docs.page import BROKER, Commands, File, Page, Program, read_page
 from tests.docs.test_pages import PAGES
 from tests.house.sources import ROOT
@@ -63,3 +66,11 @@ def _of_commands(code: str) -> Iterator[str]:
                 yield name.removeprefix("topic:")
         if "--to" in command:
             yield command[command.index("--to") + 1]
+
+
+def test_each_class_of_a_tool_that_operating_names_is_in_kafkas_jars() -> None:
+    text = (ROOT / "docs" / "operating.md").read_text()
+    named = set(re.findall(r"`((?:org\.apache\.kafka|kafka)\.[A-Za-z.]+Command)`", text))
+    there = {name for jar in ensure_jars().glob("kafka*.jar") for name in zipfile.ZipFile(jar).namelist()}
+    assert named
+    assert {name for name in named if f"{name.replace('.', '/')}.class" not in there} == set()

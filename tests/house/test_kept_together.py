@@ -26,6 +26,7 @@ SHARING_SPARK = ["tests/spark/test_kafka_properties.py", "tests/spark/test_jars.
         ("tests/spark/test_jars.py::test_a", "one Spark"),
         ("tests/spark/test_write_stream.py::test_a", "the Spark that writes"),
         ("tests/spark/test_same_as_codec.py::test_a", "the Spark that writes"),
+        ("tests/spark/test_cluster.py::test_a", "tests/spark/test_cluster.py"),
         ("tests/dist/test_wheel.py::test_a", "builds and installs once"),
         ("tests/security/test_commands.py::test_a", "one secured broker"),
         ("tests/docs/test_pages.py::test_a[docs/x.md]", "tests/docs/test_pages.py::test_a[docs/x.md]"),

@@ -54,9 +54,9 @@ def test_a_closed_port_is_told_within_3_seconds() -> None:
 
 
 @pytest.mark.thorough
-def test_an_outage_has_an_error_of_its_own_and_who_answers_otherwise_has_not(silent: str, broker: SaslBroker) -> None:
+def test_an_outage_has_an_error_of_its_own_and_who_answers_otherwise_has_not(broker: SaslBroker) -> None:
     """It was a JMSError, told from all others by its text only."""
-    for address in (f"127.0.0.1:{free_port()}", NO_NAME, silent):
+    for address in (f"127.0.0.1:{free_port()}", NO_NAME):
         told = refusal(address)
         assert isinstance(told, ConnectionFailedError)
         assert isinstance(told, ConnectionError)
@@ -103,8 +103,9 @@ def test_a_broker_that_calls_itself_by_an_unknown_name_is_told_when_connecting()
 @pytest.mark.thorough
 def test_a_broker_that_is_silent_does_not_hide_why_the_others_are_not_there(silent: str) -> None:
     """Only the last failure was told, of whichever address it was."""
-    closed = f"127.0.0.1:{free_port()}"
+    closed, began = f"127.0.0.1:{free_port()}", time.monotonic()
     told = str(refusal(f"{silent},{closed},{NO_NAME}"))
+    assert time.monotonic() - began > 9, "a broker that is there and slow has its 10 seconds"
     assert f"{silent}: no answer, {closed}: " in told
     assert "Connection refused" in told
     assert f"{NO_NAME}: the name " in told
@@ -113,18 +114,18 @@ def test_a_broker_that_is_silent_does_not_hide_why_the_others_are_not_there(sile
 @pytest.mark.thorough
 def test_a_port_that_is_no_kafka_is_told_as_such_with_what_to_check(silent: str) -> None:
     """It said "Local: Broker transport failure (TRANSPORT)", and not what to do."""
-    told = str(refusal(silent))
-    assert told == (
+    told = refusal(silent)
+    assert isinstance(told, ConnectionFailedError)
+    assert str(told) == (
         f"cannot connect: something listens at {silent}, but it does not answer as Kafka does: check host and port, "
         "or whether the broker hangs"
     )
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
-def test_a_broker_that_is_there_and_slow_has_its_10_seconds(silent: str, protocol: str) -> None:
+def test_a_broker_that_is_there_and_slow_has_its_10_seconds_with_tls_too(silent: str) -> None:
     began = time.monotonic()
-    refusal(f"{silent},127.0.0.1:{free_port()}", {"security.protocol": protocol})
+    refusal(f"{silent},127.0.0.1:{free_port()}", {"security.protocol": "SSL"})
     assert time.monotonic() - began > 9
 
 

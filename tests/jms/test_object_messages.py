@@ -271,6 +271,21 @@ def test_copies_have_a_body_of_their_own(made: ObjectMessage | MapMessage | Stre
         assert made.body
 
 
+def test_a_codec_whose_error_has_no_text_is_told_as_any_other() -> None:
+    """It came out as what its `__str__` raised."""
+
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    def encode(value: object) -> bytes:
+        raise Silent
+
+    register_object_codec("silent", encode=encode, decode=json.loads)
+    with pytest.raises(errors.MessageFormatError, match=r"codec 'silent' cannot encode it: .*Silent$"):
+        ObjectMessage({}, codec="silent")
+
+
 def test_a_codec_that_is_not_registered_cannot_be_sent_by() -> None:
     with pytest.raises(errors.InvalidSettingError, match=r"codec is 'gone': .*call jbm_kafka.register_object_codec"):
         ObjectMessage(5, codec="gone")

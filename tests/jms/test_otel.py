@@ -147,6 +147,28 @@ def test_a_handler_that_fails_has_a_span_that_failed_and_each_attempt_is_in_the_
     assert len({span.context.trace_id for span in spans()}) == 1
 
 
+def test_an_error_that_has_no_text_fails_its_attempt_as_any_other(
+    factory: ConnectionFactory, provider: TracerProvider, spans: Spans
+) -> None:
+    """The span asked it for its text, and the message was neither settled nor given back."""
+    worker, seen = Worker(factory), list[int]()
+
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    @worker.handler(ORDERS)
+    def ship(message: Message) -> None:
+        seen.append(message.delivery_count)
+        if message.delivery_count == 1:
+            raise Silent
+
+    run(factory, worker, spans, until=5)
+    assert seen == [1, 2]
+    [failed] = [span for span in spans() if span.attributes and span.attributes.get("error.type") == "Silent"]
+    assert [event.name for event in failed.events] == ["exception"]
+
+
 def test_a_send_with_a_callback_is_over_with_the_callback(factory: ConnectionFactory, spans: Spans) -> None:
     done = threading.Event()
     with factory.create_sender() as sender:

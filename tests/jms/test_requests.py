@@ -47,6 +47,21 @@ def answering(connection: Connection, queue: Queue | Topic, answer: Answer, thre
             end.result()
 
 
+def test_a_request_of_json_was_a_type_error(connect: Connect, session: Session, orders: Queue) -> None:
+    def answer(responding: Session, request: Message) -> None:
+        assert request.reply_to is not None
+        wood = request.json()["wood"]
+        with responding.create_producer(request.reply_to) as producer:
+            producer.send(json={"of": wood}, correlation_id=request.correlation_id)
+
+    with answering(connect(), orders, answer):
+        assert session.request(orders, json={"wood": "oak"}, timeout=SOON_S).json() == {"of": "oak"}
+    with pytest.raises(errors.MessageFormatError, match="a message and json= were given"):
+        session.request(orders, "one", json={}, timeout=SOON_S)
+    with pytest.raises(errors.MessageFormatError, match="there is no message"):
+        session.request(orders, timeout=SOON_S)
+
+
 @pytest.mark.parametrize("answer", [by_correlation_id, by_message_id])
 def test_a_request_returns_its_reply(connect: Connect, session: Session, orders: Queue, answer: Answer) -> None:
     """Both ways in which responders name what they answer."""

@@ -8,6 +8,7 @@ from jbm_kafka import AcknowledgeMode, Message, Queue
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
+from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.conftest import Connect
 from tests.jms.support import (
     Aside,
@@ -89,3 +90,27 @@ def test_what_goes_back_unread_comes_again_before_later_ones_of_its_unit(
     client.acknowledge()
     send(session, queue, "m3", unit="u")
     assert receive(asking).body == "m3"
+
+
+def test_what_waits_at_a_barrier_has_its_place_in_the_prefetch() -> None:
+    """ACK-8: a receive asked for the whole prefetch anew while its buffer had something that it could not take yet."""
+    with MemoryWorld() as world, world.factory().create_connection() as connection:
+        connection.start()
+        orders, session = Queue("orders"), connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        consumer = session.create_consumer(orders, prefetch=2)
+        for unit in ("u", "v"):  # the receiver is fast: two are asked for at once
+            send(session, orders, unit, unit=unit)
+        first, second = receive_all(consumer, 2)
+        first.nack()
+        ask(consumer)
+        eventually(lambda: len(consumer._link.buffer) == 1, "it does not come again")
+        for body in ("x", "y", "z"):
+            send(session, orders, body)
+        with standing_still(consumer):
+            second.nack()
+            third = Aside(lambda: receive(consumer))
+            eventually(lambda: consumer._link.demand.credit > 0, "it does not ask")
+        third.result()
+        world.wait_idle()
+        receive(consumer)
+        assert consumer.receive(0) is None, "a third one in hand"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from jbm_kafka import AcknowledgeMode, Connection, Queue
+from jbm_kafka import AcknowledgeMode, Connection, Queue, Topic
 from jbm_kafka.metrics import JbmCollector
 from jbm_kafka.metrics.collector import METRICS
 from jbm_kafka.testing.memory_world import MemoryWorld
@@ -63,6 +64,24 @@ def test_a_scrape_shows_what_the_connection_counted(connection: Connection) -> N
     assert found[f"{latency}_count", queue] == found[f"{latency}_bucket", (queue[0], ("le", "+Inf"), queue[1])] > 0
     assert found["jbm_memory_budget_bytes", ()] > 0
     assert {name for name, _ in found} - {"jbm_"} == SERIES.keys()
+
+
+def test_each_subscription_has_a_series_whatever_slashes_its_names_have() -> None:
+    """Of client `a/b` that named `c` and of client `a` that named `b/c` there was one."""
+    news, registry = Topic("news"), CollectorRegistry()
+    with MemoryWorld() as world, ExitStack() as stack:
+        for client_id, name in (("a/b", "c"), ("a", "b/c")):
+            made = stack.enter_context(world.factory(client_id=client_id).create_connection())
+            made.create_session().create_durable_consumer(news, name)
+        made.create_session().create_producer(news).send("x")
+        registry.register(JbmCollector(made))
+        found = scraped(registry)
+    rows = {
+        dict(labels).get("subscription"): value
+        for (name, labels), value in found.items()
+        if name == "jbm_messages_held"
+    }
+    assert rows == {"": 0, "a%2Fb/c": 1, "a/b/c": 1}
 
 
 def test_no_name_of_a_temporary_destination_is_a_label(connection: Connection) -> None:
@@ -130,4 +149,6 @@ def test_a_fault_in_a_query_is_found() -> None:
 def test_the_query_of_the_autoscaler_is_of_our_metrics() -> None:
     found = re.findall(r"query: (.*)", section(PAGE, "Scaling by the backlog (KEDA)"))
     assert [faults_of(query) for query in found] == [[]]
-    assert f"consumerGroup: {ORDERS.group_id()}\n" in PAGE
+    dotted = Queue("shop.orders")  # whose name is written otherwise in its group's
+    assert f"consumerGroup: {dotted.group_id()}\n        topic: {dotted.name}\n" in PAGE
+    assert f'destination="{dotted.name}"' in found[0]

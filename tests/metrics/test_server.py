@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -15,6 +17,7 @@ from urllib.request import urlopen
 import pytest
 
 from jbm_kafka import Queue, Worker
+from jbm_kafka.client.small_http import CONNECTIONS_MAX
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.errors import InvalidSettingError
@@ -75,6 +78,29 @@ def test_a_port_that_is_taken_is_refused_in_a_line(worker: Worker) -> None:
         pytest.raises(InvalidSettingError, match=f"port {server.port} for /metrics cannot be had"),
     ):
         MetricsServer(server.port, lambda: None)
+
+
+def test_half_requests_take_no_threads_and_keep_nobody_from_asking(worker: Worker) -> None:
+    """AMQP-10: 600 of them were 600 threads."""
+    before = threading.active_count()
+    with MetricsServer(0, lambda: worker.connection) as server, ExitStack() as held:
+        for _ in range(2 * CONNECTIONS_MAX):
+            half = held.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+            half.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
+        assert get(server.port, "/healthz") == (200, "ok\n")
+        assert threading.active_count() - before <= 4
+        half.sendall(b"whole\r\n\r\n")
+        assert half.recv(15) == b"HTTP/1.1 200 OK", "it was not among the oldest, which made room"
+
+
+def test_what_is_no_request_is_not_answered(worker: Worker) -> None:
+    with MetricsServer(0, lambda: worker.connection) as server:
+        for sent in (b"x" * 20_000, b"\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+                client.sendall(sent)
+                with suppress(ConnectionResetError):
+                    assert client.recv(1) == b""
+        assert get(server.port, "/healthz") == (200, "ok\n")
 
 
 @pytest.mark.thorough

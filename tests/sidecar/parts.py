@@ -52,9 +52,10 @@ def channel_of(state: ChannelState, *, least: int = 100, partition: int = 0) -> 
     )
 
 
-def link_of(session: str, selector: Selector | None = None, *, records_attempts: bool = False) -> Link:
+def link_of(session: str, selector: Selector | None = None, *, records_attempts: bool = False, number: int = 1) -> Link:
+    """`number`: of the session's consumer."""
     lock = threading.Lock()
-    terms = LinkTerms(f"{session}/1", session, prefetch=10, selector=selector, records_attempts=records_attempts)
+    terms = LinkTerms(f"{session}/{number}", session, prefetch=10, selector=selector, records_attempts=records_attempts)
     return Link(terms, filled=Sleepers(lock), lock=lock)
 
 

@@ -65,9 +65,9 @@ class SteppedSidecar:
             chance=lambda: 0.5,
         )
 
-    def attach(self, session: str) -> Link:
-        """A receiver of the queue, started."""
-        link = link_of(session, records_attempts=self._records_attempts)
+    def attach(self, session: str, number: int = 1) -> Link:
+        """A receiver of the queue, started; `number`: of the session's."""
+        link = link_of(session, records_attempts=self._records_attempts, number=number)
         link.demand.is_waiting = True
         link.group_worker = self.sidecar.sources.attach(QUEUE, link)
         link.is_attached = True

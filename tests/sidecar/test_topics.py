@@ -10,6 +10,7 @@ from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.topic_configs import DESTINATION_CONFIG, MARGIN_BYTES
 from jbm_kafka.registry.topics import Topics
 from tests.support.manual_clock import ManualClock
@@ -194,3 +195,17 @@ def test_a_topic_that_got_more_partitions_is_known_with_them_after_a_look(cluste
     cluster.add_partitions("letters", 4)
     topics.look()
     assert ensure(topics, 0).partitions == 4
+
+
+@pytest.mark.parametrize(("config", "is_ours"), [(DESTINATION_CONFIG, True), ({"retention.ms": "-1"}, False)])
+def test_a_topic_whose_maker_died_before_it_was_recorded_is_recorded_at_its_next_use(
+    cluster: MemoryCluster, config: Mapping[str, str], is_ours: bool
+) -> None:
+    """Of LOG-2: else it counts as somebody else's and is kept for ever. One that others made stays theirs."""
+    cluster.create_topic("letters", 1, config)
+    kafka = MemoryKafka(cluster)
+    registry = Registry(kafka, kafka.admin(), "jbm.registry")
+    topics = Topics(kafka.admin(), namespace="", registry=registry)
+    found = topics.ensure(LETTERS, create=False, partitions=1)
+    registry.refresh()
+    assert registry.is_made_by_us("letters", found.topic_id) is is_ours

@@ -107,6 +107,11 @@ def unit_in_order(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
             epoch.left.add(earlier.offset)
 
 
+def within_its_prefetch(receiver: str, held: int, prefetch: int) -> None:
+    """ACK-8: `held` is what one consumer has received and not settled."""
+    assert held <= prefetch, f"within_its_prefetch: {receiver} holds {held} of a consumer with a prefetch of {prefetch}"
+
+
 def individual_has_one_of_a_unit(hand: HandOver) -> None:
     """UNIT-3: INDIVIDUAL holds at most one message of a unit."""
     if not hand.individual or hand.message.unit is None:

@@ -14,7 +14,7 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.core.unsettled import UnsettledOffsets
-from jbm_kafka.jms.acknowledge import AcknowledgeStrategy, AutoAcknowledge, ClientAcknowledge
+from jbm_kafka.jms.acknowledge import AcknowledgeStrategy, AutoAcknowledge, ClientAcknowledge, ExplicitAcknowledge
 from jbm_kafka.jms.lazy_acknowledge import LazyAcknowledge
 from jbm_kafka.jms.transacted_acknowledge import TransactedAcknowledge
 from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages, give_back
@@ -126,6 +126,10 @@ def stragglers_are_handed_out(patch: pytest.MonkeyPatch) -> None:
         self.settlement.barrier.units.clear()
 
     patch.setattr(Link, "give_back", give_back)
+
+
+def what_is_in_hand_has_no_place_in_the_prefetch(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ExplicitAcknowledge, "count", lambda self, link: 0)
 
 
 def an_unknown_outcome_counts_as_failed(patch: pytest.MonkeyPatch) -> None:
@@ -247,6 +251,7 @@ def a_run_of_a_unit_goes_on_whoever_chooses_it(patch: pytest.MonkeyPatch) -> Non
 
 
 EXPECTED: dict[Plant, tuple[str, ...]] = {
+    what_is_in_hand_has_no_place_in_the_prefetch: ("within_its_prefetch",),
     dead_letter_outside_the_transaction: ("exactly_one_dead_letter", "nothing_is_lost"),
     journal_before_the_commit: ("journal_follows_the_changelog",),
     acknowledged_before_the_commit: (

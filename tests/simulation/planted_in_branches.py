@@ -33,7 +33,7 @@ def a_prepare_records_nothing_in_the_changelog(patch: pytest.MonkeyPatch) -> Non
     real = freezing.freeze
 
     def freeze(state: ChannelState, **arguments: Any) -> Freeze:
-        return real(state, **{**arguments, "preparing": {}})
+        return real(state, **{**arguments, "preparing": ()})
 
     patch.setattr(owned_channel, "freeze", freeze)
 

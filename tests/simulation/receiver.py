@@ -44,6 +44,8 @@ class Item:
     delivery: Delivery
     message: Message
     noted: HandOver
+    inbox: Inbox
+    """The consumer that received it."""
 
     @property
     def is_lost(self) -> bool:
@@ -182,11 +184,13 @@ class Receiver:
         self._arrived.discard(delivery)
         noted = self._recorder.handed_over(self, inbox.destination.name, delivery)
         at_hand_over.only_what_it_chooses(noted, self.openings[self.inboxes.index(inbox)].selector)
-        item = Item(delivery, inbox.present(delivery), noted)
+        item = Item(delivery, inbox.present(delivery), noted, inbox)
         if self.mode is Mode.NO:
             self._acknowledging([item])
         elif self.mode is not Mode.PRE:
             self.items.append(item)
+            held = sum(each.inbox is inbox for each in self.items)
+            at_hand_over.within_its_prefetch(self.name, held, self.prefetch)
         if self.lazy is not None:
             self.lazy.in_hand = item
         return item

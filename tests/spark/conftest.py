@@ -76,6 +76,7 @@ class Topics:
             "bootstrap.servers": self.bootstrap,
             "partitioner": "murmur2_random",
             "enable.idempotence": True,
+            "queue.buffering.max.messages": 1_000_000,
         }
         if transactional_id is not None:
             settings |= {"transactional.id": transactional_id, "transaction.timeout.ms": 300_000}

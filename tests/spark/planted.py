@@ -11,7 +11,9 @@ from jbm_kafka.codec.dead_letter import dead_letter_headers
 from jbm_kafka.codec.events import encode_events
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.entries import ChannelEvents, DeliveryRun, MessageEvent, MessageFate, OffsetRange, Position, Settled
+from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.registry.own_topics import events_topic
+from jbm_kafka.registry.topic_configs import SYSTEM_PARTITIONS
 from jbm_spark.topic_check import topic_ids
 from tests.support.topics import admin_client, create_topic
 
@@ -31,7 +33,9 @@ class Planted:
 
     def __post_init__(self) -> None:
         self.queue, self.dead_letters = Queue(f"{self.namespace}-q"), Queue(f"{self.namespace}-dlq")
-        for name in (events_topic(self.namespace), self.queue.changelog_topic(self.namespace), self.dead_letters.name):
+        create_topic(self.bootstrap, events_topic(self.namespace), partitions=SYSTEM_PARTITIONS,
+                     config={"retention.ms": "-1"})  # fmt: skip
+        for name in (self.queue.changelog_topic(self.namespace), self.dead_letters.name):
             create_topic(self.bootstrap, name, config={"retention.ms": "-1"})
         self.make_topic()
 
@@ -72,23 +76,41 @@ class Planted:
             topic_id=self.topic_id,
             deliveries=tuple(given),
         )
-        self._write(events_topic(self.namespace), [encode_events(told)])
+        self._write_events(told)
 
-    def letter(self, offset: int) -> None:
-        """A dead letter."""
+    def letter(self, offset: int, *, partition: int = 0, at: int | None = None) -> None:
+        """A dead letter; `at`: when its record was written."""
         headers = dead_letter_headers(
             [], destination=self.queue, message_id=f"ID:{offset}", partition=0, offset=offset, delivery_count=3,
             reason="max-delivery-attempts", topic_id=self.topic_id,
         )  # fmt: skip
         producer = Producer({"bootstrap.servers": self.bootstrap})
-        producer.produce(self.dead_letters.name, value=b"body", headers=[*headers])
+        written_ms = 0 if at is None else SENT_MS + at
+        producer.produce(self.dead_letters.name, b"body", None, partition, headers=[*headers], timestamp=written_ms)
         assert producer.flush(60) == 0
+
+    def moved_letter(self, offset: int, at: int) -> None:
+        """What is told of a dead letter that an operator moved away; `offset` is its own."""
+        [topic_id] = topic_ids([self.dead_letters.name], about="look", bootstrap=self.bootstrap).values()
+        moved = self.ended(MessageFate.MOVED, offset, target="queue:elsewhere")
+        told = ChannelEvents(
+            self.dead_letters.group_id(self.namespace), self.dead_letters.name, 0, "jbm.y:1", SENT_MS + at, (),
+            (moved,), topic_id,
+        )  # fmt: skip
+        self._write_events(told)
 
     def delete_events(self) -> None:
         """As Kafka does after seven days."""
-        everything = TopicPartition(events_topic(self.namespace), 0, OFFSET_END)
+        for partition in range(SYSTEM_PARTITIONS):
+            self._delete(events_topic(self.namespace), partition, OFFSET_END)
+
+    def delete_letters(self, partition: int, before: int) -> None:
+        """As truncation does when they were received."""
+        self._delete(self.dead_letters.name, partition, before)
+
+    def _delete(self, topic: str, partition: int, before: int) -> None:
         admin = admin_client(self.bootstrap)  # named, because its futures fail as soon as nobody holds the client
-        for future in admin.delete_records([everything]).values():
+        for future in admin.delete_records([TopicPartition(topic, partition, before)]).values():
             future.result(60)
 
     def ended(self, fate: MessageFate, offset: int, *, target: str | None = None, reason: str = "") -> MessageEvent:
@@ -99,10 +121,14 @@ class Planted:
         """What is told of one that was given up, with a copy."""
         return self.ended(MessageFate.DEAD_LETTERED, offset, target=str(self.dead_letters), reason="max")
 
-    def _write(self, topic: str, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+    def _write_events(self, told: ChannelEvents) -> None:
+        key, value = encode_events(told)
+        self._write(events_topic(self.namespace), [(key, value)], partition_for(key, SYSTEM_PARTITIONS))
+
+    def _write(self, topic: str, records: Sequence[tuple[bytes, bytes | None]], partition: int = 0) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for key, value in records:
-            producer.produce(topic, key=key, value=value)
+            producer.produce(topic, key=key, value=value, partition=partition)
         assert producer.flush(60) == 0
 
 

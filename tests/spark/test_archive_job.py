@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow.dataset as ds
 import pytest
@@ -29,11 +30,14 @@ from jbm_spark.messages import messages
 from tests.spark.any_record import any_record
 from tests.spark.archive_process import archiving
 from tests.spark.conftest import PATIENCE_S, Topics
+from tests.spark.planted import Planted
 from tests.spark.records import Record
 from tests.support.topics import admin_client
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.thorough
+LOOK_EACH_S = 0.05
+"""A reader that never paused took a third of a minute of processor time from the runs that it watches."""
 
 
 def archive(spark: SparkSession, topics: Topics, topic: str, folder: Path, **arguments: Any) -> Archived:
@@ -77,7 +81,7 @@ def test_small_runs_are_compacted_and_a_reader_never_sees_a_row_twice_or_not_at_
     faults: list[str] = []
 
     def look() -> None:
-        while not is_over.is_set():
+        while not is_over.wait(LOOK_EACH_S):
             least = written
             with suppress(FileNotFoundError):  # files that were listed went meanwhile: look again
                 found = places(folder)
@@ -167,6 +171,29 @@ def test_what_became_of_the_messages_is_archived_too(spark: SparkSession, topics
     assert comparable(archived) == comparable(held.where(F.col("topic") == mine))
     settled = archived.where("fate = 'acknowledged'").select(F.expr("last_offset - offset + 1").alias("n"))
     assert sum(row["n"] for row in settled.collect()) == 3
+
+
+def test_a_quiet_queue_is_archived_when_events_are_gone_and_lost_ones_are_a_warning(
+    spark: SparkSession, bootstrap: str, tmp_path: Path
+) -> None:
+    """SPARK-10: it failed, and `--accept-loss`, which it asked for, would have meant messages as well."""
+    world = Planted(bootstrap, f"arc-{uuid4().hex[:12]}")
+    world.send([None], {})
+
+    def archived() -> tuple[Archived, list[str]]:
+        told: list[str] = []
+        return run(spark, world.queue, tmp_path, bootstrap=bootstrap, namespace=world.namespace, tell=told.append), told
+
+    world.checkpoint(1, 10, acknowledged=[0])
+    assert archived()[0].events == 1
+    world.checkpoint(2, 20, acknowledged=[1])
+    world.moved_letter(0, 30)  # of another queue
+    world.delete_events()
+    world.checkpoint(3, 40, acknowledged=[2])
+    done, told = archived()
+    assert done.events == 1
+    assert re.search("warning: .*what became of messages is missing, for offsets .* of partition", told[0])
+    assert archived()[1] == []
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from jbm_spark.cli.job_command import main
 from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs import archive
 from jbm_spark.jobs.audit import FAULTS, AuditResult, run
+from jbm_spark.jobs.audit.audit_inputs import kept_from_ms
 from jbm_spark.jobs.audit.audit_page import page
 from tests.spark.conftest import Topics
 from tests.spark.planted import SENT_MS, Planted, given, returned
@@ -152,6 +153,54 @@ def test_events_that_kafka_has_deleted_are_told_by_an_archive(
     assert found_in(audited(spark, planted, archive=str(tmp_path / "kept"))) == {("duplicated", 0), ("lost", 1)}
     with pytest.raises(SparkJobError, match="no-such"):
         audited(spark, planted, archive=str(tmp_path / "no-such"))
+
+
+def test_letters_that_were_truncated_are_not_missing(spark: SparkSession, planted: Planted, topics: Topics) -> None:
+    """AUDIT-2: of two partitions one was cut, and the other still has an older letter. A copy that must be there is
+    missed all the same."""
+    topics.grow(planted.dead_letters.name, 2)
+    planted.send([None] * 6, {})
+    planted.settle(below=6, also=[])
+    planted.checkpoint(1, 10_000, messages=[planted.died(each) for each in (0, 1, 2, 3)])
+    planted.checkpoint(2, 90_000, messages=[planted.died(each) for each in (4, 5)])
+    for offset, partition, at in [(0, 0, 10_000), (1, 1, 10_000), (2, 1, 10_100), (3, 1, 60_000), (5, 1, 90_000)]:
+        planted.letter(offset, partition=partition, at=at)
+    planted.delete_letters(1, 2)
+    result = audited(spark, planted)
+    assert found_in(result) == {("dead letter missing", 4)}
+    assert result.unproven["copied to an address whose topic is gone, or has lost what it had then"] == 4
+
+
+def test_a_letter_that_was_moved_out_and_back_is_not_there_twice(spark: SparkSession, planted: Planted) -> None:
+    """AUDIT-1: nor is one of which nobody knows; a second copy of one that was not moved is."""
+    planted.send([None] * 2, {})
+    planted.settle(below=2, also=[])
+    planted.checkpoint(1, 10_000, messages=[planted.died(0), planted.died(1)])
+    for offset in (0, 0, 1, 1):
+        planted.letter(offset, at=20_000)
+    planted.moved_letter(0, 30_000)
+    assert found_in(audited(spark, planted)) == {("dead letter twice", 1)}
+    told = "dead letters with several copies, older than the events that tell of moves"
+    planted.delete_events()
+    planted.checkpoint(2, 40_000, messages=[planted.died(0), planted.died(1)])
+    result = audited(spark, planted)
+    assert (found_in(result), result.unproven[told]) == (set(), 2)
+
+
+@pytest.mark.parametrize(
+    ("oldest", "begins", "since"),
+    [
+        ({0: 50, 1: 70}, {0: 0, 1: 0}, -(2**63)),
+        ({0: 50, 1: 70}, {0: 0, 1: 9}, 70),
+        ({0: 50, 1: 70}, {0: 4, 1: 9}, 70),
+        ({0: 50}, {0: 0, 1: 9}, 2**63 - 1),
+    ],
+)
+def test_a_log_is_whole_since_the_latest_cut_of_its_partitions(
+    oldest: dict[int, int], begins: dict[int, int], since: int
+) -> None:
+    """AUDIT-2: the oldest record of all partitions said nothing of a partition that was cut."""
+    assert kept_from_ms(oldest, begins) == since
 
 
 def test_an_archive_of_another_queue_is_no_proof(spark: SparkSession, planted: Planted, tmp_path: Path) -> None:

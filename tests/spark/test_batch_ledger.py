@@ -9,7 +9,8 @@ import pytest
 
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import KafkaClientError, Outgoing
-from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, ledger_topic, make_ledger
+from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, ledger_end, ledger_topic, make_ledger, retire
+from jbm_spark.batch_parts import BatchParts, PlacedRow
 from jbm_spark.errors import WriteError
 from tests.spark.conftest import Topics
 
@@ -62,3 +63,56 @@ def test_of_records_of_which_kafka_refuses_one_nothing_is_written(topics: Topics
         assert not next_.has_written(0)
         assert next_.write(small, lambda: LedgerEntry(0)) == len(small)
     assert [record.value() for record in topics.read(queue)] == [record.value for record in small]
+
+
+def test_a_batch_goes_on_behind_the_parts_that_are_committed(topics: Topics) -> None:
+    """SPARK-3: killed in the midst of its second part, by a task that takes over; its zombie's part is not there.
+    Another batch is refused meanwhile."""
+    kafka, name, queue = ConfluentKafka(topics.bootstrap), f"jbm.spark.{uuid4()}-0", topics.create()
+    with closing(kafka.admin()) as admin:
+        make_ledger(admin, "")
+
+    def rows(stop: int = 10) -> Iterator[PlacedRow]:
+        for number in range(10):
+            if number == stop:
+                with producer(kafka, name) as successor:
+                    assert not successor.has_written(5)
+                    with pytest.raises(WriteError, match="batch 6 comes, and of batch 5 only 4 rows were written"):
+                        successor.has_written(6)
+                    assert successor.write_parts(5, BatchParts(rows(), rows_max=5)) == 6
+                    assert successor.has_written(5)
+            yield Outgoing(queue, 0, b"u", b"%d" % number), number, number
+
+    with producer(kafka, name) as zombie, pytest.raises(KafkaClientError):
+        zombie.write_parts(5, BatchParts(rows(stop=7), rows_max=5))
+    with producer(kafka, name) as last:
+        assert last.write_parts(5, BatchParts(rows(), rows_max=5)) == 0
+    assert [record.value() for record in topics.read(queue)] == [b"%d" % number for number in range(10)]
+
+
+def test_a_run_looks_up_what_came_since_it_began_and_leaves_nothing(topics: Topics) -> None:
+    """Each task of a batch of format jbm read the whole ledger, and left a group. One that comes late is refused."""
+    kafka, run, queue = ConfluentKafka(topics.bootstrap), f"jbm.spark.{uuid4().hex}", topics.create()
+    with closing(kafka.admin()) as admin:
+        make_ledger(admin, "")
+        since = ledger_end(admin, "")
+
+    @contextmanager
+    def task(number: int) -> Iterator[LedgerProducer]:
+        with closing(LedgerProducer(kafka, f"{run}-{number}", ledger=ledger_topic(""), since=since)) as made:
+            yield made
+
+    for number in range(2):
+        with task(number) as first:
+            assert not first.has_written(0)
+            first.write([Outgoing(queue, 0, b"u", b"%d" % number)], lambda: LedgerEntry(0, "1 rows"))
+    with task(1) as tried_again:
+        assert tried_again.has_written(0)
+    retire(kafka, [f"{run}-{number}" for number in range(2)], ledger=ledger_topic(""))
+    with pytest.raises(WriteError, match="its run has ended"), task(1):
+        pass
+    with closing(kafka.admin()) as admin, closing(kafka.log_reader()) as reader:
+        assert not [name for name in admin.groups() if name.startswith(run)]
+        found = reader.read(ledger_topic(""), {0: (since, ledger_end(admin, ""))}, timeout_s=60)
+        last = {record.key(): record.value() for record in found if (record.key() or b"").startswith(run.encode())}
+    assert last == {f"{run}-{number}".encode(): None for number in range(2)}

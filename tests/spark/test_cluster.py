@@ -74,6 +74,7 @@ def test_a_streaming_program_runs_on_the_cluster_that_spark_submit_names(
     assert [record.value() for record in topics.read(queue)] == [b"%d" % n for n in range(100)]
 
 
+@pytest.mark.slow
 def test_the_bookstore_plays_its_day_on_the_cluster(
     cluster: SparkCluster, shipped: list[str], bootstrap: str, tmp_path: Path
 ) -> None:

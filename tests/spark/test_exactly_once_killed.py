@@ -27,6 +27,8 @@ from tests.support.waiting import wait_until
 UNITS = 12
 EACH = 11_000
 """Messages that a run finds besides what was left: more than a duplicate window of the defaults."""
+EACH_LARGE = 60_000
+"""More than one transaction takes."""
 SOURCES = 2
 PATIENCE_S = 600.0
 QUEUE_PARTITIONS = 4
@@ -117,13 +119,13 @@ def signal_all(pids: Sequence[int], which: signal.Signals) -> None:
             os.kill(pid, which)
 
 
-def copy_with_kills(topics: Topics, folder: Path, *, kills: int, how: str = "write_stream") -> None:
+def copy_with_kills(topics: Topics, folder: Path, *, kills: int, how: str = "write_stream", each: int = EACH) -> None:
     chance, queue = random.Random(7), topics.create(QUEUE_PARTITIONS)
     copying = Copying(topics, topics.create(SOURCES), queue, str(folder / "checkpoint"), how)
     hows = itertools.islice(itertools.cycle(["zombies", "driver", "workers", "driver"]), kills)
     try:
         for killed in hows:
-            copying.send(EACH * SOURCES)
+            copying.send(each * SOURCES)
             copying.run_and_kill(killed, chance)
             if killed != "zombies" and copying.stopped:
                 copying.wake_zombies()
@@ -158,4 +160,4 @@ def test_a_message_is_written_once_whatever_is_killed(topics: Topics, tmp_path: 
 @pytest.mark.parametrize("how", ["write_stream", "format"])
 def test_many_kills(topics: Topics, tmp_path: Path, how: str) -> None:
     """SPARK-3: the same again and again, and Python workers alone."""
-    copy_with_kills(topics, tmp_path, kills=10, how=how)
+    copy_with_kills(topics, tmp_path, kills=10, how=how, each=EACH_LARGE)

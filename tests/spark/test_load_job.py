@@ -1,6 +1,7 @@
 """`jbm-spark load`: the rows of a file as messages."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -10,13 +11,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from jbm_kafka.admin import Admin
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import ColumnsIgnoredWarning, FrameRefusedError, SparkJobError
 from jbm_spark.jobs.load import Loaded, run
 from jbm_spark.messages import messages
 from tests.spark.conftest import Topics
 from tests.spark.killed import job, kill_in_the_midst
-from tests.spark.records import headers
+from tests.spark.records import Record, headers
 
 pytestmark = pytest.mark.thorough
 
@@ -190,6 +192,24 @@ def test_rows_that_are_no_message_go_to_the_rejects_with_line_and_reason(
     assert found[0]["row"] in content.decode(errors="replace")
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("orders.csv", "unit_of_order,body_text\n"), ("orders.json", "\n \n"), ("folder", "body_text\r\n")],
+)
+def test_files_without_rows_are_loaded_as_none(load: Load, topics: Topics, name: str, content: str) -> None:
+    """LOAD-1: it was "Unable to infer schema for Parquet"."""
+    if name == "folder":
+        (load.folder / name).mkdir()
+        for number in range(2):
+            load.file(f"{name}/{number}.csv", content)
+    else:
+        load.file(name, content)
+    queue = topics.create()
+    for _ in range(2):
+        done = load(name, queue, file_format="csv" if name == "folder" else None)
+        assert (done.rows, done.sent, done.has_violations) == (0, 0, False)
+
+
 def test_columns_that_no_message_has_are_told(load: Load, topics: Topics) -> None:
     load.file("orders.json", '{"body_text": "a", "colour": "red"}\n{"body_text": "b", "size": 1}\n')
     with pytest.warns(ColumnsIgnoredWarning, match=r"no message has such a column: colour, size; "):
@@ -257,6 +277,32 @@ def test_a_second_run_of_a_job_sends_nothing_and_its_name_stands_for_its_files(l
         load("orders.json", queue, job="May")
     assert load("orders.json", queue).sent == 2
     assert len({headers(record)["JMSMessageID"] for record in topics.read(queue)}) == 4
+
+
+def test_a_job_without_its_state_asks_the_log_of_the_queue(load: Load, topics: Topics) -> None:
+    """LOAD-1: it remembered in the home folder alone, and from another machine sent all again. Rows with ids of their
+    own are known, too; another job sends all again."""
+    first, queue = topics.create(2), topics.create(2)
+    rows = [f"u{n % 3},{n},{'mine' if n % 4 else ''}" for n in range(20)]
+    load.file("orders.csv", "unit_of_order,body_text,message_id\n" + "\n".join(rows) + "\n")
+    load("orders.csv", first, job="May")
+    # As a run that was killed left the queue: of each partition a beginning.
+    sent = [record for record in topics.read(first) if int(record.value() or b"") < 11]
+    for record in sent:
+        kept = tuple((name, value or b"") for name, value in headers(record).items())
+        topics.write(queue, [Record(key=record.key(), value=record.value() or b"", headers=kept)])
+    dry = load("orders.csv", queue, job="May", is_dry_run=True)
+    assert (dry.sent, dry.sent_before) == (9, 11)
+    for now, before in ((9, 11), (0, 20)):
+        shutil.rmtree(load.folder / "state", ignore_errors=True)
+        done = load("orders.csv", queue, job="May")
+        assert (done.rows, done.sent, done.sent_before) == (20, now, before)
+    assert sorted(int(record.value() or b"") for record in topics.read(queue)) == [*range(20)]
+    with Admin(topics.bootstrap) as admin:
+        [reader] = [each for each in admin.readers() if each.topic == queue]
+        assert (reader.name, sum(reader.positions.values())) == (f"load-May/{queue}", 11)
+        admin.end_reader(reader.name)
+    assert load("orders.csv", queue, job="June").sent == 20
 
 
 def test_a_rate_is_kept(load: Load, topics: Topics) -> None:

@@ -124,6 +124,23 @@ def test_a_batch_that_is_written_is_not_written_again(
         assert [number for key, number, _ in after if key == b"u%d" % unit] == [*range(unit, 50, 5)]
 
 
+def test_a_large_batch_is_written_in_several_transactions(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    """SPARK-3: it was one, however large, which held receivers back for its whole time. The rows keep their order."""
+    source, queue = topics.create(1), topics.create(1)
+    topics.write(source, [Record(key=b"u", value=b"%d" % number) for number in range(90_000)])
+    frame = message_stream(spark, source, bootstrap=topics.bootstrap)
+    for forgets in (True, False):
+        query = write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / "checkpoint")
+        assert wait_until_done(query, timeout=END_S)
+        if forgets:
+            forget_that_the_last_batch_was_done(tmp_path / "checkpoint")
+    found = topics.read(queue)
+    assert [int(record.value() or b"") for record in found] == [*range(90_000)]
+    last = found[-1].offset()
+    assert last is not None
+    assert last > 90_000, "one marker of a transaction at least is among them"
+
+
 def test_a_checkpoint_that_went_back_is_refused(topics: Topics, copy: Callable[..., None], tmp_path: Path) -> None:
     """SPARK-3: its batches have numbers that were written, and would be left out."""
     source, queue, checkpoint = topics.create(1), topics.create(1), tmp_path / "checkpoint"
@@ -350,31 +367,21 @@ def test_the_checkpoint_is_plain_json_with_the_identity_that_ids_are_made_of(
     assert seen(topics, queue) == [(b"u0", 0, f"ID:spark:{identity}:{source}:0:0".encode())]
 
 
-@pytest.mark.slow
-def test_a_source_made_anew_with_more_is_not_noticed(topics: Topics, copy: Callable[..., None]) -> None:
-    """What docs/spark.md warns of: Spark goes by offsets alone."""
+def test_a_source_made_anew_ends_a_query_for_good(
+    topics: Topics, copy: Callable[..., None], running: Callable[..., AbstractContextManager[StreamingQuery]]
+) -> None:
+    """SPARK-1: Spark goes by offsets alone, and skipped the new one's first messages; one that runs, too."""
     source, queue = topics.create(1), topics.create(1)
-    topics.write(source, numbered(0, 5))
-    copy(source, queue)
-    topics.make_anew(source)
-    topics.write(source, numbered(5, 15))
-    copy(source, queue)
-    assert [number for _, number, _ in seen(topics, queue)] == [*range(5), *range(10, 15)]
-
-
-@pytest.mark.slow
-def test_a_source_made_anew_with_less_ends_a_query_for_good(topics: Topics, copy: Callable[..., None]) -> None:
-    """SPARK-1: and its checkpoint cannot be used any more."""
-    source, queue = topics.create(1), topics.create(1)
-    topics.write(source, numbered(0, 5))
-    copy(source, queue)
-    topics.make_anew(source)
-    topics.write(source, numbered(5, 8))
-    for _ in range(2):
-        with pytest.raises(QueryError, match=r"offset.* 5 .*partition 0.*: messages that were not read yet are gone"):
-            copy(source, queue)
-        topics.write(source, numbered(8, 15))
-    assert len(seen(topics, queue)) == 5
+    topics.write(source, numbered(0, 3))
+    with running(source, queue) as query:
+        topics.make_anew(source)
+        topics.write(source, numbered(8, 30))
+        told = f"topic {source} was made anew: the checkpoint is of the one with the id .*, and now it is .* gone"
+        with pytest.raises(QueryError, match=f"{told}|messages that were not read yet are gone|is not there any more"):
+            assert not wait_until_done(query, timeout=END_S), "it ended without an error"
+    with pytest.raises(QueryError, match=told):
+        copy(source, queue)
+    assert len(seen(topics, queue)) == 8
 
 
 @pytest.fixture

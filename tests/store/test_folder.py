@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -239,6 +240,23 @@ def test_a_full_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert "No space left" in refused(tmp_path)
     with StateFolder.open(tmp_path, cluster_id="C") as folder:
         assert folder.journal(clock=ManualClock()).load("a") == (3, {b"k": b"v"})
+
+
+def test_closing_on_a_full_disk_raised_and_left_the_folder_locked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of LOG-7: a bare Exception of RocksDB's came out of `connection.close()`, and the rest stayed open."""
+    folder = StateFolder.open(tmp_path, cluster_id="C")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))  # no file of this process grows beyond that
+    try:
+        folder.journal(clock=ManualClock()).write({"a": (3, {b"k": b"v" * 1_000_000})})
+        folder.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [record.getMessage().split(" (")[0].split(" ")[-1] for record in caplog.records] == ["written", "order"]
+    with StateFolder.open(tmp_path, cluster_id="C") as again:
+        assert again.journal(clock=ManualClock()).load("a") == (0, {})
 
 
 def test_a_temporary_folder_is_gone_after_close(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from jbm_kafka import AddressSettings
 from jbm_kafka.amqp.access import OPEN, Access
 from jbm_kafka.amqp.amqp_server import Server
-from jbm_kafka.amqp.server_settings import Listener, ServerSettings
+from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 
@@ -19,6 +19,6 @@ def amqp_server(
 ) -> Iterator[str]:
     """Its URL."""
     config = SidecarConfig(address_settings=address_settings or {})
-    settings = ServerSettings([Listener(port=0)], access, drain_s=0.0)
+    settings = ServerSettings([Listener(port=0)], access, Limits(topics_made_per_hour=100_000), drain_s=0.0)
     with Server(settings, lambda: in_memory.connect(Installation(world, {}, None, config))) as made:
         yield f"amqp://127.0.0.1:{made.ports[0]}"

@@ -149,10 +149,18 @@ def committed_offsets(bootstrap: str, queue: str, admin: AdminClient | None = No
 
 
 def lag_of(bootstrap: str, topic: str, group: str | None = None) -> int:
-    """How many messages lie between the group's committed offsets, of a queue's without one, and the topic's ends."""
-    committed = committed_offsets(bootstrap, group or topic)
+    """How many messages lie between the group's committed offsets, of a queue's without one, and the topic's ends.
+
+    A consumer asks, which joins nothing: where a coordinator has just moved, `list_consumer_group_offsets` ends the
+    process (librdkafka's issue 5040).
+    """
     ends = end_offsets(bootstrap, topic)
-    return sum(end - max(committed.get(partition, 0), 0) for partition, end in ends.items())
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group_of(group or topic), "log_level": 0})
+    try:
+        places = consumer.committed([TopicPartition(topic, p) for p in ends], timeout=ADMIN_TIMEOUT_S)
+    finally:
+        consumer.close()
+    return sum(ends[place.partition] - max(place.offset, 0) for place in places)
 
 
 def channel_events(bootstrap: str, queue: str) -> list[dict[str, Any]]:

@@ -12,6 +12,8 @@ _ONE_PROCESS = {"spark": "one Spark", "dist": "builds and installs once", "secur
 _WRITES = {"test_same_as_codec.py", "test_write_messages.py", "test_write_stream.py"}
 """Of Spark's files those that `make test` plays and that take longest; `make test-thorough` has a second Spark for the
 others, beside this one."""
+_STARTS_ITS_OWN = {"test_cluster.py", "test_exactly_once_killed.py"}
+"""Of Spark's files the longest that use no session of their process's: what a third process may do meanwhile."""
 _APART = ("docs", "simulation")
 """Not the pages of the documentation, each of which finds an empty broker, nor the simulation, which has none."""
 
@@ -22,6 +24,8 @@ def group_of(nodeid: str) -> str:
     folder, name = file.split("/")[-2:]
     if folder == "spark" and name in _WRITES:
         return "the Spark that writes"
+    if folder == "spark" and name in _STARTS_ITS_OWN:
+        return file
     return nodeid if folder in _APART else _ONE_PROCESS.get(folder, file)
 
 

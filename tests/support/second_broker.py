@@ -22,8 +22,10 @@ UP_S = 60.0
 class SecondBroker:
     """Any number of times up and down, on the same data."""
 
-    def __init__(self, first: LocalBroker, folder: Path) -> None:
+    def __init__(self, first: LocalBroker, folder: Path, *, voters: str | None = None) -> None:
+        """`voters`: where it finds the controller, if not where the first one says."""
         self._first = first
+        self._voters = voters
         self._folder = folder
         self._pid = 0
         folder.mkdir()
@@ -42,6 +44,11 @@ class SecondBroker:
         """In order: its partitions have no leader from then on."""
         process.send_signal(self._pid, signal.SIGTERM)
         self._wait(lambda: not self.is_running)
+
+    @property
+    def address(self) -> str:
+        """`host:port` of its clients."""
+        return self._address
 
     @property
     def is_running(self) -> bool:
@@ -79,12 +86,14 @@ class SecondBroker:
             for line in (self._first.data_dir / "server.properties").read_text(encoding="utf-8").splitlines()
             if "=" in line and not line.startswith("#")
         )
-        address = f"PLAINTEXT://127.0.0.1:{ports.free_port()}"
+        self._address = f"127.0.0.1:{ports.free_port()}"
+        address = f"PLAINTEXT://{self._address}"
         data = self._folder / "data"
         own = {
             **of_first,
             "process.roles": "broker",
             "node.id": str(SECOND),
+            "controller.quorum.voters": self._voters or of_first["controller.quorum.voters"],
             "listeners": address,
             "advertised.listeners": address,
             "log.dirs": str(data),

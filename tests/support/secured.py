@@ -142,12 +142,12 @@ def make_certificates(folder: Path) -> Certificates:
     return Certificates(folder / "authority.crt", server, folder / "carol.crt", folder / "carol.key")
 
 
-@contextmanager
-def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
-    """It runs while the block does."""
-    certificates = make_certificates(folder / "certificates")
-    sasl, tls = (f"127.0.0.1:{free_port()}" for _ in range(2))
-    properties = {
+def secured_properties(certificates: Certificates, *, sasl: str, tls: str) -> dict[str, str]:
+    """The settings of a broker that listens for users with passwords and for users with certificates.
+
+    `sasl` and `tls` are `host:port`. Its plain listener, which brokers use among themselves, lets everybody do all.
+    """
+    return {
         "listeners": f"SASL://{sasl},TLS://{tls}",
         "advertised.listeners": f"SASL://{sasl},TLS://{tls}",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL:SASL_SSL,TLS:SSL",
@@ -166,9 +166,20 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
     }  # fmt: skip
-    with local_broker(folder / "broker", properties) as broker:
-        secured = SecuredBroker(broker.bootstrap, sasl, tls, certificates, broker.log_file)
-        secured.add_user(ALICE)
-        for user in (ALICE, PLAIN_USER, "carol"):
-            secured.allow(user, EVERYTHING)
-        yield secured
+
+
+@contextmanager
+def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
+    """It runs while the block does."""
+    certificates = make_certificates(folder / "certificates")
+    sasl, tls = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    with local_broker(folder / "broker", secured_properties(certificates, sasl=sasl, tls=tls)) as broker:
+        yield with_users(SecuredBroker(broker.bootstrap, sasl, tls, certificates, broker.log_file))
+
+
+def with_users(secured: SecuredBroker) -> SecuredBroker:
+    """The same, with its first users, who may do everything."""
+    secured.add_user(ALICE)
+    for user in (ALICE, PLAIN_USER, "carol"):
+        secured.allow(user, EVERYTHING)
+    return secured

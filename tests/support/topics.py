@@ -19,17 +19,19 @@ def admin_client(bootstrap: str) -> AdminClient:
 
 def create_topic(bootstrap: str, name: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
     """Creates the Kafka topic and returns its name once the broker has it."""
-    topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+    topic = NewTopic(name, num_partitions=partitions, config=dict(config or {}))
     admin = admin_client(bootstrap)  # named, because its futures fail as soon as nobody holds the client
     for future in admin.create_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
         future.result(ADMIN_TIMEOUT_S)
     # A busy broker answers that it is made, and a moment later that it does not know it.
-    wait_until(
-        lambda: name in admin.list_topics(timeout=ADMIN_TIMEOUT_S).topics,
-        about=f"{name} to be seen",
-        timeout_s=ADMIN_TIMEOUT_S,
-    )
+    wait_until(lambda: _is_listed(admin, name), about=f"{name} to be seen", timeout_s=ADMIN_TIMEOUT_S)
     return name
+
+
+def _is_listed(admin: AdminClient, name: str) -> bool:
+    with suppress(KafkaException):  # a client that has just learned of its brokers lets go of those that it was given
+        return name in admin.list_topics(timeout=ADMIN_TIMEOUT_S).topics
+    return False
 
 
 def delete_topics(bootstrap: str, names: list[str]) -> None:

@@ -1,7 +1,7 @@
-"""The same test on Kafka and in memory: which of the two `make test` plays.
+"""The same test on Kafka and in memory: which target plays the one on Kafka; `make test` plays all in memory.
 
-That both agree is proved by `make test-thorough`, which plays all on Kafka; `make test` plays there what uses most of a
-broker: groups, transactions, redelivery.
+`make test` plays there what uses most of a broker: groups, transactions, redelivery; `make test-thorough` what else a
+broker has a part in: offsets, headers, errors, commands; `make test-slow` the rules that are all on our side of it.
 """
 
 import pytest
@@ -11,6 +11,15 @@ IN_SHORT = {
     *("test_requests", "test_subscriptions", "test_transacted", "test_units", "test_admin_on_both", "test_retry"),
 }
 """The files that `make test` plays on Kafka too."""
+ABOVE_THE_BROKER = {
+    *("test_bad_input", "test_browser_selectors", "test_call_guard", "test_completions", "test_consumers"),
+    *("test_listeners", "test_listeners_at_close", "test_messages", "test_polling", "test_receive_body"),
+    *("test_senders", "test_shared_sidecar", "test_unit_barriers"),
+    *("test_bytes_messages", "test_json_and_headers", "test_map_and_stream", "test_object_messages"),
+    "test_plain_texts",
+}
+"""The files whose rules no broker has a part in: threads, calls, buffers, and bodies, of which test_golden_records and
+test_java_programs show on Kafka that it keeps them."""
 _FOLDERS = ("jms", "admin")
 """Not tests/kafka, where the world in memory is held to what Kafka does."""
 
@@ -21,3 +30,8 @@ def is_thorough(item: pytest.Item) -> bool:
         return False
     chosen = getattr(item, "callspec", None)
     return chosen is not None and "kafka" in chosen.params.values()
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """The test is such a twin, of a rule above the broker."""
+    return item.path.stem in ABOVE_THE_BROKER and is_thorough(item)

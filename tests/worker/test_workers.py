@@ -167,6 +167,27 @@ def test_reject_gives_up_and_retry_waits(world: MemoryWorld, jms: Context, way: 
     assert told == ("rejected", "no such customer")
 
 
+def test_a_rejection_that_tells_nothing_is_one_all_the_same(world: MemoryWorld, jms: Context) -> None:
+    """REDELIVER-3: what its reason lacked was raised instead, and its message stayed with the handler for ever."""
+
+    class NoSuchCustomer(Reject):
+        def __init__(self) -> None: ...
+
+    class Later(Retry):
+        def __init__(self) -> None: ...
+
+    def work(message: Message) -> None:
+        raise NoSuchCustomer if message.delivery_count == 2 else Later
+
+    jms.create_producer().send(ORDERS, "bad")
+    worker = Worker(world.factory())
+    worker.handler(ORDERS)(work)
+    run_until(worker, lambda: left(jms, LETTERS) == ["bad"])
+    letter = jms.create_consumer(LETTERS).receive(SOON_S)
+    assert letter is not None
+    assert letter.properties["_JBM_LAST_ERROR"] == "rejected"
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_what_a_handler_returns_is_the_answer(world: MemoryWorld, jms: Context, way: str) -> None:
     for number in range(3):

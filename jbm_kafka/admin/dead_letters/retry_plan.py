@@ -230,7 +230,9 @@ def subscription_of(origin: Origin, subscriptions: Iterable[Subscription]) -> Su
     One client id may use a name twice: for a durable subscription, and for one that is shared and not durable. A letter
     of an earlier version does not tell which; then the durable one comes first.
     """
-    found = [each for each in subscriptions if each.full_name == origin.subscription]
+    known = list(subscriptions)
+    found = [each for each in known if each.full_name == origin.subscription]
+    found = found or [each for each in known if each.former_name == origin.subscription]
     if origin.subscription_kind is not None:
         is_durable = origin.subscription_kind in (SubscriptionKind.DURABLE.value, SubscriptionKind.SHARED_DURABLE.value)
         found = [each for each in found if each.is_durable == is_durable]

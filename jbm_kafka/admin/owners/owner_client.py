@@ -15,8 +15,7 @@ from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import GroupMember, Kafka, KafkaAdmin
 from jbm_kafka.registry.command_client import CommandClient, places_text, waited_for
-from jbm_kafka.registry.own_topics import commands_topic
-from jbm_kafka.registry.topic_configs import COMMANDS_CONFIG
+from jbm_kafka.registry.own_topics import commands_topic, ensure_commands_topic
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +87,7 @@ class Owners:
         Raises:
             KafkaClientError: Kafka does not let us ask; some may have been done.
         """
-        self._admin.create_topic(self._topic, partitions=1, config=COMMANDS_CONFIG)
+        ensure_commands_topic(self._admin, self._topic)
         open_: dict[str, Command] = {}
         answers: dict[int, list[Answer]] = {}
         for partition in turns:

@@ -11,8 +11,7 @@ from typing import Any
 from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.registry.command_client import CommandClient
-from jbm_kafka.registry.own_topics import commands_topic
-from jbm_kafka.registry.topic_configs import COMMANDS_CONFIG
+from jbm_kafka.registry.own_topics import commands_topic, ensure_commands_topic
 
 PERHAPS_S = 4.0
 """Owners look every second, so each that is there has looked by then, twice."""
@@ -75,7 +74,7 @@ class PresentOwners:
             late([command.partition for command in still_open], seconds)
 
         try:
-            self._admin.create_topic(self._topic, partitions=1, config=COMMANDS_CONFIG)
+            ensure_commands_topic(self._admin, self._topic)
             with CommandClient(self._kafka, self._admin, self._topic) as asking:
                 asking.ask(commands, patience_s=patience_s, answered=answered, late=are_late)
         except KafkaClientError as error:

@@ -80,19 +80,20 @@ class IncomingMessage:
     """Where it stands, when a browser shows it."""
 
 
-def decode_transfer(data: bytes | bytearray, *, now_ms: int, values_max: int | None = None) -> IncomingMessage:
+def decode_transfer(data: bytes | bytearray, *, now_ms: int, budget: Budget | None = None) -> IncomingMessage:
     """The message that these bytes are.
 
     Args:
         data: its sections.
         now_ms: for its times.
-        values_max: how many values its lists, maps and arrays may have in all; None: any number.
+        budget: how many values its sections, lists, maps and arrays may have in all; None: any number.
 
     Raises:
-        MessageFormatError: they are no AMQP message, or it has a field of a wrong type; one line says where.
+        MessageFormatError: they are no AMQP message, or it has a field of a wrong type; one line says where. Or it
+            has too many values, as its budget says then; no more than it has were looked at.
     """
     try:
-        return _incoming(split(bytes(data), None if values_max is None else Budget(values_max)), now_ms)
+        return _incoming(split(bytes(data), budget), now_ms)
     except ValueError as fault:
         raise MessageFormatError(f"an AMQP message of {len(data)} bytes cannot be read: {fault}") from None
 
@@ -366,8 +367,13 @@ def _map(pairs: list[tuple[Amqp, Amqp]]) -> dict[str, TypedValue] | None:
 
 def _stream(values: list[Amqp]) -> list[TypedValue] | None:
     """The values, if a stream message can have them."""
-    found = [held for value in values if (held := _typed(value)) is not None]
-    return found if len(found) == len(values) else None
+    found: list[TypedValue] = []
+    for value in values:
+        held = _typed(value)
+        if held is None:
+            return None
+        found.append(held)
+    return found
 
 
 def _typed(held: Amqp) -> TypedValue | None:

@@ -65,18 +65,34 @@ _VARIABLE: Mapping[int, AmqpType] = MappingProxyType({0: "binary", 1: "string", 
 _COMPOUND: Mapping[int, AmqpType] = MappingProxyType({0: "list", 1: "map"})
 
 
+PAUSE_VALUES: Final = 1024
+
+
 class Budget:
     """How many more values may be read, of lists, maps and arrays: each takes far more memory here than bytes there."""
 
-    def __init__(self, values: int) -> None:
+    def __init__(self, values: int, pause: Callable[[], object] | None = None) -> None:
+        """`pause`: called now and then while they are read. Compiled code lets no other thread run by itself."""
         self.most = values
+        self.is_exceeded = False
         self._left = values
+        self._pause = pause
+        self._to_pause = PAUSE_VALUES
 
     def take(self, count: int) -> None:
-        """So many are about to be read. Raises ValueError: those are too many."""
+        """So many are about to be read. Raises ValueError: those are too many, as `is_exceeded` says from then on."""
         self._left -= count
         if self._left < 0:
+            self.is_exceeded = True
             raise ValueError(f"it has more than {self.most} values in lists, maps, arrays and sections; send several")
+
+    def was_read(self) -> None:
+        """One was read."""
+        self._to_pause -= 1
+        if not self._to_pause:
+            self._to_pause = PAUSE_VALUES
+            if self._pause is not None:
+                self._pause()
 
 
 def read(data: bytes, at: int, depth: int = DEPTH_MAX, budget: Budget | None = None) -> tuple[Amqp, int]:
@@ -168,6 +184,8 @@ def _read_compound(
             raise ValueError(f"the {kind} at byte {start} has fewer elements than it says")
         element, at = read(data, at, depth - 1, budget)
         elements.append(element)
+        if budget is not None:
+            budget.was_read()
     if at != end:
         raise ValueError(f"the {kind} at byte {start} does not end where it says")
     if kind == "list":
@@ -200,6 +218,8 @@ def _read_array(data: bytes, at: int, width: int, depth: int, budget: Budget | N
             raise ValueError(f"the array at byte {start} has fewer elements than it says")
         element, at = _read(code, data, at, depth - 1, budget)
         elements.append(element if descriptor is None else Amqp("described", (descriptor, element)))
+        if budget is not None:
+            budget.was_read()
     if at != end:
         raise ValueError(f"the array at byte {start} does not end where it says")
     return Amqp("array", elements), end

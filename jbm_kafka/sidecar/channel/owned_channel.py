@@ -9,11 +9,11 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from typing import NamedTuple
 
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.changes import Acknowledged, OfferedRaised, TimePassed
+from jbm_kafka.core.changes import Acknowledged, OfferedRaised, PassedToBranch, TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import attempts_before_departure
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent
-from jbm_kafka.core.freeze import NOTHING_PREPARED, Freeze, freeze
+from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.holders import keeps_membership
 from jbm_kafka.core.offered_target import USUAL, OfferedLimits, OfferedPace
 from jbm_kafka.core.offset_ranges import ranges_of
@@ -266,7 +266,7 @@ class OwnedChannel:
         self,
         checkpoint_id: str,
         tentative: Collection[int],
-        preparing: Mapping[str, Collection[int]] = NOTHING_PREPARED,
+        preparing: Sequence[PassedToBranch] = (),
     ) -> Freeze:
         """The channel's part of a checkpoint; `settle_freeze` must follow before the next.
 
@@ -285,7 +285,7 @@ class OwnedChannel:
             parking=self.parked.take(),
         )
         state.apply(taken.frozen)
-        self.checkpoints.begin(taken, [*tentative, *(o for offsets in preparing.values() for o in offsets)])
+        self.checkpoints.begin(taken, [*tentative, *(o for each in preparing for o in each.offsets)])
         return taken
 
     def events(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from jbm_kafka.core.changes import PassedToBranch
 from jbm_kafka.core.departure import DEPARTS_BY
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent
 from jbm_kafka.core.freeze import Freeze
@@ -103,6 +104,8 @@ class FrozenChannel:
     events: ChannelEvents | None
     settlings: Sequence[Settling]
     """Tentative: applied when the checkpoint is durable."""
+    passing: Sequence[PassedToBranch] = ()
+    """Of them what branches get; as they."""
     applied: Sequence[tuple[str, str]] = ()
     """Branches that have ended here, and of each what became of its messages without a decision, if anything did."""
 

@@ -9,7 +9,7 @@ from jbm_kafka.core.changes import Acknowledged, PassedToBranch
 from jbm_kafka.core.entries import MessageEvent
 from jbm_kafka.core.holders import kind_of
 from jbm_kafka.core.reference import SessionId
-from jbm_kafka.core.settlement import unknown_offsets
+from jbm_kafka.core.settlement import units_of, unknown_offsets
 from jbm_kafka.ports import GroupFenced
 from jbm_kafka.ports.refusals import MEANWHILE, taken
 from jbm_kafka.registry.channel_group import ChannelGroup
@@ -75,7 +75,7 @@ class CheckpointPart:
             return
         # What sessions have said until now belongs into this checkpoint.
         self._settle.take_all()
-        refused = frozenset(transfer for transfer in request.transfers if not self._holds_all(transfer))
+        refused = self._refused(request.transfers)
         consumer = self._data.consumer
         try:
             metadata = None if consumer is None else consumer.group_metadata()
@@ -98,32 +98,44 @@ class CheckpointPart:
         if not request.answer(frozen):
             self.finish(frozen, durable=False)
 
-    def _holds_all(self, transfer: Transfer) -> bool:
-        offsets: dict[tuple[OwnedChannel, SessionId], list[int]] = defaultdict(list)
-        is_branch = any(settling.branch for settling in transfer.of(self))
-        for settling in transfer.of(self):
-            offsets[settling.channel, settling.session] += settling.offsets
-        return all(
-            not channel.is_lost
-            and not unknown_offsets(channel.state, session, named)
-            and not (is_branch and _are_behind_a_branch(channel, session, named))
-            for (channel, session), named in offsets.items()
-        )
+    def _refused(self, transfers: Sequence[Transfer]) -> frozenset[Transfer]:
+        """Those whose messages are not in their sessions' hands any more, and of branches those of which another
+        branch has, or is about to have, earlier messages of a unit: it may give them back.
+        """
+        refused: set[Transfer] = set()
+        passing: set[tuple[OwnedChannel, bytes]] = set()
+        for transfer in transfers:
+            offsets: dict[tuple[OwnedChannel, SessionId], list[int]] = defaultdict(list)
+            for settling in transfer.of(self):
+                offsets[settling.channel, settling.session] += settling.offsets
+            if any(
+                channel.is_lost or unknown_offsets(channel.state, session, offsets[channel, session])
+                for channel, session in offsets
+            ):
+                refused.add(transfer)
+            elif any(settling.branch for settling in transfer.of(self)):
+                units = {
+                    (channel, unit)
+                    for (channel, session), named in offsets.items()
+                    for unit in units_of(channel.state, session, named)
+                }
+                if units.isdisjoint(passing) and not any(unit in channel.state.gates.before for channel, unit in units):
+                    passing |= units
+                else:
+                    refused.add(transfer)
+        return frozenset(refused)
 
     def _freeze_channel(
         self, channel: OwnedChannel, checkpoint_id: str, settlings: Sequence[Settling]
     ) -> FrozenChannel:
-        preparing: defaultdict[str, list[int]] = defaultdict(list)
-        for settling in settlings:  # one for each consumer of the session
-            if settling.branch:
-                preparing[settling.branch] += settling.offsets
+        passing = _passing(settlings)
         settled = [settling for settling in settlings if not settling.branch]
         tentative = frozenset(offset for settling in settled for offset in settling.offsets)
-        taken = channel.take_freeze(checkpoint_id, tentative, preparing)
+        taken = channel.take_freeze(checkpoint_id, tentative, passing)
         committed = [o for settling in settled if kind_of(settling.session).has_receiver for o in settling.offsets]
         leaving: list[MessageEvent] = [event for settling in settlings for event in settling.events]
         events = channel.events(checkpoint_id, self._data.clock.now_ms(), committed=committed, leaving=leaving)
-        return FrozenChannel(channel, taken, events, settlings, channel.checkpoints.frozen_applied)
+        return FrozenChannel(channel, taken, events, settlings, passing, channel.checkpoints.frozen_applied)
 
     def finish(self, frozen: FrozenGroup, *, durable: bool) -> None:
         """The checkpoint is committed, or aborted."""
@@ -131,15 +143,14 @@ class CheckpointPart:
             channel = part.channel
             if channel.checkpoints.freeze is not part.freeze:
                 continue
-            branches = [settling for settling in part.settlings if settling.branch]
             if durable:
-                for settling in branches:  # while what passes to the branch cannot be given back
-                    if not settling.keeps_later:
+                for settling in part.settlings:  # while what passes to the branch cannot be given back
+                    if settling.branch and not settling.keeps_later:
                         self._settle.return_beside(channel, settling.session, settling.offsets)
             waiters = channel.settle_freeze(durable=durable)
             if durable:
-                for settling in branches:
-                    channel.state.apply(PassedToBranch(settling.session, settling.branch, settling.offsets))
+                for passed in part.passing:
+                    channel.state.apply(passed)
                 for settling in part.settlings:
                     if settling.branch:
                         continue
@@ -165,7 +176,10 @@ class CheckpointPart:
                 self._settle.return_all(session)
 
 
-def _are_behind_a_branch(channel: OwnedChannel, session: SessionId, offsets: Sequence[int]) -> bool:
-    """Another branch has what comes before them in their units, and may give it back."""
-    before, hand = channel.state.gates.before, channel.state.in_hand[session]
-    return bool(before) and any(hand[offset].unit in before for offset in offsets)
+def _passing(settlings: Sequence[Settling]) -> list[PassedToBranch]:
+    """What branches get of a channel: one change for each, of all consumers that got it."""
+    taken: dict[str, dict[SessionId, list[int]]] = {}
+    for settling in settlings:
+        if settling.branch:
+            taken.setdefault(settling.branch, {}).setdefault(settling.session, []).extend(settling.offsets)
+    return [PassedToBranch(branch, by_session) for branch, by_session in taken.items()]

@@ -11,7 +11,7 @@ from jbm_kafka.core.departure import REJECTED
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.holders import kind_of, returning
 from jbm_kafka.core.reference import Reference, SessionId
-from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, Modified, decide_return, unknown_offsets
+from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, Modified, decide_return, units_of, unknown_offsets
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
@@ -172,17 +172,15 @@ class Settle:
     def return_beside(self, channel: OwnedChannel, session: SessionId, offsets: Sequence[int]) -> None:
         """Return what the session has of the units of these, beside them: their units pass to another holder."""
         hand, unread = channel.state.in_hand[session], self._unread(channel, session)
-        units = {hand[offset].unit for offset in offsets} - {None}
-        beside = [o for o, reference in hand.items() if reference.unit in units and o not in frozenset(offsets)]
+        units, tentative = units_of(channel.state, session, offsets), channel.checkpoints.tentative
+        beside = [o for o, reference in hand.items() if reference.unit in units and o not in tentative]
         if beside:
             rows = [Modified(offset, counted=False, was_seen=offset not in unread) for offset in beside]
             self.give_back(channel, session, rows)
 
     def return_behind(self, channel: OwnedChannel, branch: SessionId) -> bool:
         """Return what sessions have behind the messages of a branch; False: a commit holds some of that."""
-        units = {
-            reference.unit for reference in channel.state.in_hand[branch].values()
-        } & channel.state.gates.before.keys()
+        units = units_of(channel.state, branch, channel.state.in_hand[branch]) & channel.state.gates.before.keys()
         for session, hand in list(channel.state.in_hand.items()) if units else ():
             behind = [offset for offset, reference in hand.items() if reference.unit in units]
             if behind and kind_of(session).returns_when_lost:

@@ -5,6 +5,7 @@ interrupted was never seen, and is read again from Kafka.
 """
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from py4j.protocol import Py4JError
@@ -39,6 +40,8 @@ class TopicArchiver:
     key: tuple[str, ...] = ("partition", "offset")
     """The columns that tell a row from all others, the record's partition and offset first."""
     accept_loss: bool = False
+    only: AbstractSet[int] | None = None
+    """These partitions alone have rows for the archive; None: all."""
 
     def state(self) -> TopicState:
         """Of the topic now; raises as `topic_state`."""
@@ -52,7 +55,7 @@ class TopicArchiver:
             SparkJobError: Spark failed.
             KafkaClientError: no answer.
         """
-        span = next_span(until, position(self.folder), offsets_max=OFFSETS_MAX, accept_loss=self.accept_loss)
+        span = self._next_span(until)
         if span is None:
             return None
         staged = self.folder.staged()
@@ -64,7 +67,9 @@ class TopicArchiver:
             read_back = count_back(read_rows(self.spark, [staged], self.schema), span, key=self.key)
         except (PySparkException, Py4JError) as error:
             # Where the log was cut meanwhile this names the range; Spark says it in fifty lines.
-            next_span(self.state(), position(self.folder), offsets_max=1, accept_loss=False)
+            now = self._next_span(self.state())
+            if now is not None and now.lost != span.lost:
+                return self.archive_next(until)
             raise SparkJobError(
                 f"archive of {self.topic}: {cause_line(error)}; nothing of this batch was published"
             ) from None
@@ -78,6 +83,10 @@ class TopicArchiver:
                 "back from the files: nothing was published; see that all executors write to this folder"
             )
         return self.folder.publish(rows=read_back, span=span)
+
+    def _next_span(self, until: TopicState) -> Span | None:
+        last = position(self.folder)
+        return next_span(until, last, offsets_max=OFFSETS_MAX, accept_loss=self.accept_loss, only=self.only)
 
     def compact(self) -> bool:
         """Whether many small files are one now, or one a day.

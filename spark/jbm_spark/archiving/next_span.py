@@ -1,6 +1,7 @@
 """Which offsets of a topic are to be archived next, and which are gone before they could be. No Spark needed."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from jbm_kafka.ports import KafkaAdmin
@@ -36,8 +37,12 @@ def topic_state(admin: KafkaAdmin, topic: str) -> TopicState:
     return TopicState(topic, found.topic_id, admin.begin_positions(topic, partitions), ends)
 
 
-def next_span(state: TopicState, last: Span | None, *, offsets_max: int, accept_loss: bool) -> Span | None:
+def next_span(
+    state: TopicState, last: Span | None, *, offsets_max: int, accept_loss: bool, only: AbstractSet[int] | None = None
+) -> Span | None:
     """From where the last one ends, or, of a topic that is new or was made anew, from where it begins. None: nothing.
+
+    `only`: these partitions; the others stay where they are, whatever became of them.
 
     Raises:
         ArchiveError: what comes next is gone, and nobody accepts that; the text has the ranges.
@@ -46,18 +51,26 @@ def next_span(state: TopicState, last: Span | None, *, offsets_max: int, accept_
         at = dict(state.begin)
     else:
         at = {partition: last.end.get(partition, 0) for partition in state.end}
-    lost = {partition: offset for partition, offset in at.items() if offset < state.begin[partition]}
+    wanted = set(at) if only is None else set(at) & only
+    lost = {partition: at[partition] for partition in sorted(wanted) if at[partition] < state.begin[partition]}
     if lost and not accept_loss:
-        ranges = ", ".join(f"{offset} to {state.begin[each] - 1} of partition {each}" for each, offset in lost.items())
         raise ArchiveError(
-            f"topic {state.topic}: offsets {ranges} were deleted before they were archived (by retention, or by "
-            "kafka-delete-records); nothing was written. To go on behind them: --accept-loss"
+            f"topic {state.topic}: messages at {lost_ranges(lost, state.begin)} were deleted before they were archived "
+            "(by retention, or by kafka-delete-records); nothing was written. To go on without these messages: "
+            "--accept-loss"
         )
-    begin = {partition: max(offset, state.begin[partition]) for partition, offset in at.items()}
-    waiting = [partition for partition in begin if begin[partition] < state.end[partition]]
+    begin = {each: max(offset, state.begin[each]) if each in wanted else offset for each, offset in at.items()}
+    waiting = [partition for partition in wanted if begin[partition] < state.end[partition]]
     if not waiting:
         return None
     share = max(1, offsets_max // len(waiting))
     # A partition that is empty may end before it begins, for a moment after its records were deleted.
-    end = {each: max(offset, min(offset + share, state.end[each])) for each, offset in begin.items()}
+    end = {each: max(offset, min(offset + share, state.end[each])) if each in wanted else offset
+           for each, offset in begin.items()}  # fmt: skip
     return Span(state.topic_id, begin, end, lost)
+
+
+def lost_ranges(lost: Mapping[int, int], begin: Mapping[int, int]) -> str:
+    """For people, the offsets from those that were lost up to where the log begins."""
+    ranges = ", ".join(f"{offset} to {begin[each] - 1} of partition {each}" for each, offset in lost.items())
+    return f"offsets {ranges}"

@@ -6,6 +6,7 @@ Each run adds what has come since the last one. Killed at any moment, it goes on
 see each message once at every moment. Nothing is acknowledged.
 """
 
+import logging
 import os
 import re
 import signal
@@ -21,8 +22,10 @@ import click
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import Named, as_named
 from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.registry.own_topics import events_topic
+from jbm_kafka.registry.topic_configs import SYSTEM_PARTITIONS
 from jbm_spark.call_sites import without_call_sites
 from jbm_spark.jobs.job import in_session, job_options
 from jbm_spark.topic_check import TIMEOUT_S, check_topics, cluster_id, one_line_errors
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from jbm_spark.archiving.archiver import TopicArchiver
     from jbm_spark.archiving.manifest import Manifest, Span
     from jbm_spark.archiving.next_span import TopicState
+
+log = logging.getLogger(__name__)
 
 _DURATION = re.compile(r"([1-9][0-9]{0,6})(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -83,7 +88,7 @@ def run(
     """Archive what the topic has now and what the archive has not; with `every_s` again and again, until `stop` is set.
 
     `file_format` is `parquet` or `delta`; None: the one that the archive has, and a new one is of Parquet files. `tell`
-    is called with a line for each batch.
+    is called with a line for each batch. `accept_loss` is of messages; lost events are a warning.
 
     Raises:
         ArchiveError: there is no such format; the folder cannot be written, is another archive's, or has lost batches;
@@ -98,6 +103,7 @@ def run(
     from jbm_spark.archiving.archive_rows import MESSAGES_SCHEMA, archived_rows
     from jbm_spark.archiving.archive_tables import archive_table
     from jbm_spark.archiving.archiver import TopicArchiver
+    from jbm_spark.archiving.next_span import lost_ranges
     from jbm_spark.archiving.table_folder import position
     from jbm_spark.call_checks import check_session
     from jbm_spark.events import events
@@ -131,8 +137,14 @@ def run(
                   for name, schema in ((MESSAGES, MESSAGES_SCHEMA), (EVENTS, EVENTS_SCHEMA))]  # fmt: skip
         archiver = TopicArchiver(spark, admin, source.kafka_topic(namespace), tables[0], MESSAGES_SCHEMA, rows_of,
                                  accept_loss=accept_loss)  # fmt: skip
+        # They are in the partition of the group; of a topic, in those of all its subscriptions.
+        only = (
+            {partition_for(source.group_id(namespace).encode(), SYSTEM_PARTITIONS)}
+            if isinstance(source, Queue)
+            else None
+        )
         of_events = TopicArchiver(spark, admin, events_topic(namespace), tables[1], EVENTS_SCHEMA, events_of, EVENT_KEY,
-                                  accept_loss)  # fmt: skip
+                                  accept_loss=True, only=only)  # fmt: skip
         name = f"archive-{whose.archive_id[:12]}"
         batches = rows = fates = compactions = 0
         while True:
@@ -148,6 +160,12 @@ def run(
             if admin.describe([of_events.topic]):
                 for manifest in _batches(of_events, of_events.state(), ended):
                     batches, fates = batches + 1, fates + manifest.rows
+                    if lost := manifest.spans[-1].lost:
+                        where = lost_ranges(lost, manifest.spans[-1].begin)
+                        text = (f"{source}: what became of messages is missing, for {where} of {of_events.topic} were "
+                                "deleted before they were archived: run it more often than Kafka deletes them "
+                                "(7 days)")  # fmt: skip
+                        log.warning("%s", text) if tell is None else tell(f"warning: {text}")
             compactions += archiver.compact() + of_events.compact()
             if every_s is None or ended.wait(every_s):
                 break
@@ -189,7 +207,7 @@ def _stopped_by_signal() -> Iterator[threading.Event]:
 @click.option("--to", "folder", metavar="FOLDER", required=True, help="The archive; made if it is missing.")
 @click.option("--every", "every_s", metavar="TIME", callback=_as_seconds, help="Again after 5m, 1h, ..., until ended.")
 @click.option("--format", "file_format", metavar="FORMAT", help="parquet or delta. [what it has; else parquet]")
-@click.option("--accept-loss", is_flag=True, help="Go on behind messages that were deleted before they were archived.")
+@click.option("--accept-loss", is_flag=True, help="Go on without messages that were deleted before they were archived.")
 @job_options
 def archive(
     destination: Named, folder: str, every_s: float | None, file_format: str | None, accept_loss: bool,

@@ -60,11 +60,12 @@ def replay_source(
 
 
 def log_of_now(
-    spark: SparkSession, named: Destination, *, bootstrap: str, namespace: str, kafka: Mapping[str, object] | None
-) -> tuple[DataFrame, str]:
+    spark: SparkSession, named: Destination, *, bootstrap: str, namespace: str, kafka: Mapping[str, object] | None,
+    about: str = "replay",
+) -> tuple[DataFrame, str]:  # fmt: skip
     """The messages that its log has at this moment, whenever they are read; and the topic's id."""
     client = ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S)
-    with one_line_errors(f"replay {named}"), closing(client.admin()) as admin:
+    with one_line_errors(f"{about} {named}"), closing(client.admin()) as admin:
         now = topic_state(admin, named.kafka_topic(namespace))
     end = {partition: max(offset, now.begin[partition]) for partition, offset in now.end.items()}
     frame = messages(spark, named, bootstrap=bootstrap, namespace=namespace, kafka=kafka,

@@ -15,7 +15,7 @@ from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfe
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.amqp.ids import encoded_id, id_text
 from jbm_kafka.codec.amqp.sections import APPLICATION, DATA, FOOTER, SEQUENCE, VALUE, section, split
-from jbm_kafka.codec.amqp.values import Amqp, binary, list_of, map_of, read, string
+from jbm_kafka.codec.amqp.values import Amqp, Budget, binary, list_of, map_of, read, string
 from jbm_kafka.codec.amqp.values import symbol as a_symbol
 from jbm_kafka.codec.amqp.values import uint as a_uint
 from jbm_kafka.codec.bodies import body_kind
@@ -201,7 +201,7 @@ def test_more_values_than_are_taken_are_refused(data: bytes) -> None:
     """AMQP-10."""
     decode_transfer(data, now_ms=NOW_MS)
     with pytest.raises(MessageFormatError, match="more than 10 values"):
-        decode_transfer(data, now_ms=NOW_MS, values_max=10)
+        decode_transfer(data, now_ms=NOW_MS, budget=Budget(10))
 
 
 @given(

@@ -7,8 +7,9 @@ Each query gives `fault`, `topic_id`, `partition`, `offset` and `what` over thes
                is_known: a row for each message of a range. `seq` grows with the checkpoints of a partition. Those of
                older versions, which do not tell the topic's id, are not `is_known`: they prove no fault, and no loss
     settled    topic_id partition offset: by the changelog
-    letters    target topic_id partition offset place: what dead-letter and expiry addresses have
-    targets    target is_whole oldest_ms: addresses whose topics are there; whether nothing was deleted from its topic
+    letters    target topic_id partition offset place at_ms has_left: what dead-letter and expiry addresses have
+    targets    target kept_from_ms: addresses whose topics are there; what was copied there since then is there still,
+               whichever partition it went to
 """
 
 from collections.abc import Mapping
@@ -123,7 +124,8 @@ group by f.topic_id, f.partition, f.offset
     "dead letter twice": """
 select topic_id, partition, offset,
        concat(count(*), ' copies in ', target, ': ', array_join(sort_array(collect_list(place)), ', ')) as what
-from {letters} where topic_id is not null group by target, topic_id, partition, offset having count(*) > 1
+from {letters} where topic_id is not null and not has_left group by target, topic_id, partition, offset
+having count(*) > 1 and min(at_ms) >= {moves_known_from_ms}
 """,
     "dead letter missing": """
 select f.topic_id, f.partition, f.offset,
@@ -131,7 +133,7 @@ select f.topic_id, f.partition, f.offset,
 from {fates} f join {targets} t on t.target = f.target
 left anti join {letters} l on l.target = f.target and l.partition = f.partition and l.offset = f.offset
                           and coalesce(l.topic_id, f.topic_id) = f.topic_id
-where f.fate in ('dead-lettered', 'expired') and f.is_known and (t.is_whole or t.oldest_ms <= f.at_ms)
+where f.fate in ('dead-lettered', 'expired') and f.is_known and t.kept_from_ms <= f.at_ms - {skew_ms}
 """,
 }
 """By fault."""
@@ -155,7 +157,12 @@ where fate = 'returned' and (due_at_ms is null or attempts_max is null)
     "copied to an address whose topic is gone, or has lost what it had then": """
 select count(distinct f.topic_id, f.partition, f.offset) from {fates} f left join {targets} t on t.target = f.target
 where f.fate in ('dead-lettered', 'expired') and f.target is not null
-  and (t.target is null or not (t.is_whole or t.oldest_ms <= f.at_ms))
+  and (t.target is null or t.kept_from_ms > f.at_ms - {skew_ms})
+""",
+    "dead letters with several copies, older than the events that tell of moves": """
+select count(*) from (
+    select 1 from {letters} where topic_id is not null and not has_left group by target, topic_id, partition, offset
+    having count(*) > 1 and min(at_ms) < {moves_known_from_ms})
 """,
     "events that cannot be read": "select {unreadable}",
 }

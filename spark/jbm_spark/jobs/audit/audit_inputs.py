@@ -17,9 +17,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.core.destination import Destination, Queue, Topic, parse_destination
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.ports import KafkaAdmin
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.own_topics import events_topic
+from jbm_kafka.registry.topic_configs import SYSTEM_PARTITIONS
 from jbm_spark.changelog import latest_entries, positions, settled_offsets
 from jbm_spark.columns import message_columns
 from jbm_spark.committed import committed_records, no_records
@@ -51,6 +53,8 @@ class AuditInputs:
     """What was settled since then has its event among the fates."""
     unreadable: int
     """Events that nobody here can read."""
+    moves_known_from_ms: int
+    """Letters that were moved away since then are told by events."""
 
 
 def read_now(frame: DataFrame) -> DataFrame:
@@ -122,7 +126,7 @@ class AuditSource:
         fates = read_now(_fates(events, bounds))
         names = [row[0] for row in fates.where("target is not null").select("target").distinct().collect()]
         letters, targets = self._letters(admin, group, names)
-        letters = read_now(_within(letters, bounds))
+        letters, moves_known_from_ms = self._without_moved(admin, read_now(_within(letters, bounds)))
         return AuditInputs(
             group=group,
             messages=messages,
@@ -132,6 +136,7 @@ class AuditSource:
             targets=targets,
             known_from_ms=_SINCE_EVER if begins == 0 else _first(events.agg(F.min("at_ms")), _NO_EVENTS_MS),
             unreadable=events.where(F.col("fate") == UNREADABLE).count(),
+            moves_known_from_ms=moves_known_from_ms,
         )
 
     def _messages(self, admin: KafkaAdmin, group: ChannelGroup, now_id: str) -> DataFrame:
@@ -193,11 +198,10 @@ class AuditSource:
         """Those of the group, in the order of its checkpoints; and how many records were deleted before them."""
         topic = events_topic(self.namespace)
         found = admin.describe([topic]).get(topic)
-        records, begins = no_records(self.spark), 0
+        records = no_records(self.spark)
         if found is not None:
             parts = list(range(found.partitions))
             records = self._committed(topic, _whole_ends(admin, topic, parts))
-            begins = sum(admin.begin_positions(topic, parts).values())
         of_group = records.where(F.col("key").cast("string") == group.group_id)
         rows = event_columns(of_group)
         older = None if self.archive is None else events_in_archive(self.spark, self.archive, rows.columns)
@@ -206,30 +210,64 @@ class AuditSource:
             places = both.withColumns({"_part": F.col("kafka.partition"), "_at": F.col("kafka.offset")})
             rows = places.dropDuplicates(["_part", "_at", "index"]).drop("_part", "_at")
         in_checkpoint = Window.partitionBy("kafka.partition", "checkpoint_id")
-        return read_now(rows.withColumn("seq", F.min("kafka.offset").over(in_checkpoint))), begins
+        told = read_now(rows.withColumn("seq", F.min("kafka.offset").over(in_checkpoint)))
+        # Asked behind the events, for the oldest are deleted meanwhile.
+        begins = 0 if found is None else sum(admin.begin_positions(topic, parts).values())
+        return told, begins
 
     def _letters(self, admin: KafkaAdmin, group: ChannelGroup, names: Collection[str]) -> tuple[DataFrame, DataFrame]:
         """What these addresses have of ours; and of those that are there, from when on they have everything."""
         found: list[DataFrame] = []
-        there: list[tuple[str, bool, int]] = []
+        there: list[tuple[str, int]] = []
         for name in sorted(names):
             topic = _topic_of(name, self.namespace)
             described = admin.describe([topic]) if topic else {}
             if topic not in described:
                 continue
             parts = list(range(described[topic].partitions))
-            begins = admin.begin_positions(topic, parts)
             rows = letter_columns(message_columns(self._committed(topic, _whole_ends(admin, topic, parts))))
             told = read_now(_told(rows, name))
-            there.append((name, not any(begins.values()), _first(told.agg(F.min("at_ms")), _NO_EVENTS_MS)))
+            # Asked behind the letters, for they are deleted meanwhile.
+            there.append((name, kept_from_ms(_oldest(told, "letter_partition"), admin.begin_positions(topic, parts))))
             found.append(told)
         nothing = _told(letter_columns(message_columns(no_records(self.spark))), "")
         told = reduce(DataFrame.unionByName, found, nothing)
         ours = F.col("origin_destination") == str(group.destination)
         if group.subscription is not None:
-            ours &= F.col("origin_subscription") == group.subscription.full_name
-        letters = told.where(ours).select("target", "topic_id", "partition", "offset", "place")
-        return letters, self.spark.createDataFrame(there, "target string, is_whole boolean, oldest_ms bigint")
+            ours &= F.col("origin_subscription").isin(group.subscription.full_name, group.subscription.former_name)
+        letters = told.where(ours).drop("origin_destination", "origin_subscription", "letter_partition")
+        return letters, self.spark.createDataFrame(there, "target string, kept_from_ms bigint")
+
+    def _without_moved(self, admin: KafkaAdmin, letters: DataFrame) -> tuple[DataFrame, int]:
+        """With `has_left`: an operator moved it away, and where it was moved back there is another copy. And since when
+        events tell that.
+
+        Read after the letters: a letter that is there again has its event by then.
+        """
+        none_left, topic = letters.withColumn("has_left", F.lit(False)), events_topic(self.namespace)
+        same = ["target", "topic_id", "partition", "offset"]
+        several = [row["target"] for row in letters.groupBy(*same).count().where("count > 1").collect()]
+        found = admin.describe([topic]).get(topic) if several else None
+        if found is None:
+            return none_left, _SINCE_EVER
+        parts = list(range(found.partitions))
+        records = self._committed(topic, _whole_ends(admin, topic, parts))
+        queues = {name: queue for name in set(several) if isinstance(queue := _destination(name), Queue)}
+        ids = admin.describe([queue.kafka_topic(self.namespace) for queue in queues.values()])
+        known = [(name, queue.group_id(self.namespace), ids[each].topic_id) for name, queue in queues.items()
+                 if (each := queue.kafka_topic(self.namespace)) in ids]  # fmt: skip
+        groups = [each[1] for each in known]
+        oldest = _oldest(records.withColumn("at_ms", F.unix_millis("timestamp")), "partition")
+        theirs = sorted({partition_for(each.encode(), SYSTEM_PARTITIONS) for each in groups})
+        known_from_ms = kept_from_ms(oldest, admin.begin_positions(topic, theirs))
+        of = self.spark.createDataFrame(known, "letters_of string, of_group string, its_topic_id string")
+        moves = event_columns(records.where(F.col("key").cast("string").isin(*groups))).where("fate = 'moved'")
+        moves = moves.join(F.broadcast(of), F.col("group") == F.col("of_group"))
+        moves = moves.where("coalesce(topic_id, its_topic_id) = its_topic_id")
+        place = F.concat_ws(":", "partition", "offset").alias("place")
+        places = moves.select(F.col("letters_of").alias("target"), place, F.lit(True).alias("has_left")).distinct()
+        left = letters.join(places, ["target", "place"], "left")
+        return read_now(left.withColumn("has_left", F.coalesce("has_left", F.lit(False)))), known_from_ms
 
     def _committed(self, topic: str, ends: Mapping[int, int]) -> DataFrame:
         if not any(ends.values()):
@@ -274,8 +312,20 @@ def _told(letters: DataFrame, target: str) -> DataFrame:
         F.col("origin_partition").alias("partition"),
         F.col("origin_offset").alias("offset"),
         F.concat_ws(":", "kafka.partition", "kafka.offset").alias("place"),
+        F.col("kafka.partition").alias("letter_partition"),
         F.unix_millis("kafka.timestamp").alias("at_ms"),
     )
+
+
+def kept_from_ms(oldest: Mapping[int, int], begins: Mapping[int, int]) -> int:
+    """Since when all that a log got is there, whichever of its partitions it went to. `oldest`: when the first record
+    was written that each partition has."""
+    cut = [partition for partition, begin in begins.items() if begin > 0]
+    return max((oldest.get(partition, _NO_EVENTS_MS) for partition in cut), default=_SINCE_EVER)
+
+
+def _oldest(records: DataFrame, partition: str) -> Mapping[int, int]:
+    return {row[0]: row[1] for row in records.groupBy(partition).agg(F.min("at_ms")).collect()}
 
 
 def _within(letters: DataFrame, bounds: DataFrame) -> DataFrame:
@@ -307,11 +357,15 @@ def _whole_ends(admin: KafkaAdmin, topic: str, parts: list[int]) -> Mapping[int,
 
 def _topic_of(target: str, namespace: str) -> str:
     """Empty where that is the name of nothing."""
+    destination = _destination(target)
+    return "" if destination is None else destination.kafka_topic(namespace)
+
+
+def _destination(target: str) -> Destination | None:
     try:
-        destination: Destination = parse_destination(target)
-        return destination.kafka_topic(namespace)
+        return parse_destination(target)
     except JMSError:
-        return ""
+        return None
 
 
 def _first(frame: DataFrame, default: int) -> int:

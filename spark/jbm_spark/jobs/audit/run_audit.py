@@ -82,7 +82,8 @@ def _result(
     frames["ended"] = read_now(spark.sql(ENDED, **frames))
     frames["not_told"] = read_now(spark.sql(NOT_TOLD, **frames))
     values = {"skew_ms": skew_ms, "forever_ms": FOREVER_MS, "never": NEVER, "now_ms": time.time_ns() // 1_000_000,
-              "known_from_ms": inputs.known_from_ms, "unreadable": inputs.unreadable}  # fmt: skip
+              "known_from_ms": inputs.known_from_ms, "unreadable": inputs.unreadable,
+              "moves_known_from_ms": inputs.moves_known_from_ms}  # fmt: skip
 
     def asked(query: str) -> "DataFrame":
         used = {name: value for name, value in {**frames, **values}.items() if f"{{{name}}}" in query}

@@ -2,10 +2,10 @@
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from jbm_kafka.codec.object_codecs import read_json
 from jbm_spark.jobs.load.file_blocks import allow_long_fields
 
 SHOWN_MAX = 1_000_000
@@ -88,17 +88,14 @@ def _text_values(text: str) -> Mapping[str, object]:
 def _json_values(text: str) -> Mapping[str, object] | None:
     if not text.strip():
         return None
+    why = ""
     try:
-        found = json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        found = None
+        found = read_json(text.encode(), is_strict=True)
+    except ValueError as fault:
+        found, why = None, f" ({fault})"
     if isinstance(found, dict):
         return found
-    raise ValueError('it is not a JSON object: write one a line, as in {"body_text": "hello"}')
-
-
-def _no_number(text: str) -> object:
-    raise ValueError(f"{text} is no number of JSON's")
+    raise ValueError(f'it is not a JSON object{why}: write one a line, as in {{"body_text": "hello"}}')
 
 
 def _is_utf8(text: str) -> bool:

@@ -74,6 +74,11 @@ class JobFolder:
             os.fsync(stream.fileno())
         new.replace(self._path)
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether any were staged."""
+        return any(self.rows.rglob("*.parquet"))
+
     def drop_rows(self) -> None:
         """Take the staged rows away."""
         shutil.rmtree(self.rows, ignore_errors=True)

@@ -5,6 +5,7 @@ sent in part the queue's own log says which.
 """
 
 import json
+import logging
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.errors import ColumnsIgnoredWarning, FrameRefusedError, SparkJobError
 from jbm_spark.jobs.load.file_blocks import CutFiles, cut, files_of
@@ -24,6 +26,8 @@ from jbm_spark.topic_check import TIMEOUT_S, cluster_id, end_offsets, one_line_e
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
 
 FORMATS = ("json", "csv", "parquet", "text")
 """json: an object a line; csv: the first line names the columns; text: a line, a message."""
@@ -115,6 +119,10 @@ def run(
         with job_folder(Path(temporary) if is_dry_run else folder, place=place, job=name) as mine:
             record = work.prepared(mine, files_cut, name, None if rejects is None else Path(rejects))
             before = record.sent
+            if record.below < record.end:
+                if not is_dry_run:
+                    work.keep_log(name)
+                before += work.look_for_rows(mine, record, job_id(name, files_cut))
             if not is_dry_run:
                 work.send(mine, record)
     return Loaded(
@@ -135,6 +143,11 @@ def format_of(file: Path, given: str | None) -> str:
     return found
 
 
+def job_id(job: str, files: CutFiles) -> str:
+    """What the ids of a job's rows are made of, whoever runs it."""
+    return f"{job}:{files.digest[:12]}"
+
+
 class _Load:
     """One run of a job."""
 
@@ -152,6 +165,9 @@ class _Load:
         self.info: TopicInfo = now.info
         self._window = now.duplicate_window
         self.rejects: str | None = None
+        self._job_id = ""
+        self._there: DataFrame | None = None
+        """Rows that the queue's log has, though no record here says so; None: no such."""
 
     def check_columns(self, files: CutFiles) -> None:
         """Of CSV files, whose first lines name them."""
@@ -183,8 +199,7 @@ class _Load:
             rows = parquet_rows(self._spark, files, self._order_by)
         else:
             rows = text_rows(self._spark, files, self._format, self._order_by, self.info.max_message_bytes)
-        job_id = f"{job}:{files.digest[:12]}"
-        stage(rows, folder.rows, job_id=job_id, info=self.info, order_by=self._order_by)
+        stage(rows, folder.rows, job_id=job_id(job, files), info=self.info, order_by=self._order_by)
         files.check_unchanged()
         record = self._counted(folder, LoadRecord(job, digest))
         try:
@@ -200,6 +215,8 @@ class _Load:
 
         from jbm_spark.jobs.load.staged_rows import REJECTED
 
+        if not folder.has_rows:
+            return record  # Spark reads no folder without files
         staged = self._spark.read.parquet(str(folder.rows))
         counts = {row["target"]: row["count"] for row in staged.groupBy("target").count().collect()}
         record.rejected = counts.pop(REJECTED, 0)
@@ -247,6 +264,53 @@ class _Load:
             raise SparkJobError(f"{file}: {error.strerror or error}; name another --rejects") from None
         self.rejects = str(file)
 
+    def keep_log(self, job: str) -> None:
+        """The log tells what was sent; without this it would forget what is settled within a minute."""
+        from jbm_spark.reader_registration import ReaderRegistration
+
+        topic = self.info.topic
+        try:
+            with ReaderRegistration(
+                bootstrap=self._bootstrap, namespace=self._namespace, kafka=self._kafka
+            ) as registration:
+                registration.renew_first(f"load-{job}/{topic}", topic, self._ends())
+        except (KafkaClientError, KeyError) as error:
+            log.warning("nothing of %s is kept for the job %r, which would send again what is deleted there: %s",
+                        self._queue, job, error)  # fmt: skip
+
+    def look_for_rows(self, folder: JobFolder, record: LoadRecord, job_id: str) -> int:
+        """How many of the rows that are to be sent the queue's log has: an earlier run had another state folder.
+
+        Raises:
+            SparkJobError: the log cannot be read.
+        """
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+        from pyspark.sql import functions as F  # noqa: N812
+
+        from jbm_spark.causes import cause_line
+        from jbm_spark.jobs.load.staged_rows import REJECTED, ids_there, row_id
+        from jbm_spark.jobs.replay_source import log_of_now
+
+        log_now, _ = log_of_now(self._spark, self._queue, bootstrap=self._bootstrap, namespace=self._namespace,
+                                kafka=self._kafka, about="load to")  # fmt: skip
+        there = ids_there(log_now, job_id).persist()
+        left = self._spark.read.parquet(str(folder.rows)).where(F.col("chunk") != REJECTED)
+        left = left.where(F.col("place") >= record.below).withColumn("there", row_id(job_id))
+        try:
+            found = left.join(there, "there", "left_semi").count()
+        except (PySparkException, Py4JError) as error:
+            if "TopicAuthorizationException" not in str(error):
+                raise SparkJobError(f"load to {self._queue}: its log cannot be read: {cause_line(error)}") from None
+            log.warning("the log of %s may not be read: what a run with another state sent is sent again", self._queue)
+            found = 0
+        if found:
+            self._there = there
+            self._job_id = job_id
+        else:
+            there.unpersist()
+        return found
+
     def send(self, folder: JobFolder, record: LoadRecord) -> None:
         """Send what is not sent yet, and take the staged rows away."""
         from jbm_spark.jobs.load.staged_rows import CHUNK
@@ -273,7 +337,7 @@ class _Load:
         from pyspark.sql import functions as F  # noqa: N812
 
         from jbm_spark.frame_check import WRITTEN
-        from jbm_spark.jobs.load.staged_rows import CHUNK
+        from jbm_spark.jobs.load.staged_rows import CHUNK, row_id
         from jbm_spark.messages import write_messages
 
         staged = self._spark.read.parquet(str(folder.rows))
@@ -281,6 +345,8 @@ class _Load:
         batch = staged.where(chunks & F.col("place").between(record.below, record.begun - 1))
         if is_in_doubt:
             batch = batch.join(self._ids_since(record), "message_id", "left_anti")
+        if self._there is not None:
+            batch = batch.withColumn("there", row_id(self._job_id)).join(self._there, "there", "left_anti")
         columns = [name for name in batch.columns if name in WRITTEN]
         write_messages(batch.select(*columns, "place"), self._queue, bootstrap=self._bootstrap,
                        namespace=self._namespace, kafka=self._kafka, order_by="place", job=record.job)  # fmt: skip

@@ -1,12 +1,12 @@
 """What a row of a file becomes as a message, or why it is none: by the rules of a send. It needs no session."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from jbm_kafka.codec.identity import GROUP_ID
+from jbm_kafka.codec.object_codecs import read_json
 from jbm_kafka.codec.property_header import PropertyValue, property_header, property_of
 from jbm_kafka.codec.record_size import batch_bytes_at_most
 from jbm_kafka.core.destination import parse_destination
@@ -95,8 +95,11 @@ def fault_of_texts(texts: Mapping[str, str | None]) -> str | None:
             return f"reply_to: {error}"
     if kind in ("map", "stream") and body is not None:
         return f"body_kind is {kind!r}, and the row has a text: give its bytes as body_bytes, or leave body_kind out"
-    if kind == "object" and body is not None and not _is_json(body):
-        return "body_kind is 'object', and body_text is not JSON"
+    if kind == "object" and body is not None:
+        try:
+            read_json(body.encode(), is_strict=True)
+        except ValueError as fault:
+            return f"body_kind is 'object', and body_text is not JSON: {fault}"
     return None
 
 
@@ -144,28 +147,21 @@ def _instant_ms(name: str, value: object) -> int | None:
 
 
 def _properties(value: object) -> dict[str, PropertyValue]:
+    why = ""
     if isinstance(value, str):  # of CSV, which has nothing but texts
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            value = False
+            value = read_json(value.encode(), is_strict=True)
+        except ValueError as fault:
+            value, why = False, f" ({fault})"
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise RowFault('properties: they are a JSON object, as in {"qty": 5}')
+        raise RowFault(f'properties: they are a JSON object, as in {{"qty": 5}}{why}')
     for name, content in value.items():
         for each in (name, content):
             if isinstance(each, str):
                 _check_utf8(f"property {shown(name)}", each)
     return value
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -82,7 +82,7 @@ def parquet_rows(spark: SparkSession, cut: CutFiles, order_by: Sequence[str]) ->
     checked_columns(frame, order_by)
     fault = F.udf(_fault_of_row, "string", useArrow=False)(F.struct(*columns))
     path = F.col("_metadata.file_path")
-    uris = sorted(row["path"] for row in frame.select(path.alias("path")).distinct().collect())
+    uris = sorted(row["path"] for row in frame.select(path.alias("path")).distinct().collect()) or [""]
     named = F.create_map(*(F.lit(each) for uri in uris for each in (uri, unquote(urlsplit(uri).path))))
     return frame.select(
         *(F.col(name) for name in columns if name != "unit_of_order"),
@@ -110,12 +110,11 @@ def _unit(frame: DataFrame) -> Column:
 
 def stage(rows: DataFrame, folder: Path, *, job_id: str, info: TopicInfo, order_by: Sequence[str]) -> None:
     """Write the rows to the folder, which is new."""
-    made_id = F.concat(F.lit(f"ID:spark:{job_id}:"), "number", F.lit(":"), "line")
+    made_id = row_id(job_id)
     message_id = F.coalesce("message_id", made_id) if "message_id" in rows.columns else made_id
-    # The queue drops what a crash makes us send again.
+    # The queue drops what a crash makes us send again, and its log tells which rows it has.
     given = F.col("duplicate_id") if "duplicate_id" in rows.columns else F.lit(None).cast("string")
-    named = rows.withColumn("message_id", message_id)
-    named = named.withColumn("duplicate_id", F.coalesce(given, "message_id"))
+    named = rows.withColumns({"message_id": message_id, "duplicate_id": F.coalesce(given, made_id)})
     key = _key(named)
     routed = F.when(F.col("fault").isNull(), F.coalesce(key, F.col("duplicate_id").cast("binary")))
     routed = F.coalesce(routed, F.lit("-").cast("binary"))
@@ -125,6 +124,22 @@ def stage(rows: DataFrame, folder: Path, *, job_id: str, info: TopicInfo, order_
     placed = named.withColumn("target", target).withColumn("place", F.row_number().over(among) - 1)
     chunk = F.when(F.col("target") == REJECTED, REJECTED).otherwise(F.floor(F.col("place") / CHUNK)).cast("int")
     placed.withColumn("chunk", chunk).drop(*order).write.partitionBy("chunk").parquet(str(folder))
+
+
+def row_id(job_id: str) -> Column:
+    """What tells a row of the job: its message's id or duplicate id, where the row has none of its own."""
+    return F.concat(F.lit(id_prefix(job_id)), "number", F.lit(":"), "line")
+
+
+def id_prefix(job_id: str) -> str:
+    """How the ids of a job's rows begin."""
+    return f"ID:spark:{job_id}:"
+
+
+def ids_there(log: DataFrame, job_id: str) -> DataFrame:
+    """`there`: those of the job's row ids that the messages of a log have."""
+    ids = log.select(F.explode(F.array("message_id", "duplicate_id")).alias("there"))
+    return ids.where(F.col("there").startswith(id_prefix(job_id))).distinct()
 
 
 def _key(rows: DataFrame) -> Column:

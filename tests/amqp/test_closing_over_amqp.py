@@ -1,0 +1,127 @@
+"""Closing over AMQP: whatever was in hand, its connection goes on, and the next consumer gets everything."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
+from jbm_kafka.amqp.amqp_server import Server
+from jbm_kafka.amqp.server_settings import Listener, ServerSettings
+from jbm_kafka.amqp_client.amqp_provider import AmqpProvider
+from jbm_kafka.amqp_client.remote_receiver import RemoteReceiver
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.ports.installation import Installation, SidecarConfig
+from jbm_kafka.providers import in_memory
+from tests.support.waiting import wait_until
+
+TIMEOUT_S = 20.0
+QUEUE = Queue("orders")
+COUNT = 200
+UNITS: Final[dict[str, Callable[[int], str | None]]] = {
+    "one": lambda _: "joe",
+    "none": lambda _: None,
+    "each": lambda number: f"u{number}",
+}
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    installation = Installation(f"closing{secrets.token_hex(4)}", {}, None, SidecarConfig())
+    settings = ServerSettings([Listener(port=0)], drain_s=0.0)
+    with Server(settings, lambda: in_memory.connect(installation)) as made:
+        yield made
+
+
+@pytest.fixture
+def connection(server: Server) -> Iterator[Connection]:
+    with ConnectionFactory(f"amqp://127.0.0.1:{server.ports[0]}").create_connection() as made:
+        yield made
+
+
+def send(connection: Connection, count: int, units: str) -> None:
+    sender = connection.create_sender()
+    for number in range(count):
+        sender.send(QUEUE, str(number), unit_of_order=UNITS[units](number))
+
+
+def receive(consumer: MessageConsumer, count: int) -> list[Message]:
+    got: list[Message] = []
+    while len(got) < count and (message := consumer.receive(TIMEOUT_S)) is not None:
+        got.append(message)
+    return got
+
+
+def check_all_come(connection: Connection, count: int, units: str) -> None:
+    """To a consumer of the same connection."""
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    again = [int(str(message.body)) for message in receive(session.create_consumer(QUEUE), count)]
+    assert again == sorted(again) if units == "one" else sorted(again) == list(range(count))
+    assert len(again) == count
+    session.acknowledge()
+
+
+@pytest.mark.parametrize("units", list(UNITS))
+@pytest.mark.parametrize("mode", [AcknowledgeMode.CLIENT, AcknowledgeMode.TRANSACTED, AcknowledgeMode.INDIVIDUAL])
+def test_a_session_that_closes_with_very_many_in_hand_breaks_no_connection(
+    connection: Connection, mode: AcknowledgeMode, units: str
+) -> None:
+    """Its server was sending more meanwhile, and the next consumer heard nothing."""
+    told: list[Exception] = []
+    connection.exception_listener = told.append
+    send(connection, COUNT, units)
+    session = connection.create_session(mode)
+    in_hand = COUNT if mode is not AcknowledgeMode.INDIVIDUAL or units != "one" else 1
+    assert len(receive(session.create_consumer(QUEUE), in_hand)) == in_hand
+    session.close()
+    check_all_come(connection, COUNT, units)
+    assert told == []
+
+
+@pytest.mark.parametrize("closes", ["consumer", "session", "connection"])
+def test_what_a_listener_had_and_what_was_still_coming_when_it_closed_comes_again(
+    server: Server, connection: Connection, closes: str
+) -> None:
+    """It holds all that it got, and another thread closes it in the midst of that."""
+    other = ConnectionFactory(f"amqp://127.0.0.1:{server.ports[0]}").create_connection()
+    other.start()
+    send(connection, COUNT, "one")
+    session, got = other.create_session(AcknowledgeMode.CLIENT), list[Message]()
+    consumer = session.create_consumer(QUEUE)
+    consumer.set_listener(got.append)
+    wait_until(lambda: len(got) > COUNT // 2, about="half of them", timeout_s=TIMEOUT_S)
+    if closes == "consumer":
+        consumer.close()
+    elif closes == "session":
+        session.close()
+    else:
+        other.close()
+    session.close()
+    check_all_come(connection, COUNT, "one")
+    other.close()
+
+
+def test_a_consumer_whose_connection_breaks_as_it_is_made_is_not_deaf(connection: Connection) -> None:
+    """Its link had been answered, and nobody told it that it had ended since."""
+    provider = connection._core.provider
+    assert isinstance(provider, AmqpProvider)
+    made = provider._connection
+    assert made is not None
+
+    def break_when_answered() -> None:
+        if any(isinstance(each, RemoteReceiver) and each._opened.done() for each in made._links.values()):
+            made._wire.connection_lost(ConnectionResetError("it broke"))
+            made.abort()
+        else:
+            provider._io.loop.call_soon(break_when_answered)
+
+    provider._io.mailbox.post(break_when_answered)
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    with pytest.raises(errors.ConnectionFailedError, match="it broke"):
+        session.create_consumer(QUEUE)
+    send(connection, 1, "one")
+    assert len(receive(session.create_consumer(QUEUE), 1)) == 1

@@ -1,0 +1,83 @@
+"""What a branch has of units that its session's consumers got one after the other, in whole sidecars (ACK-10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from jbm_kafka.core.branch import Branch, BranchState, Xid, branch_across
+from jbm_kafka.core.holders import branch_holder
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
+from jbm_kafka.sidecar.lane.group_worker import transfer_of
+from tests.sidecar.stepped import Start, SteppedSidecar
+
+COMMITTED, ROLLED_BACK = BranchState.COMMITTED, BranchState.ROLLED_BACK
+MESSAGES = 6
+
+
+def received(process: SteppedSidecar, links: Sequence[Link], order: str) -> list[tuple[Link, Delivery]]:
+    """The next message of each consumer, in this order."""
+    return [(links[int(each) - 1], process.deliveries(links[int(each) - 1], 1)[0]) for each in order]
+
+
+def prepared(process: SteppedSidecar, branch: Branch, got: Sequence[tuple[Link, Delivery]]) -> Completion:
+    """Its prepare, under way."""
+    done = Completion(None)
+    work = UnitOfWork("it", (), [Received(link, each.lease, [each.offset]) for link, each in got], done, branch=branch)
+    process.sidecar.prepare(branch, transfer_of(work))
+    return done
+
+
+def refusal_of(done: Completion) -> str:
+    """Empty: there was none."""
+    try:
+        done.wait(0, about="a prepare")
+    except JMSError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("heir", [False, True], ids=["carried out", "carried out by an heir"])
+@pytest.mark.parametrize("state", [COMMITTED, ROLLED_BACK], ids=lambda state: state.value)
+@pytest.mark.parametrize("order", ["12", "21", "11", "121", "123", "3121"])
+def test_a_unit_goes_on_whichever_consumers_of_a_session_got_it(
+    start: Start, order: str, state: BranchState, heir: bool
+) -> None:
+    """ACK-10, UNIT-5: prepared, it stood still for ever after a rollback, or its group worker died."""
+    one = start("one")
+    links = [one.attach("s", number) for number in (1, 2, 3)]
+    one.send(*map(str, range(MESSAGES)), unit=b"u")
+    branch = one.sidecar.branches.begin(Xid(1, b"g", b"b"))
+    done = prepared(one, branch, received(one, links, order))
+    one.run(lambda: done.is_done)
+    assert refusal_of(done) == ""
+    if heir:
+        one.crash()
+        one = start("two")
+    one.sidecar.branches.decide(branch.branch, state)
+    first = 0 if state is ROLLED_BACK else len(order)
+    assert one.receive(one.attach("another"), MESSAGES - first) == list(range(first, MESSAGES))
+
+
+def test_of_branches_with_one_unit_the_first_alone_is_prepared(start: Start) -> None:
+    """SEL-2, UNIT-5: three transactions of one client killed the group worker of another sidecar's queue.
+
+    The second may end first, and what the first has may come again after it.
+    """
+    one = start("one")
+    links = [one.attach("s", number) for number in (1, 2, 3)]
+    one.send(*map(str, range(MESSAGES)), unit=b"u")
+    got = received(one, links, "123")
+    branches = [branch_across(b"t" * 16, number, "jbm.two.xa") for number in range(3)]
+    ends = [prepared(one, branch, [each]) for branch, each in zip(branches, got, strict=True)]
+    one.run(lambda: all(end.is_done for end in ends))
+    assert [bool(refusal_of(end)) for end in ends] == [False, True, True]
+    state, holder = one.group_worker.data.channels[0].state, branch_holder(branches[0].branch)
+    one.run(lambda: holder in state.in_hand)
+    assert list(state.in_hand[holder]) == [0]
+    assert list(state.in_hand["s"]) == [1, 2]
