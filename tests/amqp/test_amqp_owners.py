@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from proton import Message
 
 from jbm_kafka import Connection, ConnectionFactory, Queue, TextMessage, Topic
 from jbm_kafka.admin import Admin
@@ -16,6 +17,7 @@ from jbm_kafka.amqp.incoming import verify_user
 from jbm_kafka.amqp.scram import Verifier
 from jbm_kafka.amqp.server_settings import Listener, ServerSettings
 from jbm_kafka.cli.main import main
+from jbm_kafka.codec.amqp.decode_transfer import decode_transfer
 from jbm_kafka.codec.registry_records import encode_owner, owner_key, owner_of
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, JMSSecurityError
@@ -146,11 +148,11 @@ def test_an_owner_of_an_ended_subscription_of_the_name_is_nobody() -> None:
 
 def test_a_user_id_is_the_senders_own_where_that_is_wanted() -> None:
     """Of AMQP-11."""
-    said: list[Header] = [("JMSXUserID", b"bob"), ("a", b"1"), ("amqp.user-id", b"\xff")]
+    said: list[Header] = [("jms.string.JMSXUserID", b"bob"), ("a", b"1"), ("amqp.user-id", b"\xff")]
     with pytest.raises(JMSSecurityError, match=r"user-id b'bob' is not the sender's, 'alice'"):
         verify_user(said, "alice", "check")
     verify_user(said, "alice", "set")
-    assert said == [("a", b"1"), ("JMSXUserID", b"alice")]
+    assert said == [("a", b"1"), ("jms.string.JMSXUserID", b"alice")]
     verify_user(said, "alice", "check")
     with pytest.raises(JMSSecurityError):
         verify_user(said, ANONYMOUS, "check")
@@ -158,7 +160,27 @@ def test_a_user_id_is_the_senders_own_where_that_is_wanted() -> None:
     assert said == [("a", b"1")]
 
 
-@pytest.mark.parametrize(("how", "shown"), [("off", None), ("set", "alice")])
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        Message(body="x", user_id=b"bob"),
+        Message(body="x", user_id=b"\xff"),
+        Message(body="x", properties={"JMSXUserID": "bob"}),
+        Message(body="x", properties={"JMSXUserID": 7}),
+    ],
+    ids=["field", "bytes", "property", "number"],
+)
+def test_no_form_of_a_users_id_passes_for_anothers(claimed: Message) -> None:
+    """Of AMQP-11: a message came from whom its sender named, for the headers were looked for by another name."""
+    headers = decode_transfer(claimed.encode(), now_ms=0).headers
+    with pytest.raises(JMSSecurityError, match="is not the sender's, 'alice'"):
+        verify_user(headers, "alice", "check")
+    verify_user(headers, "alice", "set")
+    assert [value for name, value in headers if "user" in name.lower()] == [b"alice"]
+    verify_user(decode_transfer(Message(body="x", user_id=b"alice").encode(), now_ms=0).headers, "alice", "check")
+
+
+@pytest.mark.parametrize(("how", "shown"), [("off", "bob"), ("set", "alice")])
 def test_the_user_id_that_receivers_see(how: str, shown: str | None) -> None:
     """Of AMQP-11."""
     settings = ServerSettings([Listener(port=0)], Access(USERS), drain_s=0.0, verify_user_id=how)  # type: ignore[arg-type]
@@ -167,7 +189,7 @@ def test_the_user_id_that_receivers_see(how: str, shown: str | None) -> None:
         factory = ConnectionFactory(f"amqp://127.0.0.1:{server.ports[0]}")
         with factory.create_connection("alice", PASSWORD) as connection:
             session = connection.create_session()
-            session.create_producer(Queue("orders")).send("hello")
+            session.create_producer(Queue("orders")).send("hello", properties={"JMSXUserID": "bob"})
             message = session.create_consumer(Queue("orders")).receive(timeout=WAIT_S)
     assert isinstance(message, TextMessage)
     assert message.properties.get("JMSXUserID") == shown
