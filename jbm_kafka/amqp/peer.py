@@ -72,7 +72,8 @@ class Unsubscribing:
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:
         if ends:
-            await self._peer.call(lambda: self._peer.provider.unsubscribe(self._client_id, self._name))
+            peer = self._peer  # it may be another's by now: the link stays as long as its client likes
+            await peer.call(lambda: peer.provider.unsubscribe(self._client_id, self._name, peer.user))
 
 
 class Temporary:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from proton import Message
+from proton import Endpoint, Message, Terminus
+from proton.reactor import LinkOption
+from proton.utils import BlockingConnection
 
 from jbm_kafka import Connection, ConnectionFactory, Queue, TextMessage, Topic
 from jbm_kafka.admin import Admin
@@ -54,6 +57,13 @@ def client_id() -> str:
     return f"alice-{secrets.token_hex(4)}"
 
 
+class NullSource(LinkOption):
+    """As Qpid JMS asks for a durable subscription, to end it."""
+
+    def apply(self, link: Any) -> None:
+        link.source.type = Terminus.UNSPECIFIED
+
+
 def connected(url: str, user: str, client_id: str) -> Connection:
     return ConnectionFactory(url, client_id=client_id).create_connection(user, PASSWORD)
 
@@ -96,6 +106,24 @@ def test_a_durable_subscription_is_the_users_that_made_it(url: str, client_id: s
         consumer.close()
         session.unsubscribe("audit")
     subscribe_and_leave(url, "mallory", client_id, is_shared=is_shared)  # of the name there is none any more
+
+
+def test_who_asked_for_a_subscription_does_not_end_the_one_that_another_made_of_its_name(
+    url: str, world: str, client_id: str
+) -> None:
+    """Of AMQP-11: his link stayed open, and its close ended the other's subscription, with what it held."""
+    subscribe_and_leave(url, "mallory", client_id)
+    mallory: Any = BlockingConnection(url, timeout=WAIT_S, user="mallory", password=PASSWORD, container_id=client_id)
+    held = mallory.container.create_receiver(mallory.conn, None, name="audit", options=[NullSource()])
+    mallory.wait(lambda: held.state & Endpoint.REMOTE_ACTIVE)
+    with Admin(f"memory://{world}") as admin:
+        admin.unsubscribe("audit", client_id=client_id)
+    subscribe_and_leave(url, "alice", client_id)
+    held.close()
+    mallory.wait(lambda: held.state & Endpoint.REMOTE_CLOSED)
+    assert "another user's" in str(held.remote_condition)
+    mallory.close()
+    subscribe_and_leave(url, "alice", client_id)
 
 
 def test_nobody_in_particular_owns_nothing_and_takes_nothing(url: str, client_id: str) -> None:
