@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from proton import Endpoint, Message, Terminus
@@ -81,6 +82,23 @@ def test_a_client_id_is_for_the_users_whose_patterns_have_it(url: str) -> None:
     connected(url, "mallory", "anything").close()
     with pytest.raises(JMSSecurityError, match=r"client id 'bob-1'.*use one of alice-\*, shared"):
         connected(url, "alice", "bob-1")
+
+
+def test_a_client_without_a_client_id_comes_in_under_the_uuid_of_its_library() -> None:
+    """Of AMQP-11: clients of Proton, whose container id is one, were refused where the user has client ids."""
+    Access(USERS).check_client_id("alice", str(uuid4()))
+    with pytest.raises(JMSSecurityError):
+        Access(USERS).check_client_id("alice", f"{uuid4()}-audit")
+
+
+def test_only_a_star_stands_for_other_text_in_client_ids() -> None:
+    """Of AMQP-11: a question mark and brackets did, too."""
+    access = Access({"alice": replace(ANYBODY, client_ids=["a?c", "x[1]*"])})
+    for own in ("a?c", "x[1]", "x[1].y"):
+        access.check_client_id("alice", own)
+    for other in ("abc", "x1", "ya?c", "a?cy"):
+        with pytest.raises(JMSSecurityError):
+            access.check_client_id("alice", other)
 
 
 @pytest.mark.parametrize("is_shared", [False, True], ids=["unshared", "shared"])
