@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from proton import Endpoint, Message, Terminus
+from proton import ConnectionException, Endpoint, Message, Terminus
 from proton.reactor import LinkOption
 from proton.utils import BlockingConnection
 
@@ -34,8 +34,9 @@ EVERYTHING: dict[Action, list[str]] = {each: ["#"] for each in ACTIONS if each !
 ANYBODY = User(Verifier.of_password(PASSWORD), EVERYTHING)
 USERS = {
     "alice": replace(ANYBODY, client_ids=["alice-*", "shared"]),
-    "mallory": ANYBODY,
-    ANONYMOUS: User(rights=EVERYTHING),
+    "mallory": replace(ANYBODY, client_ids=["*"]),
+    "bob": ANYBODY,
+    ANONYMOUS: User(rights=EVERYTHING, client_ids=["*"]),
 }
 PRICES = Topic("prices")
 
@@ -79,7 +80,15 @@ def subscribe_and_leave(url: str, user: str, client_id: str, *, is_shared: bool 
 def test_a_client_id_is_for_the_users_whose_patterns_have_it(url: str) -> None:
     """AMQP-11: whoever knew one could take a colleague's subscription, also without sole-connection-for-container."""
     connected(url, "alice", "alice-1").close()
-    connected(url, "mallory", "anything").close()
+    connected(url, "bob", "anything").close()
+    with pytest.raises(
+        JMSSecurityError, match=r"client id 'alice-1': user 'bob' may not have it; it is another user's"
+    ):
+        connected(url, "bob", "alice-1")
+    for sole in ([], ["sole-connection-for-container"]):
+        asked: Any = {"container_id": "alice-1", "desired_capabilities": sole}
+        with pytest.raises(ConnectionException, match="unauthorized-access"):
+            BlockingConnection(url, timeout=WAIT_S, user="bob", password=PASSWORD, **asked)
     with pytest.raises(JMSSecurityError, match=r"client id 'bob-1'.*use one of alice-\*, shared"):
         connected(url, "alice", "bob-1")
 
