@@ -621,6 +621,7 @@ class Receiver:
         source = self._source
         if ends and isinstance(source, Subscription) and source.is_durable:
             try:
-                await self._peer.call(lambda: self._provider.unsubscribe(source.client_id, source.name))
+                user = self._peer.user
+                await self._peer.call(lambda: self._provider.unsubscribe(source.client_id, source.name, user))
             except JMSError as error:
                 log.info("%s stays: %s", source, error)
