@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import re
 import secrets
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -39,7 +40,13 @@ from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.client.own_temporaries import OwnTemporaries
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidDestinationError, JMSError, ResourceAllocationError
+from jbm_kafka.core.jms_errors import (
+    InvalidClientIDError,
+    InvalidDestinationError,
+    JMSError,
+    JMSSecurityError,
+    ResourceAllocationError,
+)
 from jbm_kafka.core.subscription import Source, checked_client_id
 
 log = logging.getLogger(__name__)
@@ -48,7 +55,9 @@ T = TypeVar("T")
 OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", "SHARED-SUBS", "DELAYED_DELIVERY", UNITS)
 MADE_AT_ONCE = 8
 """How many queues and topics of one client are looked for, or made, side by side; each takes Kafka most of a second."""
-GENERATED = "ID:"
+ESTABLISHMENT_FAILED = {symbol("amqp:connection-establishment-failed"): True}
+"""By which a client knows an open that only tells why there is no connection."""
+GENERATED = re.compile(r"ID:")
 """How Qpid JMS begins the container id of a connection that has no client id."""
 
 
@@ -63,7 +72,13 @@ class Unsubscribing:
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:
         if ends:
-            await self._peer.call(lambda: self._peer.provider.unsubscribe(self._client_id, self._name))
+            await self._peer.call(self._unsubscribe)
+
+    def _unsubscribe(self) -> None:
+        """Since it was asked for, it may have been ended, and made by another user."""
+        peer = self._peer
+        peer.provider.check_owner(self._client_id, self._name, peer.user)
+        peer.provider.unsubscribe(self._client_id, self._name)
 
 
 class Temporary:
@@ -326,7 +341,13 @@ class Peer:
         connection.container = self.server.container
         wanted = connection.remote_container or ""
         desired = {str(each) for each in connection.remote_desired_capabilities or ()}
-        if wanted and not wanted.startswith(GENERATED):
+        if wanted and not GENERATED.match(wanted):
+            try:
+                self.settings.access.check_client_id(self.user, wanted)
+            except JMSSecurityError as error:
+                self._open(ESTABLISHMENT_FAILED)
+                self.end(condition_of(error))
+                return
             self.client_id = wanted
             if "sole-connection-for-container" in desired:
                 self.spawn(self._open_alone(wanted))
@@ -340,7 +361,7 @@ class Peer:
             self._holds_client_id = True
             self._open({})
         except InvalidClientIDError as error:
-            self._open({symbol("amqp:connection-establishment-failed"): True})
+            self._open(ESTABLISHMENT_FAILED)
             self.end(condition(INVALID_FIELD, str(error), {symbol("invalid-field"): symbol("container-id")}))
 
     def _client_id_lost(self, error: InvalidClientIDError) -> None:
@@ -603,6 +624,7 @@ class Peer:
         client_id, name = looked_up(link.name, self.client_id)
         topic = await self.call(lambda: self.provider.subscribed_topic(client_id, name))
         self.authorise("receive", topic)
+        await self.call(lambda: self.provider.check_owner(client_id, name, self.user))
         tell_stored(link, topic)
         self._serve(link, Unsubscribing(self, client_id, name))
 

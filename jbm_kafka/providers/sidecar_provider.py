@@ -158,6 +158,14 @@ class SidecarProvider:
         """The topic of a durable subscription; see Subscriptions.topic_of."""
         return self.sidecar.claims.subscriptions.topic_of(client_id, name)
 
+    def check_owner(self, client_id: str, name: str, user: str) -> None:
+        """As of `ServingProvider`."""
+        self.sidecar.claims.subscriptions.check_owner(client_id, name, user)
+
+    def own(self, client_id: str, name: str, user: str) -> None:
+        """As of `ServingProvider`."""
+        self.sidecar.claims.subscriptions.own(client_id, name, user)
+
     def subscribe(self, subscription: Subscription) -> None:
         """Have the subscription; see Sources.subscribe."""
         self.sidecar.sources.subscribe(subscription)

@@ -10,7 +10,7 @@ import pytest
 from proton import UNDESCRIBED, Array, Data, Described, Message, Terminus, symbol, ulong
 from proton import Link as ProtonLink
 from proton.reactor import LinkOption
-from proton.utils import BlockingConnection
+from proton.utils import BlockingConnection, LinkDetached
 
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Listener, ServerSettings
@@ -219,3 +219,31 @@ def test_a_dynamic_node_is_told_how_long_it_lives(client: Any) -> None:
     assert source.dynamic
     assert names(source.capabilities) == {"temporary-topic"}
     assert value(source.properties) == {symbol("lifetime-policy"): Described(symbol("amqp:delete-on-close:list"), [])}
+
+
+@pytest.mark.parametrize("is_browser", [False, True], ids=["receiver", "browser"])
+def test_a_message_larger_than_a_receiver_takes_is_not_sent_and_stays(client: Any, is_browser: bool) -> None:
+    """AMQP-18: it came all the same. It is neither lost nor counted, and another receiver gets it."""
+    queue = f"large.{secrets.token_hex(4)}"
+    sender = client.create_sender(queue)
+    for body in ("small", "x" * 5_000):
+        sender.send(Message(body=body))
+
+    def limited(link: Any) -> None:
+        link.max_message_size = 2_000
+        if is_browser:
+            link.source.distribution_mode = Terminus.DIST_MODE_COPY
+
+    receiver = client.create_receiver(queue, credit=0, name=secrets.token_hex(8), options=[Said(also=limited)])
+    receiver.flow(1)
+    assert receiver.receive(timeout=TIMEOUT_S).body == "small"
+    if not is_browser:
+        receiver.accept()
+    receiver.flow(1)
+    with pytest.raises(LinkDetached, match="message-size-exceeded"):
+        receiver.receive(timeout=TIMEOUT_S)
+    other = client.create_receiver(queue, credit=2, name=secrets.token_hex(8))
+    found = [other.receive(timeout=TIMEOUT_S) for _ in range(2 if is_browser else 1)]
+    assert [(len(each.body), each.delivery_count) for each in found] == [(5, 0), (5_000, 0)][not is_browser :]
+    for _ in found:
+        other.accept()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
-from typing import Final
+from typing import Final, assert_never
 
 from jbm_kafka.admin.explain.explanation import ExplainedReceiver, Holder, Reason
 from jbm_kafka.admin.explain.receiver_states import HANGS_MS, Doing, doing, how_busy, may_hang
@@ -15,89 +15,129 @@ from jbm_kafka.ports import FoundTransactions, OpenTransaction, Unreachable
 from jbm_kafka.registry.channel_group import ChannelGroup
 
 NO_CHANGELOG: Final = "its changelog is missing; a receiver makes it again (docs: the changelog of a queue)"
-_TABLE: Final[Mapping[Rule, tuple[str, str]]] = {
-    Rule.IN_HAND: (
-        "it is in the {where} of {holder}",
-        "if it hangs, stop {process}: what it has goes to others. If the next one hangs in it too, it is the message: "
-        "give that one up",
-    ),
-    Rule.BEHIND: ("it is behind {earlier}", ""),
-    Rule.DELAYED: (
-        "it came back, and waits for its redelivery delay",
-        "why its last attempt failed is in the log of the process that had it; to have it at once pause receiving, "
-        "give its unit up, retry those dead letters, and resume",
-    ),
-    Rule.NOT_YET_DUE: ("it was sent with a delivery delay, which is not over", ""),
-    Rule.ON_HOLD: (
-        "it is out of attempts and on hold with its unit (on_dead_letter='hold'){failure}",
-        "{command} gives it up, to the dead-letter address, and its unit goes on; with --again it is tried anew",
-    ),
-    Rule.NOT_SELECTED: (
-        "no receiver's selector chooses it{selectors}",
-        "all processes of a queue select alike: end them all, and start them with selectors of which one chooses it, "
-        "or with none",
-    ),
-    Rule.UNDELIVERABLE_HERE: (
-        "no other receiver may have it than those that said that it is undeliverable there",
-        "start another receiver, or have those connect anew",
-    ),
-    Rule.EXPIRED: ("its time to live is over: it leaves as soon as somebody receives", ""),
-    Rule.LEAVING: ("it is on its way to the dead-letter or expiry address", ""),
-    Rule.IN_DOUBT: ("it is acknowledged in a commit or checkpoint whose end is not known yet", ""),
-    Rule.NOT_READ: ("the owner of its partition has read up to offset {read_to}", ""),
-    Rule.SETTLED: ("it is settled (acknowledged, given up or expired), and that is not recorded yet", ""),
-    Rule.READY: ("nothing keeps it: it goes to the next receiver that asks", ""),
-    Rule.RECEIVERS_BUSY: ("it could go, but no receiver asks for one now{receivers}", ""),
-    Rule.RECORDING: (
-        "it goes when the next checkpoint is written",
-        "if it stays so, Kafka takes no checkpoint: see the log of the process that has its partition",
-    ),
-    Rule.NOBODY_RECEIVES: ("nobody receives", "start a receiver"),
-    Rule.NO_OWNER: (
-        "no process says that it has its partition: the group is about to give it to one{waits}",
-        "wait some seconds. If it stays so, a member hangs or is stopped: end it, or wait for its session timeout "
-        "(session_timeout_ms)",
-    ),
-    Rule.OWNER_SILENT: (
-        "{member} did not {say}",
-        "if it has died or is frozen, the group puts it out after its session timeout (session_timeout_ms of its "
-        "program; 10 s where that sets none), and others get its partitions. If it stays: see its log, and stop one "
-        "that hangs; one of an older version cannot say",
-    ),
-    Rule.OPENING: ("the process that has its partition reads what is recorded of it", ""),
-    Rule.CLOSED: ("{why}", "see the log of that process"),
-    Rule.MOVING: (
-        "its partition is about to go to another process; handlers that run are waited for, for revoke_drain_ms at "
-        "most",
-        "",
-    ),
-    Rule.PAUSED: ("receiving is paused by {by}", "{command} lets it go on"),
-    Rule.SENDING_PAUSED: ("sending is paused by {by}", "{command} lets it go on"),
-    Rule.NOT_ADMITTED: (
-        "its topic has {partitions} partitions, and its units are routed by {routed}: what is sent with a unit is "
-        "refused",
-        "{command} routes them anew, each when nothing of it is left",
-    ),
-    Rule.NO_CHANGELOG: (NO_CHANGELOG, ""),
-    Rule.OFFSETS_RESET: (
-        "somebody reset the group's offsets, and the next receiver begins there: {effects}",
-        "if that was not meant, undo it before anybody receives: {command}",
-    ),
-    Rule.NOT_HELD: (
-        "nothing of that is held: it was acknowledged, given up or expired, never sent here, deleted by its topic's "
-        "retention.ms before anybody received it, or skipped by a reset of the group's offsets",
-        "Admin.dead_letters() has what was given up, and dead_letters('ExpiryQueue') what expired",
-    ),
-    Rule.OPEN_TRANSACTION: (
-        "records from offset {position} on, {waiting} so far, wait for the end of a Kafka transaction{whose}",
-        "",
-    ),
-}
-"""By rule its sentence and its remedy; the names in braces are the facts that `reason` is given."""
 SELECTORS_MAX = 300
 """Characters of the receivers' selectors that are shown."""
 NAMES_MAX = 3
 """Names or ids in one sentence."""
+
+
+def _words(rule: Rule) -> tuple[str, str]:
+    """The sentence of the rule and its remedy; the names in braces are the facts that `reason` is given."""
+    match rule:
+        case Rule.IN_HAND:
+            return (
+                "it is in the {where} of {holder}",
+                "if it hangs, stop {process}: what it has goes to others. If the next one hangs in it too, it is the "
+                "message: give that one up",
+            )
+        case Rule.PREPARED:
+            return (
+                "a prepared branch of a transaction across systems (XA) has it, until the transaction's manager "
+                "decides",
+                "jbm-kafka prepared list shows the branch; where its manager will never decide, jbm-kafka prepared "
+                "resolve XID commit, or rollback, does",
+            )
+        case Rule.BEHIND:
+            return ("it is behind {earlier}", "")
+        case Rule.DELAYED:
+            return (
+                "it came back, and waits for its redelivery delay",
+                "why its last attempt failed is in the log of the process that had it; to have it at once pause "
+                "receiving, give its unit up, retry those dead letters, and resume",
+            )
+        case Rule.NOT_YET_DUE:
+            return ("it was sent with a delivery delay, which is not over", "")
+        case Rule.ON_HOLD:
+            return (
+                "it is out of attempts and on hold with its unit (on_dead_letter='hold'){failure}",
+                "{command} gives it up, to the dead-letter address, and its unit goes on; with --again it is tried "
+                "anew",
+            )
+        case Rule.NOT_SELECTED:
+            return (
+                "no receiver's selector chooses it{selectors}",
+                "all processes of a queue select alike: end them all, and start them with selectors of which one "
+                "chooses it, or with none",
+            )
+        case Rule.UNDELIVERABLE_HERE:
+            return (
+                "no other receiver may have it than those that said that it is undeliverable there",
+                "start another receiver, or have those connect anew",
+            )
+        case Rule.EXPIRED:
+            return ("its time to live is over: it leaves as soon as somebody receives", "")
+        case Rule.LEAVING:
+            return ("it is on its way to the dead-letter or expiry address", "")
+        case Rule.IN_DOUBT:
+            return ("it is acknowledged in a commit or checkpoint whose end is not known yet", "")
+        case Rule.NOT_READ:
+            return ("the owner of its partition has read up to offset {read_to}", "")
+        case Rule.SETTLED:
+            return ("it is settled (acknowledged, given up or expired), and that is not recorded yet", "")
+        case Rule.READY:
+            return ("nothing keeps it: it goes to the next receiver that asks", "")
+        case Rule.RECEIVERS_BUSY:
+            return ("it could go, but no receiver asks for one now{receivers}", "")
+        case Rule.RECORDING:
+            return (
+                "it goes when the next checkpoint is written",
+                "if it stays so, Kafka takes no checkpoint: see the log of the process that has its partition",
+            )
+        case Rule.NOBODY_RECEIVES:
+            return ("nobody receives", "start a receiver")
+        case Rule.NO_OWNER:
+            return (
+                "no process says that it has its partition: the group is about to give it to one{waits}",
+                "wait some seconds. If it stays so, a member hangs or is stopped: end it, or wait for its session "
+                "timeout (session_timeout_ms)",
+            )
+        case Rule.OWNER_SILENT:
+            return (
+                "{member} did not {say}",
+                "if it has died or is frozen, the group puts it out after its session timeout (session_timeout_ms of "
+                "its program; 10 s where that sets none), and others get its partitions. If it stays: see its log, "
+                "and stop one that hangs; one of an older version cannot say",
+            )
+        case Rule.OPENING:
+            return ("the process that has its partition reads what is recorded of it", "")
+        case Rule.CLOSED:
+            return ("{why}", "see the log of that process")
+        case Rule.MOVING:
+            return (
+                "its partition is about to go to another process; handlers that run are waited for, for "
+                "revoke_drain_ms at most",
+                "",
+            )
+        case Rule.PAUSED:
+            return ("receiving is paused by {by}", "{command} lets it go on")
+        case Rule.SENDING_PAUSED:
+            return ("sending is paused by {by}", "{command} lets it go on")
+        case Rule.NOT_ADMITTED:
+            return (
+                "its topic has {partitions} partitions, and its units are routed by {routed}: what is sent with a "
+                "unit is refused",
+                "{command} routes them anew, each when nothing of it is left",
+            )
+        case Rule.NO_CHANGELOG:
+            return (NO_CHANGELOG, "")
+        case Rule.OFFSETS_RESET:
+            return (
+                "somebody reset the group's offsets, and the next receiver begins there: {effects}",
+                "if that was not meant, undo it before anybody receives: {command}",
+            )
+        case Rule.NOT_HELD:
+            return (
+                "nothing of that is held: it was acknowledged, given up or expired, never sent here, deleted by its "
+                "topic's retention.ms before anybody received it, or skipped by a reset of the group's offsets",
+                "Admin.dead_letters() has what was given up, and dead_letters('ExpiryQueue') what expired",
+            )
+        case Rule.OPEN_TRANSACTION:
+            return (
+                "records from offset {position} on, {waiting} so far, wait for the end of a Kafka transaction{whose}",
+                "",
+            )
+        case _:
+            assert_never(rule)
 
 
 def reason(
@@ -110,7 +150,7 @@ def reason(
     **facts: object,
 ) -> Reason:
     """The reason with the sentence and the remedy of its rule, about these facts; `remedy` instead of the rule's."""
-    text, advice = _TABLE[rule]
+    text, advice = _words(rule)
     return Reason(
         rule=rule,
         text=text.format(holder=holder, **facts),
@@ -181,7 +221,7 @@ def working_on(receiver: ExplainedReceiver, now_ms: int) -> Reason:
         rule=Rule.RECEIVERS_BUSY,
         text=f"receiver {receiver.receiver} is {what.value}{about}",
         since_ms=since_ms,
-        remedy=_TABLE[Rule.IN_HAND][1].format(process=receiver.process) if now_ms - since_ms >= HANGS_MS else "",
+        remedy=_words(Rule.IN_HAND)[1].format(process=receiver.process) if now_ms - since_ms >= HANGS_MS else "",
     )
 
 
