@@ -169,6 +169,14 @@ class Admin:
         """
         return self._destinations.delete(destination, force=force, dry_run=dry_run)
 
+    def release_subscription(self, name: str, *, client_id: str = "") -> SubscriptionCounts:
+        """Let a durable subscription be nobody's: the next user of AMQP that attaches to it has it. As it was before.
+
+        Raises:
+            InvalidDestinationError: no subscription has this name and client id; the text names others.
+        """
+        return self._destinations.release(name, client_id)
+
     def unsubscribe(self, name: str, *, client_id: str = "") -> SubscriptionCounts:
         """End a durable subscription, from outside and for good: what it had not received. Its group goes, too.
 

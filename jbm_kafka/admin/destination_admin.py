@@ -19,7 +19,8 @@ from jbm_kafka.admin.deletion import (
 )
 from jbm_kafka.admin.looking_admin import LookingAdmin
 from jbm_kafka.admin.prepared_admin import PreparedAdmin
-from jbm_kafka.admin.subscription_counts import SubscriptionCounts, subscription_counts, to_be_ended
+from jbm_kafka.admin.subscription_counts import SubscriptionCounts, durable_of, subscription_counts, to_be_ended
+from jbm_kafka.codec.registry_records import owner_key
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import (
     InvalidDestinationError,
@@ -124,6 +125,15 @@ class DestinationAdmin:
             core = self._core
             now_ms = core.cluster.clock.now_ms()
             return subscription_counts(core.registry.log, core.admin, core.namespace, wanted, now_ms=now_ms)
+
+    def release(self, name: str, client_id: str) -> SubscriptionCounts:
+        """Have a durable subscription be nobody's; as it was."""
+        checked_subscription_name(name)
+        with self._core.asking(f"release subscription {name!r}"):
+            found = durable_of(self.subscriptions(None), name, client_id)
+            if found.owner:
+                self._core.registry.log.write({owner_key(found.group): None})
+            return found
 
     def unsubscribe(self, name: str, client_id: str) -> SubscriptionCounts:
         """End a durable subscription."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jbm_kafka.codec.reader_record import RegisteredReader
-from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
+from jbm_kafka.codec.registry_records import SubscriptionRecord, owner_of, subscriptions_in
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.subscription import SubscriptionKind
@@ -42,6 +42,8 @@ class SubscriptionCounts:
     """By partition the offset of the oldest message that it has not settled: from there on the log must be kept."""
     held_at_most: int
     """Records from there on: what waits, and a few that are settled or are marks of transactions."""
+    owner: str = ""
+    """The AMQP user whose it is; empty: nobody's."""
 
     def __repr__(self) -> str:
         return summary(
@@ -53,6 +55,7 @@ class SubscriptionCounts:
             no_local=self.no_local,
             selector=self.selector,
             members=self.members,
+            owner=self.owner,
             held_at_most=self.held_at_most,
         )
 
@@ -76,7 +79,10 @@ def subscription_counts(
     names = {record.subscription.topic.kafka_topic(namespace) for record in wanted}
     described = admin.describe(sorted(names | {reader.topic for reader in readers}))
     found = [
-        _counts(record, admin, namespace, described[record.subscription.topic.kafka_topic(namespace)])
+        replace(
+            _counts(record, admin, namespace, described[record.subscription.topic.kafka_topic(namespace)]),
+            owner=owner_of(registry.values(), record.subscription.group_id(namespace), record.incarnation),
+        )
         for record in wanted
         if record.subscription.topic.kafka_topic(namespace) in described
     ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
+from uuid import UUID
 
 from jbm_kafka.amqp.scram import MECHANISM, Verifier
 from jbm_kafka.core.address_pattern import matches
@@ -27,6 +29,8 @@ class User:
     verifier: Verifier | None = None
     rights: Mapping[Action, Sequence[str]] = field(default_factory=dict)
     """Patterns of names of destinations. Without "create" he may create what he may send to."""
+    client_ids: Sequence[str] | None = None
+    """Those that he may have, `*` for any text; None: any that no other user's patterns name."""
 
 
 class Access:
@@ -62,6 +66,23 @@ class Access:
         """Whether it is the user that the other sidecars are."""
         return bool(self.users[user].rights.get("forward"))
 
+    def check_client_id(self, user: str, client_id: str) -> None:
+        """Raises JMSSecurityError when the user may not have it; a UUID, which libraries make up, is anybody's."""
+        allowed = self.users[user].client_ids
+        if _is_uuid(client_id) or any(_fits(each, client_id) for each in allowed or ()):
+            return
+        instead = f"use one of {', '.join(allowed or ()) or 'none'}"
+        if allowed is None:  # any that is nobody's; who may have all has none for himself
+            taken = [pattern for each in self.users.values() for pattern in each.client_ids or () if pattern != "*"]
+            if not any(_fits(each, client_id) for each in taken):
+                return
+            instead = "it is another user's; use another one"
+        raise JMSSecurityError(
+            f"client id {client_id!r}: user {user!r} may not have it; {instead}, or add it to client_ids of "
+            f"[users.{user}] in the sidecar's file",
+            user=user,
+        )
+
     def authorise(self, user: str, action: Action, destination: Destination) -> None:
         """Raises JMSSecurityError when the user may not."""
         name, rights = destination.name, self.users[user].rights
@@ -73,6 +94,17 @@ class Access:
         if action == "create":
             may_not = f"it does not exist, and user {user!r} may not create it"
         raise JMSSecurityError(f"{destination}: {may_not}; {remedy}", user=user)
+
+
+def _is_uuid(client_id: str) -> bool:
+    try:
+        return str(UUID(client_id)) == client_id
+    except ValueError:
+        return False
+
+
+def _fits(pattern: str, client_id: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), client_id, re.DOTALL) is not None
 
 
 def _proof(user: str, password: str) -> bytes:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Set
 from typing import Any
 
+from jbm_kafka.amqp.receiver_links import NO_LIMIT, refuse_large
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp_wire.engine_objects import transfer
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE
@@ -92,6 +93,9 @@ class Browser:
             return
         while found and sender.credit > 0 and self._peer.takes_more:
             data = found.popleft()
+            if len(data) > (sender.remote_max_message_size or NO_LIMIT):
+                refuse_large(self._peer, sender, self._queue, len(data))
+                return
             self._peer.outgoing_bytes += len(data)
             transfer(sender, str(next(self._tags)), data, is_settled=True)
         if not found and self._seen is not None:

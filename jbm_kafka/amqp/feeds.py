@@ -196,18 +196,27 @@ class Feed:
             self.feeds.waiting.append(forwarded)
             self.feeds.arrived()
 
-    def end(self, *, is_lost: bool) -> None:
-        """The link is not used any more. `is_lost`: by the other side, or with its connection."""
-        if self.is_over:
-            return
-        if not is_lost:
+    def close(self) -> None:
+        """Use the link no more. What it had is its owner's again when that has closed it, too, which `gone` tells.
+
+        Until then the units of what goes back stay fenced: what comes of them by other links was sent before (UNIT-3).
+        """
+        if not self.is_over:
             self.link.close()
             self.touch()
-        self.is_over = True
-        self.feeds.lost(self)
+            self._leave()
+
+    def gone(self) -> None:
+        """The other side has ended the link, or its connection is lost: it says nothing any more."""
+        self._leave()
         held, self.held = self.held, {}
         for forwarded in held.values():
             forwarded.confirmed(self.feeds.peer)
+
+    def _leave(self) -> None:
+        if not self.is_over:
+            self.is_over = True
+            self.feeds.lost(self)
 
 
 class Feeds:
@@ -344,4 +353,4 @@ class Feeds:
         while self.waiting:
             self.waiting.popleft().release()
         for feed in list(self._feeds):
-            feed.end(is_lost=False)
+            feed.close()

@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from proton import Condition, Delivery, Described, ulong
 
+from jbm_kafka.amqp.access import ANONYMOUS
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
 from jbm_kafka.amqp_wire.conditions import UNKNOWN_TRANSACTION, condition_of
@@ -18,9 +19,18 @@ from jbm_kafka.amqp_wire.engine_objects import grant
 from jbm_kafka.client.partition_choice import partition_of
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
+from jbm_kafka.codec.amqp.forms import USER_ID, USER_ID_HEADER
 from jbm_kafka.codec.amqp.values import Budget
+from jbm_kafka.codec.property_header import Property, property_header
+from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination, Topic
-from jbm_kafka.core.jms_errors import JMSError, MessageFormatError, MessageTooLargeError, ResourceAllocationError
+from jbm_kafka.core.jms_errors import (
+    JMSError,
+    JMSSecurityError,
+    MessageFormatError,
+    MessageTooLargeError,
+    ResourceAllocationError,
+)
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER, parse_temporary_name
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.kafka import Outgoing
@@ -64,6 +74,25 @@ class SendLane:
             first = self.waiting.popleft()
             first.producer.take_waiting(first, is_asked=is_asked)
             is_asked = False
+
+
+def verify_user(headers: list[Header], user: str, how: Literal["check", "set"]) -> None:
+    """Compare the user-id among a message's headers with its sender's user, or put that there; "" if anonymous.
+
+    Raises:
+        JMSSecurityError: it names somebody else.
+    """
+    own = b"" if user == ANONYMOUS else user.encode()
+    said = [each for each in headers if each[0].split(".", 2)[2:] == [USER_ID] or each[0] == USER_ID_HEADER]
+    if how == "check":
+        for _, value in said:
+            if value and value != own:
+                raise JMSSecurityError(f"user-id {value!r:.200} is not the sender's, {user!r}: leave it out", user=user)
+        return
+    for each in said:
+        headers.remove(each)
+    if own:
+        headers.append(property_header(USER_ID, Property("string", user)))
 
 
 class Producer:
@@ -171,6 +200,8 @@ class Producer:
             if message is None:
                 self._ask(delivery, taken, size, self._read_beside(), is_asked=False)
                 return
+            if peer.settings.verify_user_id != "off":
+                verify_user(message.headers, peer.user, peer.settings.verify_user_id)
             target = self._target or self._named(message)
             info = self._checked.get(target)
             unit = message.unit

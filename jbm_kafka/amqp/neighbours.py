@@ -163,10 +163,11 @@ class Neighbour:
             asyncio.get_running_loop().call_soon(self.wire.abort)
         elif kind in (Event.LINK_REMOTE_CLOSE, Event.LINK_REMOTE_DETACH):
             feed = self._feeds.pop(event.link, None)
-            if feed is not None and not feed.is_over:
-                log.info("another sidecar forwards nothing to a receiver for now: %s", event.link.remote_condition)
-                self._served.discard(feed.feeds)
-                feed.end(is_lost=True)
+            if feed is not None:
+                if not feed.is_over:
+                    log.info("another sidecar forwards nothing to a receiver for now: %s", event.link.remote_condition)
+                    self._served.discard(feed.feeds)
+                feed.gone()
             self._links.end(event.link)
             event.link.close()
             self._links.free(event.link)
@@ -185,7 +186,7 @@ class Neighbour:
         self.trouble = self.trouble or why
         feeds, self._feeds = self._feeds, {}
         for feed in feeds.values():
-            feed.end(is_lost=True)
+            feed.gone()
         questions = [*self._asked.values(), *self._to_ask]
         self._asked.clear()
         self._to_ask.clear()

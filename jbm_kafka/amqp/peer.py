@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import re
 import secrets
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from proton import Condition, Endpoint, Event, Terminus, symbol
-from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.access import Action
 from jbm_kafka.amqp.browser_links import Browser
 from jbm_kafka.amqp.coordinator import Coordinator
 from jbm_kafka.amqp.feeds import FORWARDED, TRANSACTED
 from jbm_kafka.amqp.forwarder import Forwarder
+from jbm_kafka.amqp.in_force import settle_modes, tell_coordinator, tell_source, tell_stored, tell_target
 from jbm_kafka.amqp.incoming import Producer, SendLane
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Receiver
@@ -39,7 +40,13 @@ from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.client.own_temporaries import OwnTemporaries
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidDestinationError, JMSError, ResourceAllocationError
+from jbm_kafka.core.jms_errors import (
+    InvalidClientIDError,
+    InvalidDestinationError,
+    JMSError,
+    JMSSecurityError,
+    ResourceAllocationError,
+)
 from jbm_kafka.core.subscription import Source, checked_client_id
 
 log = logging.getLogger(__name__)
@@ -48,7 +55,9 @@ T = TypeVar("T")
 OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", "SHARED-SUBS", "DELAYED_DELIVERY", UNITS)
 MADE_AT_ONCE = 8
 """How many queues and topics of one client are looked for, or made, side by side; each takes Kafka most of a second."""
-GENERATED = "ID:"
+ESTABLISHMENT_FAILED = {symbol("amqp:connection-establishment-failed"): True}
+"""By which a client knows an open that only tells why there is no connection."""
+GENERATED = re.compile(r"ID:")
 """How Qpid JMS begins the container id of a connection that has no client id."""
 
 
@@ -63,7 +72,8 @@ class Unsubscribing:
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:
         if ends:
-            await self._peer.call(lambda: self._peer.provider.unsubscribe(self._client_id, self._name))
+            peer = self._peer  # it may be another's by now: the link stays as long as its client likes
+            await peer.call(lambda: peer.provider.unsubscribe(self._client_id, self._name, peer.user))
 
 
 class Temporary:
@@ -326,7 +336,13 @@ class Peer:
         connection.container = self.server.container
         wanted = connection.remote_container or ""
         desired = {str(each) for each in connection.remote_desired_capabilities or ()}
-        if wanted and not wanted.startswith(GENERATED):
+        if wanted and not GENERATED.match(wanted):
+            try:
+                self.settings.access.check_client_id(self.user, wanted)
+            except JMSSecurityError as error:
+                self._open(ESTABLISHMENT_FAILED)
+                self.end(condition_of(error))
+                return
             self.client_id = wanted
             if "sole-connection-for-container" in desired:
                 self.spawn(self._open_alone(wanted))
@@ -340,7 +356,7 @@ class Peer:
             self._holds_client_id = True
             self._open({})
         except InvalidClientIDError as error:
-            self._open({symbol("amqp:connection-establishment-failed"): True})
+            self._open(ESTABLISHMENT_FAILED)
             self.end(condition(INVALID_FIELD, str(error), {symbol("invalid-field"): symbol("container-id")}))
 
     def _client_id_lost(self, error: InvalidClientIDError) -> None:
@@ -432,20 +448,19 @@ class Peer:
             self._open_link(link)
 
     def _open_link(self, link: Any) -> None:
-        link.source.copy(link.remote_source)
-        link.target.copy(link.remote_target)
-        link.snd_settle_mode = link.remote_snd_settle_mode
-        link.rcv_settle_mode = ProtonLink.RCV_FIRST
+        settle_modes(link)
         if link.is_sender:
+            link.target.copy(link.remote_target)  # its own; what we say of our end is what is in force
             self._receiver_opened(link)
         else:
+            link.source.copy(link.remote_source)
             self._producer_opened(link)
 
     def _producer_opened(self, link: Any) -> None:
         link.max_message_size = self.settings.limits.message_bytes
         target = link.remote_target
         if target.type == Terminus.COORDINATOR:
-            link.target.type = Terminus.COORDINATOR
+            tell_coordinator(link)
             self._transacted.add(link.session)
             self._serve(link, Coordinator(self, link, is_sidecars=self.settings.access.is_sidecar(self.user)))
         elif target.dynamic:
@@ -462,6 +477,7 @@ class Peer:
         self._serve(link, self._producer(link, destination))
 
     def _producer(self, link: Any, target: Destination | None) -> Producer:
+        tell_target(link, target)
         lane = self._lanes.get(link.session)
         if lane is None:
             lane = self._lanes[link.session] = SendLane(f"{self.connection_id}/{next(self._numbers)}".encode())
@@ -523,7 +539,9 @@ class Peer:
         self.authorise("browse" if is_browser else "receive", destination)
         if is_browser:
             assert isinstance(destination, Queue), destination
-            browser = Browser(self, link, destination, filters.selector, capabilities(source) & {ALL, DELIVERABLE})
+            wanted = capabilities(source) & {ALL, DELIVERABLE}
+            tell_source(link, destination, filters, wanted, is_browser=True)
+            browser = Browser(self, link, destination, filters.selector, wanted)
             self.spawn(self._begin(link, browser), link)
             return
         if destination.is_temporary:
@@ -538,15 +556,16 @@ class Peer:
         is_together = UNITS in capabilities(link.remote_source)
         is_transacted = TRANSACTED in link.remote_properties
         units = self._units_of(link, source) if is_together else UnitsAtClient(is_transacted)
+        tell_source(link, source, filters, [UNITS] if is_together else [])
         forwarder = Forwarder(self, link, source, filters.selector, next(self._numbers), units)
         self.spawn(self._begin(link, forwarder), link)
 
     def _receiver(self, link: Any, destination: Destination, filters: Filters) -> Receiver:
         used = self._source_of(link, destination, filters, self.client_id)
         is_transacted = link.session in self._transacted
-        units: UnitsAtClient | UnitsTogether = UnitsAtClient(is_transacted)
-        if UNITS in capabilities(link.remote_source):
-            units = self._units_of(link, used)
+        is_together = UNITS in capabilities(link.remote_source)
+        units = self._units_of(link, used) if is_together else UnitsAtClient(is_transacted)
+        tell_source(link, used, filters, [UNITS] if is_together else [])
         return Receiver(self, link, used, filters.selector, next(self._numbers), units, is_transacted=is_transacted)
 
     def _source_of(self, link: Any, destination: Destination, filters: Filters, client_id: str) -> Source:
@@ -600,10 +619,8 @@ class Peer:
         client_id, name = looked_up(link.name, self.client_id)
         topic = await self.call(lambda: self.provider.subscribed_topic(client_id, name))
         self.authorise("receive", topic)
-        link.source.type = Terminus.SOURCE
-        link.source.address = topic.name
-        link.source.durability = Terminus.DELIVERIES
-        link.source.expiry_policy = Terminus.EXPIRE_NEVER
+        await self.call(lambda: self.provider.check_owner(client_id, name, self.user))
+        tell_stored(link, topic)
         self._serve(link, Unsubscribing(self, client_id, name))
 
     def _link_closed(self, event: Any) -> None:

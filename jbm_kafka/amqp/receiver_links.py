@@ -12,6 +12,7 @@ from typing import Any, Final
 from proton import Delivery as Sent
 from proton import Link as ProtonLink
 
+from jbm_kafka.amqp.access import ANONYMOUS
 from jbm_kafka.amqp.feeds import Feeds, Forwarded
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_transaction, told_outcome
@@ -21,7 +22,8 @@ from jbm_kafka.amqp_wire.loop_mailbox import LinkBed, answer
 from jbm_kafka.client.source_use import begin_use
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.bodies import MAP, OBJECT, STREAM
-from jbm_kafka.core.jms_errors import ConnectionFailedError, JMSError
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.jms_errors import ConnectionFailedError, JMSError, MessageTooLargeError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.settlement import Modified
@@ -39,6 +41,7 @@ LOOK_S = 0.01
 CATCH_UP_S = 2.0
 """How long another receiver of the session is waited for."""
 LOOK_AGAIN_S = 0.1
+NO_LIMIT: Final = 2**64
 AGAIN_MIN_S, AGAIN_MAX_S = 0.5, 30.0
 """Between tries to join again in an outage: the first pause, which doubles, and the longest."""
 DRAIN_S = 8.0
@@ -48,6 +51,14 @@ AT_ONCE_BYTES: Final = 2**14
 """A body of these kinds is encoded on the loop up to this size, which takes some ms; 100,000 entries take a second."""
 BEING_ENCODED: Final = "being encoded"
 """Stands for the tag of a message that is about to be sent."""
+
+
+def refuse_large(peer: Client, sender: Any, destination: Destination, size: int) -> None:
+    """End a client's link for a message of `size` bytes, which is larger than it said that it takes."""
+    most = sender.remote_max_message_size
+    text = f"{destination}: a message of {size} bytes is there, and the link takes {most} at most (max-message-size)"
+    peer.server.faults.note(peer.whose, "takes no message as large as one that is there", text)
+    peer.refuse(sender, MessageTooLargeError(text))
 
 
 class Receiver:
@@ -96,6 +107,10 @@ class Receiver:
         self.link.settlement.barrier = units.barrier
         filled.lie_down_unless(lambda: False, LinkBed(peer.mailbox, self.pump))
         self._transferred = 0
+        self._most_bytes = sender.remote_max_message_size or NO_LIMIT
+        """What its client takes of one message."""
+        self._is_refused = False
+        """A message was larger, and the link ends."""
         self.unsettled: dict[str, Delivery | Forwarded] = {}
         self.units = self._units = units
         units.members.append(self)
@@ -118,9 +133,15 @@ class Receiver:
 
     def begin(self) -> None:
         """Use the source and be served. Raises JMSError when that cannot be."""
+        source, user = self._source, self._peer.user
+        owned = source if isinstance(source, Subscription) and source.is_durable else None
+        if owned is not None:  # before it is used: to use another's with another selector would make it anew
+            self._provider.check_owner(owned.client_id, owned.name, user)
         # What others select is forwarded to them, so it is as if this one selected everything.
-        begin_use(self._provider, self._source, self.link, "" if self.feeds.is_used else self._selector)
+        begin_use(self._provider, source, self.link, "" if self.feeds.is_used else self._selector)
         try:
+            if owned is not None and user != ANONYMOUS:
+                self._provider.own(owned.client_id, owned.name, user)
             self._attach()
         except BaseException:
             self.link.leave()
@@ -170,7 +191,7 @@ class Receiver:
     def pump(self) -> None:
         """Send what is there, and ask for what may come."""
         link, sender = self.link, self._sender
-        if self.is_closed or not link.is_attached:
+        if self.is_closed or self._is_refused or not link.is_attached:
             return
         failure = link.notices.take_failure()
         if failure is not None:
@@ -183,7 +204,7 @@ class Receiver:
             return
         before = self._transferred
         most = before + self._wanted()
-        while self._encoding is None and self._transferred < most and self._has_room():
+        while self._encoding is None and self._transferred < most and self._has_room() and not self._is_refused:
             forwarded = self.feeds.take()
             if forwarded is not None:
                 self._send_forwarded(forwarded)
@@ -249,9 +270,6 @@ class Receiver:
         if is_expired(reference.expiration_ms, now_ms):
             self._give_back(self._units.returned(delivery, Modified(delivery.offset, counted=False)))
             return
-        if delivery.lease.records_deliveries:
-            now = self._provider.clock.monotonic_ms()
-            delivery.lease.given.append((reference.offset, count.attempts + 1, now))
         record: Any = reference.record
         encode = partial(
             encode_transfer,
@@ -288,6 +306,13 @@ class Receiver:
         self.pump()
 
     def _send_encoded(self, delivery: Delivery, data: bytes) -> None:
+        if len(data) > self._most_bytes:
+            self._give_back(self._units.returned(delivery, Modified(delivery.offset, counted=False)))
+            self._refuse_for(len(data))
+            return
+        if delivery.lease.records_deliveries:  # what is not sent was given to nobody (LOG-10)
+            now = self._provider.clock.monotonic_ms()
+            delivery.lease.given.append((delivery.offset, delivery.count.attempts + 1, now))
         tag = self._transfer(data, self.mark_of(delivery))
         if self._is_settled:
             delivery.lease.acknowledge(delivery.offset)
@@ -296,7 +321,16 @@ class Receiver:
             self._units.sent(delivery)
             self.unsettled[tag] = delivery
 
+    def _refuse_for(self, size: int) -> None:
+        """End the link for a message that its client does not take: it is for others, as if nobody had got it here."""
+        self._is_refused = True
+        refuse_large(self._peer, self._sender, self._destination, size)
+
     def _send_forwarded(self, forwarded: Forwarded) -> None:
+        if len(forwarded.data) > self._most_bytes:
+            forwarded.release()
+            self._refuse_for(len(forwarded.data))
+            return
         tag = self._transfer(forwarded.data, "")
         if self._is_settled:
             forwarded.accept()
@@ -587,6 +621,7 @@ class Receiver:
         source = self._source
         if ends and isinstance(source, Subscription) and source.is_durable:
             try:
-                await self._peer.call(lambda: self._provider.unsubscribe(source.client_id, source.name))
+                user = self._peer.user
+                await self._peer.call(lambda: self._provider.unsubscribe(source.client_id, source.name, user))
             except JMSError as error:
                 log.info("%s stays: %s", source, error)

@@ -67,6 +67,7 @@ class Client(Protocol):
     server: Host
     connection_id: str
     client_id: str
+    user: str
     whose: Whose
     """Who answers for it: of his share is what it uses."""
     is_over: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from jbm_kafka.amqp.access import OPEN, Access
 
@@ -79,5 +80,7 @@ class ServerSettings:
     """None: receivers get messages of this sidecar's partitions only."""
     admin_port: int | None = None
     """On 127.0.0.1, where destinations are made and purged, and health is told; 0: any free one; None: nowhere."""
+    verify_user_id: Literal["off", "check", "set"] = "off"
+    """What becomes of the user-id of a client's messages: it stays; another's is refused; it is the user's always."""
     counts_released: bool = False
     """What is `released`, as by a listener that raises, counts as an attempt."""

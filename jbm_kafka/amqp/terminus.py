@@ -31,7 +31,12 @@ _KINDS: Final[tuple[DestinationKind, ...]] = ("queue", "topic", "temporary-queue
 
 def capabilities(terminus: Terminus) -> frozenset[str]:
     """The symbols that it has as capabilities."""
-    held = _value(terminus.capabilities)
+    return symbols(terminus.capabilities)
+
+
+def symbols(data: Data) -> frozenset[str]:
+    """One symbol, or an array of them."""
+    held = _value(data)
     elements = getattr(held, "elements", held)
     if elements is None:
         return frozenset()
@@ -44,21 +49,31 @@ def kind_of(named: frozenset[str]) -> DestinationKind | None:
 
 
 class Filters:
-    """Those of a source. Raises InvalidSelectorError when the selector is wrong."""
+    """Those of a source that are understood: one selector and `no-local`, described as the JMS mapping says.
+
+    Raises InvalidSelectorError when the selector is wrong.
+    """
 
     def __init__(self, source: Terminus) -> None:
         self.selector: Selector | None = None
         self.no_local = False
+        self._said: dict[str, tuple[Any, Described]] = {}
         held = _value(source.filter)
-        for value in held.values() if isinstance(held, dict) else ():
-            if not isinstance(value, Described):
+        for key, value in held.items() if isinstance(held, dict) else ():
+            code: Any = value.descriptor if isinstance(value, Described) else None
+            if not isinstance(code, str | int):  # a bare value is none (3.5.8)
                 continue
-            code: Any = value.descriptor
-            code = str(code) if isinstance(code, str) else int(code)
-            if code in SELECTOR:
-                self.selector = parse_selector(str(value.value))
-            elif code in NO_LOCAL:
+            text = value.value
+            if code in SELECTOR and isinstance(text, str) and text.strip() and self.selector is None:
+                self.selector = parse_selector(text)
+                self._said["selector"] = key, value
+            elif code in NO_LOCAL and not self.no_local:
                 self.no_local = True
+                self._said["no-local"] = key, value
+
+    def in_force(self, *, no_local: bool) -> dict[Any, Described]:
+        """As they were said; `no_local`: what is served can leave out what its client sent."""
+        return dict(said for name, said in self._said.items() if no_local or name != "no-local")
 
 
 def is_lasting(source: Terminus) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import NoneType
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from jbm_kafka.amqp.access import ACTIONS, ANONYMOUS, Access, Action, User
@@ -40,12 +40,12 @@ FACTORY_KEYS: Final = (
     *("session_timeout_ms", "revoke_drain_ms", "checkpoint_interval_ms"),
 )
 """As arguments of a ConnectionFactory."""
-SERVER_KEYS: Final = ("drain_s", "metrics_port", "admin_port", "counts_released", "plain_without_tls")
+SERVER_KEYS: Final = ("drain_s", "verify_user_id", "metrics_port", "admin_port", "counts_released", "plain_without_tls")
 _TABLES: Final = ("listeners", "users", "limits", "address_settings", "forwarding")
 _KEYS: Final = (*CLUSTER_KEYS, *FACTORY_KEYS, *SERVER_KEYS, *_TABLES)
 _LISTENER_KEYS: Final = ("url", "certificate", "key", "client_ca")
 _FORWARDING_KEYS: Final = ("advertised", "user", "password", "server_ca")
-_USER_KEYS: Final = ("password", *ACTIONS)
+_USER_KEYS: Final = ("password", "client_ids", *ACTIONS)
 _PORTS: Final = {"amqp": 5672, "amqps": 5671}
 _MOST: Final = 2**31 - 1
 _LEAST: Final = {"frame_bytes": 512}
@@ -101,8 +101,16 @@ def _server(content: Mapping[str, Any], folder: Path) -> ServerSettings:
         forwarding=_forwarding(content["forwarding"], folder) if "forwarding" in content else None,
         drain_s=checked_seconds("drain_s", content.get("drain_s", usual.drain_s)),
         admin_port=_port("admin_port", content),
+        verify_user_id=_verified(content.get("verify_user_id", usual.verify_user_id)),
         counts_released=checked_flag("counts_released", content.get("counts_released", usual.counts_released)),
     )
+
+
+def _verified(given: Any) -> Literal["off", "check", "set"]:
+    for each in ("off", "check", "set"):
+        if given == each:
+            return each
+    raise wrong_value("verify_user_id", given, "it is off, check or set")
 
 
 def _listeners(content: Mapping[str, Any]) -> list[Any]:
@@ -192,7 +200,11 @@ def _user(name: str, given: Any) -> User:
     table = _table(name, given)
     _check_names(f"{name}.", table, _USER_KEYS)
     verifier = Verifier.of_text(f"{name}.password", table["password"]) if "password" in table else None
-    return User(verifier, {each: _patterns(f"{name}.{each}", table, each) for each in ACTIONS if each in table})
+    rights = {each: _patterns(f"{name}.{each}", table, each) for each in ACTIONS if each in table}
+    client_ids = table.get("client_ids")
+    if client_ids is not None and not (isinstance(client_ids, list) and all(isinstance(x, str) for x in client_ids)):
+        raise wrong_type(f"{name}.client_ids", client_ids, 'it is a list of client ids, as in ["alice-*"]')
+    return User(verifier, rights, client_ids)
 
 
 def _patterns(name: str, table: Mapping[str, Any], action: Action) -> list[str]:

@@ -1,4 +1,4 @@
-"""`jbm-kafka subscriptions list | delete`: the subscriptions of topics."""
+"""`jbm-kafka subscriptions list | delete | release`: the subscriptions of topics."""
 
 from dataclasses import asdict
 
@@ -18,7 +18,7 @@ from jbm_kafka.core.jms_errors import JMSError
 
 @click.group(name="subscriptions", cls=CommandGroup)
 def subscriptions() -> None:
-    """Subscriptions of topics: list them, or end a durable one that nobody needs any more."""
+    """Subscriptions of topics: list them, end a durable one that nobody needs any more, or release it to others."""
 
 
 @subscriptions.command(name="list")
@@ -38,10 +38,10 @@ def list_subscriptions(topic: Named | None, cluster: Cluster, as_json: bool) -> 
         return
     rows = [
         (each.topic.name, each.kind, printable(each.name), printable(each.client_id), at_most(each.held_at_most),
-         each.members, when(each.created_ms))
+         each.members, when(each.created_ms), printable(each.owner))
         for each in found
     ]  # fmt: skip
-    table(("topic", "kind", "name", "client id", "held", "receivers", "made (UTC)"), rows)
+    table(("topic", "kind", "name", "client id", "held", "receivers", "made (UTC)", "user"), rows)
     for paused, pause in pauses.items():
         if pause:
             click.echo(f"{paused.name}: {pause_text(pause)}")
@@ -66,6 +66,19 @@ def delete(name: str, client_id: str, yes: bool, dry_run: bool, cluster: Cluster
     verb = "would be ended" if dry_run else "ended"
     text = f"{name} of {ended.topic} {verb}, with {at_most(ended.held_at_most)} messages that it had not received"
     emit({**_values(ended), "dry_run": dry_run}, text, as_json=as_json)
+
+
+@subscriptions.command(short_help="Let a durable subscription be another AMQP user's.")
+@click.argument("name", metavar="NAME", type=Text())
+@click.option("--client-id", default="", metavar="ID", type=Text(), help="The client id it belongs to. [none]")
+@cluster_options
+@json_option
+def release(name: str, client_id: str, cluster: Cluster, as_json: bool) -> None:
+    """Let a durable subscription be nobody's: the next AMQP user that attaches to it has it, and what it holds."""
+    with admin_of(cluster) as admin:
+        found = admin.release_subscription(name, client_id=client_id)
+    was = f"was user {found.owner}'s, and is" if found.owner else "was and is"
+    emit(_values(found), printable(f"{name} of {found.topic} {was} nobody's"), as_json=as_json)
 
 
 def _values(counts: SubscriptionCounts) -> dict[str, object]:

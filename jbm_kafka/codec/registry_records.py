@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -178,6 +179,30 @@ def addresses_in(values: Mapping[bytes, bytes]) -> Iterator[tuple[str, str]]:
                 yield key.removeprefix(_SIDECAR).decode(), str(_decoded("SidecarAddress", value)["address"])
             except JMSError:
                 continue
+
+
+def owner_key(group_id: str) -> bytes:
+    """Of the record that says whose a durable subscription is; one of its own, for older versions pass over it."""
+    return f"owner|{group_id}".encode()
+
+
+def encode_owner(incarnation: str, user: str) -> bytes:
+    """The value."""
+    return json.dumps({"incarnation": incarnation, "user": user}).encode()
+
+
+def owner_of(values: Mapping[bytes, bytes], group_id: str, incarnation: str) -> str:
+    """The user whose the subscription is; empty: nobody's. What was recorded of an ended one of the name is void.
+
+    A value that is none of ours counts as nobody's, which a command shows and a user's next attach mends.
+    """
+    value = values.get(owner_key(group_id))
+    try:
+        found = {} if value is None else json.loads(value)
+    except ValueError:
+        return ""
+    is_this = isinstance(found, dict) and found.get("incarnation") == incarnation
+    return str(found.get("user", "")) if is_this else ""
 
 
 def topic_key(name: str) -> bytes:

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.core.wrong_values import wrong_type, wrong_value
+from jbm_kafka.core.wrong_values import no_utf8, wrong_type, wrong_value
 
 PART_BYTES_MAX = 64
 ACROSS = 2**31
@@ -59,7 +59,10 @@ def xid_of(branch_id: str) -> Xid:
 def _part(name: str, given: object, *, least: int) -> bytes:
     if not isinstance(given, str | bytes):
         raise wrong_type(name, given, "it is a str or bytes")
-    part = given.encode() if isinstance(given, str) else given
+    try:
+        part = given.encode() if isinstance(given, str) else given
+    except UnicodeEncodeError as fault:
+        raise wrong_value(name, given, no_utf8(fault, ", or give bytes")) from None
     if not least <= len(part) <= PART_BYTES_MAX:
         raise wrong_value(name, given, f"it has {least} to {PART_BYTES_MAX} bytes, and this has {len(part)}")
     return part

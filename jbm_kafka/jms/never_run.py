@@ -6,9 +6,10 @@ through it. Nobody here does.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
-from collections.abc import AsyncGenerator, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator
 
 from jbm_kafka.core.jms_errors import InvalidTypeError
 from jbm_kafka.core.wrong_values import shown, wrong_type
@@ -54,7 +55,9 @@ def refuse_unrun(name: str, result: object) -> None:
 
 def unrun(name: str, result: object, remedy: str = _REMEDY) -> InvalidTypeError | None:
     """The error that `refuse_unrun` raises, if it does."""
-    if not isinstance(result, Coroutine | Generator | AsyncGenerator):
+    if not isinstance(result, Awaitable | Generator | AsyncGenerator):
+        return None
+    if isinstance(result, asyncio.Future):  # a task, say, which its loop runs
         return None
     returned = shown(result)
     if isinstance(result, Coroutine | Generator):

@@ -60,14 +60,14 @@ class TransactedAcknowledge(ExplicitAcknowledge):
         for record in pending.work.sends:
             sent[record.topic] = sent.get(record.topic, 0) + 1
 
-    def prepare(self, branch: Branch) -> bool:
-        """Have what was received and sent prepared as this branch; False: there is nothing.
+    def prepare(self, branch: Branch) -> None:
+        """Have what was received and sent prepared as this branch, also when that is nothing: it has its name then.
 
         Raises:
             TransactionRolledBackError: it cannot be; everything received is on its way back.
             TransactionInDoubtError: nobody knows whether it is prepared; then it is listed as such.
         """
-        return self._recorded(branch) is not None
+        self._recorded(branch)
 
     def decided(self, *, is_committed: bool) -> None:
         """The prepared branch is: settle what was received in it and is no part of it, or give that back."""
@@ -95,7 +95,7 @@ class TransactedAcknowledge(ExplicitAcknowledge):
         return pending
 
     def begin_commit(self, notified: Notified | None = None, branch: Branch | None = None) -> PendingCommit | None:
-        """Have the transaction committed, or prepared as a branch; None when it is empty. `notified` of the end, beside
+        """Have the transaction committed, or prepared as a branch; None: it was empty. `notified` of the end, beside
         `work.done`.
 
         Raises:
@@ -117,7 +117,7 @@ class TransactedAcknowledge(ExplicitAcknowledge):
                 partition=partition,
                 offset=offset,
             )
-        if not items and not sends:
+        if not items and not sends and branch is None:
             return None
         about = f"commit of {self._session.session_id}" if branch is None else f"branch {branch.xid}"
         work = UnitOfWork(about, sends, _received(items), Completion(notified), expires_at_ms, branch)

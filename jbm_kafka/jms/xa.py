@@ -99,14 +99,11 @@ class XASession(Session):
             self._connection.completions.wait_before("tpc_prepare()")
             self._check_time(branch)
             try:
-                has_any = self._transacted.prepare(branch)
+                self._transacted.prepare(branch)
             except BaseException:
                 self._left(branch)
                 raise
             self._is_prepared = True
-            if not has_any:
-                self._connection.provider.forget_branch(branch)
-                self._branch = Branch("", branch.xid)
 
     def tpc_commit(self, xid: Xid | None = None) -> None:
         """Commit: the branch of the session, in one phase when it is not prepared; or, outside of one, any prepared.
@@ -193,10 +190,6 @@ class XASession(Session):
     def _end_own(self, call: str, wanted: BranchState) -> None:
         branch = self._in_branch(call)
         if self._is_prepared:
-            if not branch.branch:  # it had received and sent nothing that is recorded
-                self._branch = None
-                self._transacted.decided(is_committed=wanted is BranchState.COMMITTED)
-                return
             try:
                 state = self._connection.provider.decide(branch.branch, wanted)
             except IllegalStateError:  # others have ended it

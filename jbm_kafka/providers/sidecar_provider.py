@@ -158,6 +158,14 @@ class SidecarProvider:
         """The topic of a durable subscription; see Subscriptions.topic_of."""
         return self.sidecar.claims.subscriptions.topic_of(client_id, name)
 
+    def check_owner(self, client_id: str, name: str, user: str) -> None:
+        """As of `ServingProvider`."""
+        self.sidecar.claims.subscriptions.check_owner(client_id, name, user)
+
+    def own(self, client_id: str, name: str, user: str) -> None:
+        """As of `ServingProvider`."""
+        self.sidecar.claims.subscriptions.own(client_id, name, user)
+
     def subscribe(self, subscription: Subscription) -> None:
         """Have the subscription; see Sources.subscribe."""
         self.sidecar.sources.subscribe(subscription)
@@ -169,9 +177,9 @@ class SidecarProvider:
         else:
             self._patience.run(lambda: self.sidecar.sources.end_use(subscription), FLUSH_TIMEOUT_S)
 
-    def unsubscribe(self, client_id: str, name: str) -> None:
+    def unsubscribe(self, client_id: str, name: str, user: str | None = None) -> None:
         """End a durable subscription."""
-        self.sidecar.sources.unsubscribe(client_id, name)
+        self.sidecar.sources.unsubscribe(client_id, name, user)
 
     def use_selector(self, queue: Queue, selector: str) -> None:
         """One consumer more has it; see SelectorSets."""

@@ -7,17 +7,21 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from shlex import quote
 from weakref import WeakValueDictionary
 
 from jbm_kafka.codec.registry_records import (
     SubscriptionRecord,
     decode_subscription,
+    encode_owner,
     encode_subscription,
+    owner_key,
+    owner_of,
     subscription_key,
     subscriptions_in,
 )
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.ports import Clock, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
@@ -255,19 +259,20 @@ class Subscriptions:
         is_ending = not others and not found.subscription.is_durable
         return self._written(group, replace(found, holders=others, is_ending=is_ending))
 
-    def unsubscribe(self, client_id: str, name: str) -> None:
-        """End a durable subscription, and remove what Kafka keeps of it.
+    def unsubscribe(self, client_id: str, name: str, user: str | None) -> None:
+        """End a durable subscription, and remove what Kafka keeps of it. `user`: who wants it; None: Kafka's rights do.
 
         Raises:
             InvalidDestinationError: no subscription has this name.
             IllegalStateError: it is in use.
+            JMSSecurityError: it is another user's.
         """
         with raised_as_jms_errors(f"unsubscribe {name!r}"):
             self._registry.refresh()
             found = self._durable(client_id, name)
             group = self._group(found.subscription)
             with self._lock_of(group):
-                self._registry.update(lambda values: self._end(values, group, found))
+                self._registry.update(lambda values: self._end(values, group, found, user))
                 self._parts.stop_group_worker(group)
                 self._remove(group, found)
 
@@ -281,11 +286,61 @@ class Subscriptions:
             self._registry.refresh()
             return self._durable(client_id, name).subscription.topic
 
-    def _durable(self, client_id: str, name: str) -> SubscriptionRecord:
-        for _, record in subscriptions_in(self._registry.values()):
+    # -- whose it is (decision 87) ---------------------------------------------------------------------------------
+
+    def check_owner(self, client_id: str, name: str, user: str) -> None:
+        """Return when a durable subscription is this user's, or nobody's, or is not there.
+
+        Raises:
+            JMSSecurityError: it is another's.
+        """
+        with raised_as_jms_errors(f"look for subscription {name!r}"):
+            self._registry.refresh()
+            found = self._found_durable(client_id, name)
+            if found is not None:
+                self._check_owned(self._registry.values(), found, user)
+
+    def own(self, client_id: str, name: str, user: str) -> None:
+        """Have a durable subscription, which is there, be this user's.
+
+        Raises:
+            JMSSecurityError: it is another's.
+        """
+
+        def claim(values: Values) -> Changes:
+            found = self._found_durable(client_id, name, values)
+            if found is None or self._check_owned(values, found, user):
+                return {}
+            return {owner_key(self._group(found.subscription)): encode_owner(found.incarnation, user)}
+
+        with raised_as_jms_errors(f"subscription {name!r}"):
+            if claim(self._registry.values()):
+                self._registry.update(claim)
+
+    def _check_owned(self, values: Values, found: SubscriptionRecord, user: str) -> bool:
+        """True: it is the user's; False: nobody's."""
+        owner = owner_of(values, self._group(found.subscription), found.incarnation)
+        if owner not in ("", user):
+            its = found.subscription
+            of = f" --client-id {quote(its.client_id)}" if its.client_id else ""
+            raise JMSSecurityError(
+                f"{its} is another user's; choose another name or client id, or have an operator release it: "
+                f"jbm-kafka subscriptions release {quote(its.name)}{of}",
+                user=user,
+            )
+        return bool(owner)
+
+    def _found_durable(self, client_id: str, name: str, values: Values | None = None) -> SubscriptionRecord | None:
+        for _, record in subscriptions_in(self._registry.values() if values is None else values):
             its = record.subscription
             if its.is_durable and (its.client_id, its.name) == (client_id, name) and not record.is_ending:
                 return record
+        return None
+
+    def _durable(self, client_id: str, name: str) -> SubscriptionRecord:
+        found = self._found_durable(client_id, name)
+        if found is not None:
+            return found
         of = f"of client id {client_id!r}" if client_id else "without a client id, and this connection has none"
         raise InvalidDestinationError(
             f"nothing to unsubscribe: there is no durable subscription {name!r} {of}; Admin.subscriptions() has those "
@@ -294,10 +349,12 @@ class Subscriptions:
             client_id=client_id,
         )
 
-    def _end(self, values: Values, group: str, wanted: SubscriptionRecord) -> Changes:
+    def _end(self, values: Values, group: str, wanted: SubscriptionRecord, user: str | None) -> Changes:
         found = self._found(values, group)
         if found is None or found.incarnation != wanted.incarnation:
             return {}
+        if user is not None:
+            self._check_owned(values, found, user)
         others = self._parts.holder.living(each for each in found.holders if each != self._parts.holder.name)
         if self._uses[group] or others:
             raise IllegalStateError(
@@ -318,14 +375,15 @@ class Subscriptions:
         if not self._parts.remains.drop_group(group):
             return
         tombstones = self._parts.remains.tombstones(group, ended.subscription.topic)
-        key = subscription_key(group)
+        key, owner = subscription_key(group), owner_key(group)
 
         def forget(values: Values) -> Changes:
             value = values.get(key)
             if value is None:
                 return {}
             found = decode_subscription(value)
-            return {key: None} if found.is_ending and found.incarnation == ended.incarnation else {}
+            is_this = found.is_ending and found.incarnation == ended.incarnation
+            return {key: None, **({owner: None} if owner in values else {})} if is_this else {}
 
         self._registry.update(forget, records=tombstones)
         if not self._uses[group]:

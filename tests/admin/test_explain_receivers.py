@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, XAConnectionFactory
 from jbm_kafka.admin import Admin, ExplainedMessage, ExplainedReceiver, Explanation, Holder, Rule, Taken
-from jbm_kafka.admin.explain.reasons import busy, in_hand, working_on
+from jbm_kafka.admin.explain.reasons import _words, busy, in_hand, working_on
 from jbm_kafka.admin.explain.receiver_states import Doing, does, doing, receivers_of
 from jbm_kafka.core.process_names import process_name
 from jbm_kafka.jms.connection import Connection
@@ -290,3 +290,24 @@ def test_who_may_not_make_topics_was_told_that_a_healthy_worker_had_died(
         assert "did not say" not in str(admin.explain(orders))
     finally:
         world.let_go()
+
+
+def test_explain_died_of_what_a_prepared_branch_has(admin: Admin, orders: Queue, url: str, kafka_name: str) -> None:
+    """Of ACK-10, UNIT-17: it is told, and the command that ends it."""
+    with XAConnectionFactory(url, namespace=kafka_name).create_xa_connection() as made:
+        send_units(made, orders)
+        session = made.create_xa_session()
+        session.tpc_begin(session.xid(1, "g", "b"))
+        assert receive(session.create_consumer(orders)).body == "a"
+        session.tpc_prepare()
+        text = str(admin.explain(orders))
+        session.tpc_rollback()
+    assert "a prepared branch of a transaction across systems (XA) has it" in text
+    assert "jbm-kafka prepared resolve XID commit" in text
+
+
+@pytest.mark.parametrize("rule", Rule)
+def test_every_rule_has_its_words(rule: Rule) -> None:
+    """Of UNIT-17."""
+    sentence, _ = _words(rule)
+    assert sentence

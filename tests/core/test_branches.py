@@ -209,3 +209,9 @@ def test_the_error_of_a_heuristic_branch_names_what_became_of_each_part() -> Non
     found = PreparedBranch(BRANCH, record, {("jbm.queue.q", 3): "reset", ("jbm.queue.q", 1): "made anew"})
     assert found.xid == record.xid
     assert "jbm.queue.q[1]: made anew; jbm.queue.q[3]: reset" in str(heuristic_error(found))
+
+
+def test_a_part_of_a_name_that_has_no_utf_8_form_is_refused_in_one_line() -> None:
+    """Of ACK-10."""
+    with pytest.raises(InvalidSettingError, match="no UTF-8 form"):
+        checked_xid(1, "caf\udce9", "b")

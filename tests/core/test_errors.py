@@ -5,12 +5,13 @@ import pickle
 import pytest
 
 import jbm_kafka.errors
-from jbm_kafka.core.jms_errors import ChannelLost, CorruptRecordError, ErrorValue
+from jbm_kafka.core.jms_errors import ChannelLost, CorruptRecordError, ErrorValue, may_pass
 from jbm_kafka.errors import (
     InvalidClientIDError,
     InvalidSelectorError,
     InvalidSettingError,
     JMSError,
+    JMSSecurityError,
     UnknownMessageError,
 )
 from tests.house.sources import ROOT
@@ -74,3 +75,10 @@ def test_what_an_error_does_not_tell_is_no_attribute_of_it() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'colour'"):
         error.colour  # type: ignore[attr-defined]  # noqa: B018
     assert JMSError("a", colour="red").colour == "red"  # type: ignore[attr-defined]
+
+
+def test_of_rights_and_of_arguments_trying_again_is_no_help() -> None:
+    assert may_pass(JMSError("no answer"))
+    assert not may_pass(JMSSecurityError("no right"))
+    assert not may_pass(InvalidSettingError("wrong"))
+    assert not may_pass(ValueError("an error of ours"))

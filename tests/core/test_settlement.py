@@ -9,7 +9,7 @@ from jbm_kafka.core.departure import OUT_OF_ATTEMPTS, REJECTED
 from jbm_kafka.core.entries import Held
 from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, Modified, decide_kept, unknown_offsets
+from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, Modified, decide_kept, units_of, unknown_offsets
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
 ONE_ATTEMPT = ResolvedSettings(max_delivery_attempts=1, dead_letter_address="DLQ")
@@ -293,3 +293,10 @@ def test_a_later_message_that_is_rejected_leaves_when_it_is_the_first_of_its_uni
     channel.acknowledge("a", 0)
     assert channel.got("b") == []
     assert list(channel.state.in_hand[DEPARTING]) == [1]
+
+
+def test_the_units_of_what_a_session_holds_are_those_of_what_it_names_and_has() -> None:
+    channel = Channel(message(0, b"u"), message(1), message(2, b"v"), message(3, b"w"))
+    channel.got("a", 3)
+    assert units_of(channel.state, "a", [0, 1, 3]) == {b"u"}
+    assert units_of(channel.state, "nobody", [0]) == set()

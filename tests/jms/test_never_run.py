@@ -10,6 +10,7 @@ from jbm_kafka import ConnectionFactory, Message, Queue
 from jbm_kafka.errors import InvalidTypeError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.exception_listener import ListenerCalls
+from jbm_kafka.jms.never_run import unrun
 from tests.jms.support import SOON_S, Seen, eventually, left
 
 ORDERS = Queue("orders")
@@ -173,3 +174,17 @@ def test_a_lambda_that_calls_an_async_function_left_no_word_of_what_it_was_not_t
     calls.stop(SOON_S)
     told = [str(record.exc_info[1]) for record in caplog.records if record.levelno >= logging.ERROR and record.exc_info]
     assert [text.partition(" returned ")[0] for text in told] == ["on_completion", "exception_listener"]
+
+
+class Waiting:
+    """What clients of HTTP and of databases return: it begins when somebody waits for it, and is no coroutine."""
+
+    def __await__(self) -> Iterator[None]:
+        yield
+
+
+def test_what_a_handler_returns_and_has_yet_to_be_awaited_acknowledges_nothing() -> None:
+    """It was taken for an answer that nobody asked for, and its message was acknowledged without any work."""
+    fault = unrun("the handler", Waiting())
+    assert fault is not None
+    assert "nobody runs it" in str(fault)

@@ -229,14 +229,18 @@ def test_explain_names_the_branch_that_has_a_message(factory: XAConnectionFactor
 
 
 def test_one_phase_and_nothing_done(factory: XAConnectionFactory, session: XASession) -> None:
-    """ACK-10: a branch that is not prepared is committed at once; one without work has no record."""
+    """ACK-10: a branch that is not prepared is committed at once; one without work is committed from elsewhere, too."""
     fill(factory, "a")
     work(session)
     session.tpc_commit()
     assert bodies(factory, OUT) == [("of a", 1)]
-    session.tpc_begin(session.xid(1, "empty", ""))
+    empty = session.xid(1, "empty", "")
+    session.tpc_begin(empty)
     session.tpc_prepare()
-    assert session.tpc_recover() == []
+    with factory.create_xa_connection() as other, other.create_xa_session() as manager:
+        assert manager.tpc_recover() == [empty]
+        manager.tpc_commit(empty)
+        assert manager.tpc_recover() == []
     session.tpc_commit()
 
 
@@ -306,6 +310,8 @@ def test_mistakes_get_one_line_each(factory: XAConnectionFactory, session: XASes
     xid = session.xid(1, "t", "b")
     with pytest.raises(InvalidSettingError, match="has 65"):
         session.xid(1, "t" * 65, "b")
+    with pytest.raises(InvalidSettingError, match="no UTF-8 form"):
+        session.xid(1, "caf\udce9", "b")
     with pytest.raises(IllegalStateError, match="in no branch"):
         session.tpc_prepare()
     session.tpc_begin(xid)
@@ -325,19 +331,35 @@ def test_mistakes_get_one_line_each(factory: XAConnectionFactory, session: XASes
             plain.tpc_begin(xid)
 
 
-def test_a_branch_that_others_have_ended_and_removed_is_said_to_be_gone(
-    factory: XAConnectionFactory, session: XASession
+@pytest.mark.parametrize("agrees", [True, False], ids=["as its own session", "otherwise"])
+@pytest.mark.parametrize("commits", [True, False], ids=["committed", "rolled back"])
+def test_what_a_resolver_did_to_a_branch_was_an_error_of_its_own_session(
+    factory: XAConnectionFactory, session: XASession, commits: bool, agrees: bool
 ) -> None:
-    """ACK-10: its own session tried for 45 s, and then said that it stays prepared."""
+    """ACK-10: also when all have carried it out, and nothing is recorded of it any more.
+
+    The same outcome is success, another one is told; and what came from a temporary queue goes by the outcome.
+    """
     fill(factory, "a")
-    xid = work(session)
+    place = session.create_temporary_queue()
+    with factory.create_context() as jms:
+        jms.create_producer().send(place, "temporary")
+    consumer = session.create_consumer(place)
+    xid = session.xid(1, "t", "b")
+    session.tpc_begin(xid)
+    assert consumer.receive_body(str, WAIT_S) == "temporary"
+    assert session.create_consumer(IN).receive_body(str, WAIT_S) == "a"
     session.tpc_prepare()
     with factory.create_xa_connection() as other, other.create_xa_session() as manager:
-        manager.tpc_commit(xid)
+        (manager.tpc_commit if commits else manager.tpc_rollback)(xid)
     branches = session._connection.provider.sidecar.branches  # type: ignore[attr-defined]
-    assert bodies(factory, OUT) == [("of a", 1)]
     wait_until(lambda: not branches.found() or None, about="its records to be removed", timeout_s=WAIT_S)
-    with pytest.raises(IllegalStateError, match="nothing is recorded of it any more"):
-        session.tpc_commit()
+    if agrees:
+        (session.tpc_commit if commits else session.tpc_rollback)()
+    else:
+        with pytest.raises(IllegalStateError if commits else TransactionRolledBackError, match="1:t:b was"):
+            (session.tpc_rollback if commits else session.tpc_commit)()
+    assert (consumer.receive(0.3 if commits else WAIT_S) is None) is commits
+    session.rollback()
     session.tpc_begin(session.xid(1, "next", "b"))
     session.tpc_rollback()

@@ -236,3 +236,17 @@ def test_a_record_that_is_too_large_stays_in_the_log(start: Start, monkeypatch: 
         each.lease.acknowledge(each.offset)
     one.run_for(LOOKS_MS)
     assert log_begin(one) == 0
+
+
+def test_what_is_parked_keeps_its_time_and_the_kind_of_that(start: Start) -> None:
+    """LOG-8: of a topic with LogAppendTime the time is the broker's, and nothing else says so."""
+    one = start("one", settings=SETTINGS)
+    one.cluster.create_topic(QUEUE.name, 1, {"message.timestamp.type": "LogAppendTime"})
+    with_held_messages(one, one.attach("s"))
+    one.run_for(LOOKS_MS)
+    one.crash()
+    two, link = another(start)
+    wait_for_the_delay(two)
+    stamps = [cast(KafkaRecord, each.reference.record).timestamp() for each in two.deliveries(link, len(HELD))]
+    assert [kind for kind, _ in stamps] == [2, 2]
+    assert all(at_ms > 0 for _, at_ms in stamps)

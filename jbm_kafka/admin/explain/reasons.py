@@ -9,7 +9,6 @@ from typing import Final, assert_never
 from jbm_kafka.admin.explain.explanation import ExplainedReceiver, Holder, Reason
 from jbm_kafka.admin.explain.receiver_states import HANGS_MS, Doing, doing, how_busy, may_hang
 from jbm_kafka.core.blocking_rule import Rule
-from jbm_kafka.core.branch import xid_of
 from jbm_kafka.core.reset_effects import effects_of, offsets_before
 from jbm_kafka.core.start_position import Reset
 from jbm_kafka.ports import FoundTransactions, OpenTransaction, Unreachable
@@ -23,7 +22,7 @@ NAMES_MAX = 3
 
 
 def _words(rule: Rule) -> tuple[str, str]:
-    """The sentence of a rule and its remedy; the names in braces are the facts that `reason` is given."""
+    """The sentence of the rule and its remedy; the names in braces are the facts that `reason` is given."""
     match rule:
         case Rule.IN_HAND:
             return (
@@ -33,9 +32,10 @@ def _words(rule: Rule) -> tuple[str, str]:
             )
         case Rule.PREPARED:
             return (
-                "it is in the prepared branch {branch}",
-                "its transaction manager ends it; else look at what its other systems have decided, and say "
-                "{command} commit, or rollback. What is decided is carried out while somebody receives",
+                "a prepared branch of a transaction across systems (XA) has it, until the transaction's manager "
+                "decides",
+                "jbm-kafka prepared list shows the branch; where its manager will never decide, jbm-kafka prepared "
+                "resolve XID commit, or rollback, does",
             )
         case Rule.BEHIND:
             return ("it is behind {earlier}", "")
@@ -223,12 +223,6 @@ def working_on(receiver: ExplainedReceiver, now_ms: int) -> Reason:
         since_ms=since_ms,
         remedy=_words(Rule.IN_HAND)[1].format(process=receiver.process) if now_ms - since_ms >= HANGS_MS else "",
     )
-
-
-def prepared(branch: str) -> Reason:
-    """A prepared branch has it, of this id."""
-    xid = str(xid_of(branch))
-    return reason(Rule.PREPARED, branch=xid, command=f"jbm-kafka prepared resolve {quote(xid)}")
 
 
 def behind(offset: int | None, holder: Holder | None = None) -> Reason:

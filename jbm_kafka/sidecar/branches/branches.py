@@ -52,6 +52,8 @@ NAMES_MS = 1_000
 STOP_TIMEOUT_S = 10.0
 OTHERS_REMOVE_MS = 60_000
 """Branches that others decided and have not removed for so long are removed by whoever looks."""
+OUTCOMES_MAX = 1_000
+"""Of branches that are carried out and of which a session here may still ask."""
 LATE_MS = 10_000
 """What another sidecar is to decide at once, and has not for so long, is rolled back: it may be dead."""
 
@@ -82,6 +84,8 @@ class Branches:
         """Begun or prepared here, and not carried out everywhere."""
         self._across: dict[str, int] = {}
         """Of branches that another sidecar decides at once: since when a channel here waits for that, monotonic."""
+        self._outcomes: dict[str, BranchState] = {}
+        """Of branches of this process of which nothing is recorded any more: their sessions may still ask."""
         self._asked_at_ms = 0
         """When a group worker last asked about a branch, monotonic."""
         self._version = -1
@@ -203,10 +207,15 @@ class Branches:
     def decide(self, branch: str, wanted: BranchState, *, is_forced: bool = False) -> BranchState:
         """What is decided of it durably: as wanted, unless it was decided before.
 
+        Of a branch of this process the answer stays the same when another has decided it and all have carried it out.
+
         Raises:
             IllegalStateError: its messages went another way without a decision, and this is not `is_forced`.
             TransactionInDoubtError: Kafka did not take a decision in time.
         """
+        outcome = self._outcomes.pop(branch, None)
+        if outcome is not None:
+            return outcome
         if not is_forced and (branch in self._heuristic or not self._decider.has_prepared(branch)):
             for found in self.found():
                 if found.branch == branch and found.heuristic:
@@ -314,5 +323,9 @@ class Branches:
         if ended:
             self.records.write(dict.fromkeys(ended))
         gone = {key.decode().partition("|")[0] for key in ended}
+        for branch in gone & self._own.keys():
+            self._outcomes[branch] = decode_branch(values[state_key(branch)]).state
+        while len(self._outcomes) > OUTCOMES_MAX:
+            del self._outcomes[next(iter(self._outcomes))]
         for branch in gone:
             self.forget(branch)
