@@ -356,9 +356,6 @@ class Diagnosis:
         """What the owner says of one message."""
         process, rule = process_of(answer), _RULES.get(said.get("rule", ""))
         holder = None if said.get("holder") is None else holder_of(said["holder"], process)
-        branch = None if holder is None else branch_of(holder.session)
-        if branch is not None:
-            holder = None  # no receiver, and no process that could be stopped
         if rule is Rule.BEHIND or (rule not in _NOT_WAITING and said.get("offset") != first.offset):
             return reasons.behind(said.get("head", first.offset), holder)
         match rule:
@@ -366,8 +363,8 @@ class Diagnosis:
                 return reason(Rule.OWNER_SILENT, member=process, say="say: a rule of another version keeps it")
             case Rule.IN_HAND:
                 return reasons.in_hand(holder or Holder(process=process), said["holder"].get("since_ms"), self._now_ms)
-            case Rule.PREPARED if branch is not None:
-                return reasons.prepared(branch)
+            case Rule.PREPARED:
+                return reasons.prepared(branch_of("" if holder is None else holder.session) or "?")
             case Rule.NOT_READ:
                 return reason(rule, read_to=answer.get("read_to"))
             case Rule.RECEIVERS_BUSY:
