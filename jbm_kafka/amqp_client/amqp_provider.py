@@ -579,6 +579,10 @@ class AmqpProvider:
         """As `begin_branch`."""
         _refuse_xa()
 
+    def decision_of(self, xid: Xid) -> BranchState | None:
+        """As `begin_branch`."""
+        _refuse_xa()
+
     def prepared_branches(self) -> Sequence[PreparedBranch]:
         """As `begin_branch`."""
         _refuse_xa()

@@ -56,6 +56,14 @@ def xid_of(branch_id: str) -> Xid:
     return Xid(int.from_bytes(raw[:4], "big"), raw[begin:end], raw[end:])
 
 
+def name_of(branch_id: str) -> str:
+    """The name for people; of an id of another form the id."""
+    try:
+        return str(xid_of(branch_id))
+    except (ValueError, IndexError):
+        return branch_id
+
+
 def _part(name: str, given: object, *, least: int) -> bytes:
     if not isinstance(given, str | bytes):
         raise wrong_type(name, given, "it is a str or bytes")

@@ -109,11 +109,12 @@ class XASession(Session):
         """Commit: the branch of the session, in one phase when it is not prepared; or, outside of one, any prepared.
 
         It returns when the decision is durable. Messages are settled as soon as the owner of their partition looks.
+        Where another has committed it before, it is committed.
 
         Raises:
             TransactionRolledBackError: it was rolled back, here or by another.
             TransactionInDoubtError: it is not known yet; call again, with the xid.
-            IllegalStateError: no branch of this name is prepared; or its messages went another way meanwhile.
+            IllegalStateError: nothing is known of a branch of this name; or its messages went another way meanwhile.
         """
         self._decide("tpc_commit", xid, BranchState.COMMITTED)
 
@@ -181,9 +182,12 @@ class XASession(Session):
                 return
             found = [each for each in self._connection.provider.prepared_branches() if each.xid == named]
             if not found:
-                raise IllegalStateError(
-                    f"{call}({named}): no branch of this name is prepared; it was ended before, or never prepared"
-                )
+                decided = self._connection.provider.decision_of(named)
+                if decided is None:
+                    raise IllegalStateError(
+                        f"{call}({named}): no branch of this name is prepared; it was ended before, or never prepared"
+                    )
+                self._check_decision(named, wanted, decided)
             for each in found:
                 self._check_decision(each.xid, wanted, self._connection.provider.decide(each.branch, wanted))
 

@@ -240,6 +240,9 @@ class Provider(Protocol):
             TransactionInDoubtError: it is not known.
         """
 
+    def decision_of(self, xid: Xid) -> BranchState | None:
+        """What was decided of the last branch of this name, as `prepared_branches` has read it; None: nobody knows."""
+
     def prepared_branches(self) -> Sequence[PreparedBranch]:
         """All branches of the namespace that wait for a decision.
 

@@ -274,6 +274,10 @@ class SidecarProvider:
         """What is decided of a prepared branch durably; see Branches.decide."""
         return self.sidecar.branches.decide(branch, wanted, is_forced=is_forced)
 
+    def decision_of(self, xid: Xid) -> BranchState | None:
+        """What was decided of a name; see Branches.decision_of."""
+        return self.sidecar.branches.decision_of(xid)
+
     def prepared_branches(self) -> Sequence[PreparedBranch]:
         """All branches of the namespace that wait for a decision."""
         return self.sidecar.branches.prepared()

@@ -26,6 +26,7 @@ from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.registry.topics import Topics
 from jbm_kafka.sidecar.branches.branches import Branches
+from jbm_kafka.sidecar.branches.decisions import Decisions
 from jbm_kafka.sidecar.branches.entry_kinds import EntryKinds
 from jbm_kafka.sidecar.channel.channel_opener import ChannelOpener
 from jbm_kafka.sidecar.channel.slewed_clock import SlewedClock
@@ -136,17 +137,19 @@ class Sidecar:
         )
 
     def _new_branches(self) -> Branches:
-        given, topics = self._given, self.destinations.topics
+        given, topics, decisions = self._given, self.destinations.topics, Decisions()
         return Branches(
             given.kafka,
             RegistryLog(
                 given.kafka,
                 given.admin,
                 topics.branches_topic,
+                is_taken=decisions.note,
                 clock=given.clock,
                 pause=given.workers.pause,
                 chance=given.chance,
             ),
+            decisions,
             given.clock,
             workers=given.workers,
             decider_id=f"{self._stores.transactional_id.rpartition('.')[0]}.xa",

@@ -12,8 +12,9 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, XAConnectionFactory
 from jbm_kafka.admin import Admin, ExplainedMessage, ExplainedReceiver, Explanation, Holder, Rule, Taken
-from jbm_kafka.admin.explain.reasons import _words, busy, in_hand, working_on
+from jbm_kafka.admin.explain.reasons import _words, busy, in_hand, prepared, working_on
 from jbm_kafka.admin.explain.receiver_states import Doing, does, doing, receivers_of
+from jbm_kafka.core.branch import NONCE_HEX, checked_xid
 from jbm_kafka.core.process_names import process_name
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.ports import AccessRefused
@@ -301,9 +302,20 @@ def test_explain_died_of_what_a_prepared_branch_has(admin: Admin, orders: Queue,
         assert receive(session.create_consumer(orders)).body == "a"
         session.tpc_prepare()
         text = str(admin.explain(orders))
+        behind = [
+            str(admin.explain(orders, message_id=each.message_id)) for each in admin.browse(orders, include="all")
+        ]
         session.tpc_rollback()
-    assert "a prepared branch of a transaction across systems (XA) has it" in text
-    assert "jbm-kafka prepared resolve XID commit" in text
+    assert "prepared branch 1:g:b of a transaction across systems (XA) has it" in text
+    assert "jbm-kafka prepared resolve 1:g:b commit" in text
+    assert any("of its unit, with prepared branch 1:g:b" in each for each in behind)
+
+
+def test_a_branch_is_named_as_the_commands_take_it() -> None:
+    """Of ACK-10: quoted; by its id where that is of another version."""
+    branch = checked_xid(1, "of joe", "b").hex + "0" * NONCE_HEX
+    assert "prepared resolve '1:of joe:b' commit" in prepared(branch).remedy
+    assert "prepared branch 00x of" in prepared("00x").text
 
 
 @pytest.mark.parametrize("rule", Rule)

@@ -16,6 +16,7 @@ from jbm_kafka.core.branch import (
     checked_xid,
     heuristic_error,
     is_across,
+    name_of,
     xid_of,
 )
 from jbm_kafka.core.entries import Position, Prepared
@@ -40,6 +41,7 @@ def test_the_id_of_a_branch_tells_its_name() -> None:
     """Of ACK-10: whoever meets it in a changelog can say which it is."""
     xid = checked_xid(7, "transaction 1", b"\x00b")
     assert xid_of(xid.hex + "0" * 16) == xid
+    assert [name_of(each) for each in (xid.hex + "0" * 16, "of another form")] == [str(xid), "of another form"]
 
 
 def test_what_a_branch_has_goes_to_nobody_and_holds_its_unit_until_the_branch_has_ended() -> None:

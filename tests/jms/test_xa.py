@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jbm_kafka import AcknowledgeMode, Queue, Topic, XAConnectionFactory, XASession, Xid
+from jbm_kafka.admin import Admin, Rule
 from jbm_kafka.codec.branch_records import state_key
 from jbm_kafka.codec.changelog import decode_entry
 from jbm_kafka.core.entries import Prepared
@@ -184,7 +185,7 @@ def test_another_connection_decides(factory: XAConnectionFactory, session: XASes
         assert manager.tpc_recover() == [xid]
         (manager.tpc_commit if commits else manager.tpc_rollback)(xid)
         with pytest.raises(IllegalStateError, match="no branch of this name is prepared"):
-            manager.tpc_commit(xid)
+            manager.tpc_commit(session.xid(1, "another", "b"))
     if commits:
         session.tpc_commit()
         assert bodies(factory, OUT) == [("of a", 1)]
@@ -202,6 +203,27 @@ def test_later_messages_of_a_unit_wait_for_the_branch(factory: XAConnectionFacto
     assert bodies(factory, IN, 0) == []
     session.tpc_commit()
     assert [body for body, _ in bodies(factory, IN, 2)] == ["b", "c"]
+
+
+def test_explain_names_the_branch_that_has_a_message(factory: XAConnectionFactory, session: XASession) -> None:
+    """Of ACK-10, UNIT-17: where nobody received any more it said to start a receiver."""
+    fill(factory, "a", "b", unit="u")
+    with factory.create_context() as jms:
+        last = jms.create_text_message("c")
+        jms.create_producer().send(IN, last, unit_of_order="u")
+    consumer = session.create_consumer(IN)
+    session.tpc_begin(session.xid(1, "o'hara", "b"))
+    assert [consumer.receive_body(str, WAIT_S) for _ in range(2)] == ["a", "b"]
+    session.tpc_prepare()
+    with Admin(f"memory://{factory._installation.bootstrap}") as admin:
+        for is_open in (True, False):  # an owner can be asked, and then nobody
+            if not is_open:
+                session.close()
+            (found,) = admin.explain(IN).messages
+            assert [each.rule for each in found.reasons] == [Rule.PREPARED]
+            assert "jbm-kafka prepared resolve '1:o'\"'\"'hara:b' commit" in found.reasons[0].remedy
+            (behind,) = admin.explain(IN, message_id=last.message_id).messages
+            assert [each.rule for each in behind.reasons] == [Rule.BEHIND, Rule.PREPARED]
 
 
 def test_one_phase_and_nothing_done(factory: XAConnectionFactory, session: XASession) -> None:
@@ -312,7 +334,7 @@ def test_mistakes_get_one_line_each(factory: XAConnectionFactory, session: XASes
 def test_what_a_resolver_did_to_a_branch_was_an_error_of_its_own_session(
     factory: XAConnectionFactory, session: XASession, commits: bool, agrees: bool
 ) -> None:
-    """ACK-10: also when all have carried it out, and nothing is recorded of it any more.
+    """ACK-10: also when all have carried it out, and nothing is recorded of it any more; and one of a slower manager.
 
     The same outcome is success, another one is told; and what came from a temporary queue goes by the outcome.
     """
@@ -328,13 +350,14 @@ def test_what_a_resolver_did_to_a_branch_was_an_error_of_its_own_session(
     session.tpc_prepare()
     with factory.create_xa_connection() as other, other.create_xa_session() as manager:
         (manager.tpc_commit if commits else manager.tpc_rollback)(xid)
-    branches = session._connection.provider.sidecar.branches  # type: ignore[attr-defined]
-    wait_until(lambda: not branches.found() or None, about="its records to be removed", timeout_s=WAIT_S)
-    if agrees:
-        (session.tpc_commit if commits else session.tpc_rollback)()
-    else:
-        with pytest.raises(IllegalStateError if commits else TransactionRolledBackError, match="1:t:b was"):
-            (session.tpc_rollback if commits else session.tpc_commit)()
+        branches = session._connection.provider.sidecar.branches  # type: ignore[attr-defined]
+        wait_until(lambda: not branches.found() or None, about="its records to be removed", timeout_s=WAIT_S)
+        for each, named in ((manager, [xid]), (session, [])):  # another manager, which was slower, and itself
+            if agrees:
+                (each.tpc_commit if commits else each.tpc_rollback)(*named)
+            else:
+                with pytest.raises(IllegalStateError if commits else TransactionRolledBackError, match="1:t:b was"):
+                    (each.tpc_rollback if commits else each.tpc_commit)(*named)
     assert (consumer.receive(0.3 if commits else WAIT_S) is None) is commits
     session.rollback()
     session.tpc_begin(session.xid(1, "next", "b"))

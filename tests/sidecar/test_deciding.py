@@ -14,6 +14,7 @@ from jbm_kafka.ports import Outgoing
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.sidecar.branches.branches import Branches
 from jbm_kafka.sidecar.branches.decider import Decider
+from jbm_kafka.sidecar.branches.decisions import Decisions
 from jbm_kafka.sidecar.branches.entry_kinds import EntryKinds
 from jbm_kafka.sidecar.stages.prepared import PreparedMessages
 from tests.core.channel_parts import Channel, message, recovered
@@ -89,6 +90,7 @@ def test_nothing_is_prepared_beside_an_older_process_that_could_not_read_it(
     branches = Branches(
         kafka,
         records,
+        Decisions(),
         clock,
         workers=SteppedWorkers(ManualClock(), lambda _: None),
         decider_id="jbm.one.xa",

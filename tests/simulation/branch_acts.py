@@ -63,6 +63,8 @@ class BranchActs(Acts):
     def open_session(self, node: Node, mode: Mode | None = None, queues: list[str] | None = None) -> None:
         if mode is None and self._chance.random() < 0.7:
             mode = Mode.TRANSACTED
+        if mode is Mode.TRANSACTED and self._chance.random() < 0.6:  # a queue's units come by all of its consumers
+            queues = (queues or self._some_queues()) * self._chance.randint(2, 3)
         super().open_session(node, mode, queues)
 
     def _has_enough(self, receiver: Receiver) -> bool:
@@ -77,6 +79,10 @@ class BranchActs(Acts):
                 receiver.begin(checked_xid(1, f"t{self._xids}", "jbm"))
             self._branches.begun[receiver.xa.xid(1, f"t{self._xids}", "jbm")] = self.new_commit(may_be_bad=False)[0]
         super().receive_at(receiver)
+        is_in_midst = receiver.branch is not None and 0 < len(receiver.items) < 4
+        if is_in_midst and len(receiver.inboxes) > 1 and receiver.can_act and receiver.node.can_call:
+            with self._calling(receiver.node):
+                receiver.receive_by_several(self._chance.choices(receiver.inboxes, k=2))
 
     def settle_at(self, receiver: Receiver, *, is_kind: bool = False) -> None:
         assert isinstance(receiver, XAReceiver), receiver

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from jbm_kafka.codec.branch_records import branches_in
 from jbm_kafka.core import freeze as freezing
 from jbm_kafka.core.branch import BranchRecord, BranchState
-from jbm_kafka.core.changes import BranchEnded
+from jbm_kafka.core.changes import BranchEnded, PassedToBranch
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.durable_state import DurableState
 from jbm_kafka.core.entries import Prepared
@@ -24,7 +25,11 @@ from jbm_kafka.sidecar.branches import branches, decider
 from jbm_kafka.sidecar.branches.decider import Decider
 from jbm_kafka.sidecar.channel import owned_channel
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FrozenChannel, FrozenGroup, Settling
+from jbm_kafka.sidecar.stages import checkpoint_part
+from jbm_kafka.sidecar.stages.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.stages.prepared import PreparedMessages
+from jbm_kafka.sidecar.stages.settle import Settle
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -160,6 +165,35 @@ def a_part_is_applied_and_not_told(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PreparedMessages, "_end", end)
 
 
+def each_consumers_messages_pass_by_themselves(patch: pytest.MonkeyPatch) -> None:
+    real = CheckpointPart.finish
+
+    def split(part: FrozenChannel) -> FrozenChannel:
+        each = [PassedToBranch(s.branch, {s.session: s.offsets}) for s in part.settlings if s.branch]
+        return replace(part, passing=each)
+
+    def finish(self: CheckpointPart, frozen: FrozenGroup, *, durable: bool) -> None:
+        real(self, replace(frozen, channels=[split(part) for part in frozen.channels]), durable=durable)
+
+    def prepare(self: DurableState, change: PassedToBranch) -> None:
+        self.prepared[change.branch] = self.prepared.get(change.branch, frozenset()).union(change.offsets)
+
+    patch.setattr(CheckpointPart, "finish", finish)
+    patch.setattr(DurableState, "prepare", prepare)
+
+
+def what_is_beside_a_branch_in_its_sessions_buffer_stays(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Settle, "return_beside", lambda self, channel, session, offsets: None)
+
+
+def only_what_the_last_consumer_got_passes(patch: pytest.MonkeyPatch) -> None:
+    def passing(settlings: Sequence[Settling]) -> list[PassedToBranch]:
+        last = {each.branch: each for each in settlings if each.branch}
+        return [PassedToBranch(branch, {each.session: each.offsets}) for branch, each in last.items()]
+
+    patch.setattr(checkpoint_part, "_passing", passing)
+
+
 EXPECTED: dict[Plant, tuple[str, ...]] = {
     a_prepare_records_nothing_in_the_changelog: ("replay_equals_live", "what_a_branch_has_never_comes"),
     a_recovery_forgets_what_is_prepared: ("replay_equals_live", "what_a_branch_has_never_comes"),
@@ -173,5 +207,8 @@ EXPECTED: dict[Plant, tuple[str, ...]] = {
     what_has_ended_stays_in_the_changelog: ("replay_equals_live", "nothing_stays_prepared"),
     a_branch_is_removed_when_it_is_decided: ("everything_is_finished", "nothing_stays_prepared"),
     a_part_is_applied_and_not_told: ("nothing_stays_prepared",),
+    each_consumers_messages_pass_by_themselves: ("replay_equals_live", "everything_is_finished", "unit_in_order"),
+    what_is_beside_a_branch_in_its_sessions_buffer_stays: ("unit_in_order",),
+    only_what_the_last_consumer_got_passes: ("everything_is_finished", "replay_equals_live"),
 }
 """Each fault with the promises that may notice it first."""

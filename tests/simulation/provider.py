@@ -148,6 +148,9 @@ class SimulatedProvider:
     def decide(self, branch: str, wanted: BranchState, *, is_forced: bool = False) -> BranchState:
         return self._process.sidecar.branches.decide(branch, wanted, is_forced=is_forced)
 
+    def decision_of(self, xid: Xid) -> BranchState | None:
+        return self._process.sidecar.branches.decision_of(xid)
+
     def prepared_branches(self) -> Sequence[PreparedBranch]:
         return self._process.sidecar.branches.prepared()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from jbm_kafka.core.branch import Xid
 from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
+from jbm_kafka.jms.inbox import Inbox
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.xa import XASession
 from jbm_kafka.ports import Outgoing
@@ -15,6 +16,7 @@ from tests.simulation.provider import SimulatedConnection, SimulatedProvider
 from tests.simulation.receiver import OUTBOX_BYTES, Item, Mode, Receiver
 
 LOOK_S = 0.02
+RECEIVE_LOOKS = 6
 LOOKS_MAX = 2_000
 """Until a call is thought to wait for ever; time-outs are other tests'."""
 
@@ -67,6 +69,15 @@ class XAReceiver(Receiver):
     def can_act(self) -> bool:
         """What is prepared waits for its manager, and its session too."""
         return super().can_act and not self.is_prepared
+
+    def receive_by_several(self, inboxes: Sequence[Inbox]) -> None:
+        """One message by each of these consumers, in this order; each waits for a moment."""
+        for inbox in inboxes:
+            self._turn = (None, 0)
+            for _ in range(RECEIVE_LOOKS):
+                if not self.can_act or self.receive(inbox) is not None:
+                    break
+                self._rest()
 
     def begin(self, xid: Xid) -> None:
         """What it receives from now on belongs to this branch."""

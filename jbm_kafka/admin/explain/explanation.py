@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from jbm_kafka.core.blocking_rule import Rule
+from jbm_kafka.core.branch import name_of
+from jbm_kafka.core.holders import branch_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,8 @@ class Holder:
     """It lies in the receiver's buffer, and the application has not had it yet."""
 
     def __str__(self) -> str:
+        if (branch := branch_of(self.session)) is not None:
+            return f"prepared branch {name_of(branch)}"
         client = f" of client {self.client_id!r}" if self.client_id else ""
         mode = f" ({self.mode})" if self.mode else ""
         return f"{self.receiver or self.session}{mode}{client} in {self.process}"

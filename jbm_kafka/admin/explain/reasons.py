@@ -9,6 +9,7 @@ from typing import Final, assert_never
 from jbm_kafka.admin.explain.explanation import ExplainedReceiver, Holder, Reason
 from jbm_kafka.admin.explain.receiver_states import HANGS_MS, Doing, doing, how_busy, may_hang
 from jbm_kafka.core.blocking_rule import Rule
+from jbm_kafka.core.branch import name_of
 from jbm_kafka.core.reset_effects import effects_of, offsets_before
 from jbm_kafka.core.start_position import Reset
 from jbm_kafka.ports import FoundTransactions, OpenTransaction, Unreachable
@@ -32,10 +33,10 @@ def _words(rule: Rule) -> tuple[str, str]:
             )
         case Rule.PREPARED:
             return (
-                "a prepared branch of a transaction across systems (XA) has it, until the transaction's manager "
+                "prepared branch {branch} of a transaction across systems (XA) has it, until the transaction's manager "
                 "decides",
-                "jbm-kafka prepared list shows the branch; where its manager will never decide, jbm-kafka prepared "
-                "resolve XID commit, or rollback, does",
+                "where its manager will never decide, jbm-kafka prepared resolve {branch} commit, or rollback, does; "
+                "what is decided is carried out while somebody receives",
             )
         case Rule.BEHIND:
             return ("it is behind {earlier}", "")
@@ -208,6 +209,11 @@ def in_hand(holder: Holder, since_ms: int | None, now_ms: int) -> Reason:
         where="buffer" if holder.is_unread else "hand",
         process=holder.process,
     )
+
+
+def prepared(branch: str) -> Reason:
+    """A prepared branch has it; `branch`: its id."""
+    return reason(Rule.PREPARED, branch=quote(name_of(branch)))
 
 
 def working_on(receiver: ExplainedReceiver, now_ms: int) -> Reason:

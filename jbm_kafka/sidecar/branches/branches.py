@@ -42,6 +42,7 @@ from jbm_kafka.ports.steps import Steps, StepWorker, Wait, Workers
 from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.registry.registry_log import RegistryLog
 from jbm_kafka.sidecar.branches.decider import Decider
+from jbm_kafka.sidecar.branches.decisions import Decisions
 from jbm_kafka.sidecar.branches.entry_kinds import EntryKinds
 
 log = logging.getLogger(__name__)
@@ -52,8 +53,6 @@ NAMES_MS = 1_000
 STOP_TIMEOUT_S = 10.0
 OTHERS_REMOVE_MS = 60_000
 """Branches that others decided and have not removed for so long are removed by whoever looks."""
-OUTCOMES_MAX = 1_000
-"""Of branches that are carried out and of which a session here may still ask."""
 LATE_MS = 10_000
 """What another sidecar is to decide at once, and has not for so long, is rolled back: it may be dead."""
 
@@ -65,6 +64,7 @@ class Branches:
         self,
         kafka: Kafka,
         records: RegistryLog,
+        decisions: Decisions,
         clock: Clock,
         *,
         workers: Workers,
@@ -73,8 +73,9 @@ class Branches:
         route: Callable[[Sequence[Outgoing]], None],
         decided: Callable[[], None],
     ) -> None:
-        """`decided` is told when something may have been decided: group workers look then."""
+        """`decisions`: what `records` had. `decided` is told when there may be one more: group workers look then."""
         self.records = records
+        self._decisions = decisions
         self._clock = clock
         self._workers = workers
         self._decider = Decider(kafka, records, clock, own_id=decider_id, route=route, pause=workers.pause)
@@ -84,8 +85,6 @@ class Branches:
         """Begun or prepared here, and not carried out everywhere."""
         self._across: dict[str, int] = {}
         """Of branches that another sidecar decides at once: since when a channel here waits for that, monotonic."""
-        self._outcomes: dict[str, BranchState] = {}
-        """Of branches of this process of which nothing is recorded any more: their sessions may still ask."""
         self._asked_at_ms = 0
         """When a group worker last asked about a branch, monotonic."""
         self._version = -1
@@ -207,24 +206,31 @@ class Branches:
     def decide(self, branch: str, wanted: BranchState, *, is_forced: bool = False) -> BranchState:
         """What is decided of it durably: as wanted, unless it was decided before.
 
-        Of a branch of this process the answer stays the same when another has decided it and all have carried it out.
+        The answer stays the same when another has decided it and all have carried it out.
 
         Raises:
             IllegalStateError: its messages went another way without a decision, and this is not `is_forced`.
             TransactionInDoubtError: Kafka did not take a decision in time.
         """
-        outcome = self._outcomes.pop(branch, None)
-        if outcome is not None:
-            return outcome
         if not is_forced and (branch in self._heuristic or not self._decider.has_prepared(branch)):
             for found in self.found():
                 if found.branch == branch and found.heuristic:
                     raise heuristic_error(found)
-        state = self._decider.decide(branch, wanted)
+        try:
+            state = self._decider.decide(branch, wanted)
+        except IllegalStateError:  # nothing is recorded of it any more
+            known = self._decisions.of(branch)
+            if known is None:
+                raise
+            return known
         self._start()
         self._wake.set()
         self._decided()
         return state
+
+    def decision_of(self, xid: Xid) -> BranchState | None:
+        """What was decided of the last branch of this name that was prepared, as read last; None: it is not known."""
+        return self._decisions.of_name(xid)
 
     def prepared(self) -> list[PreparedBranch]:
         """All that wait for a decision, in this namespace.
@@ -323,9 +329,5 @@ class Branches:
         if ended:
             self.records.write(dict.fromkeys(ended))
         gone = {key.decode().partition("|")[0] for key in ended}
-        for branch in gone & self._own.keys():
-            self._outcomes[branch] = decode_branch(values[state_key(branch)]).state
-        while len(self._outcomes) > OUTCOMES_MAX:
-            del self._outcomes[next(iter(self._outcomes))]
         for branch in gone:
             self.forget(branch)
