@@ -30,7 +30,7 @@ class User:
     rights: Mapping[Action, Sequence[str]] = field(default_factory=dict)
     """Patterns of names of destinations. Without "create" he may create what he may send to."""
     client_ids: Sequence[str] | None = None
-    """Those that he may have, `*` for any text; None: any."""
+    """Those that he may have, `*` for any text; None: any that no other user's patterns name."""
 
 
 class Access:
@@ -69,11 +69,17 @@ class Access:
     def check_client_id(self, user: str, client_id: str) -> None:
         """Raises JMSSecurityError when the user may not have it; a UUID, which libraries make up, is anybody's."""
         allowed = self.users[user].client_ids
-        if allowed is None or _is_uuid(client_id) or any(_fits(each, client_id) for each in allowed):
+        if _is_uuid(client_id) or any(_fits(each, client_id) for each in allowed or ()):
             return
+        instead = f"use one of {', '.join(allowed or ()) or 'none'}"
+        if allowed is None:  # any that is nobody's; who may have all has none for himself
+            taken = [pattern for each in self.users.values() for pattern in each.client_ids or () if pattern != "*"]
+            if not any(_fits(each, client_id) for each in taken):
+                return
+            instead = "it is another user's; use another one"
         raise JMSSecurityError(
-            f"client id {client_id!r}: user {user!r} may not have it; use one of {', '.join(allowed) or 'none'}, or "
-            f"add it to client_ids of [users.{user}] in the sidecar's file",
+            f"client id {client_id!r}: user {user!r} may not have it; {instead}, or add it to client_ids of "
+            f"[users.{user}] in the sidecar's file",
             user=user,
         )
 

@@ -21,6 +21,7 @@ from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
 from jbm_kafka.codec.amqp.forms import USER_ID, USER_ID_HEADER
 from jbm_kafka.codec.amqp.values import Budget
+from jbm_kafka.codec.property_header import Property, property_header
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.jms_errors import (
@@ -82,16 +83,16 @@ def verify_user(headers: list[Header], user: str, how: Literal["check", "set"]) 
         JMSSecurityError: it names somebody else.
     """
     own = b"" if user == ANONYMOUS else user.encode()
-    said = [(name, value) for name, value in headers if name in (USER_ID, USER_ID_HEADER)]
+    said = [each for each in headers if each[0].split(".", 2)[2:] == [USER_ID] or each[0] == USER_ID_HEADER]
     if how == "check":
         for _, value in said:
-            if value != own:
+            if value and value != own:
                 raise JMSSecurityError(f"user-id {value!r:.200} is not the sender's, {user!r}: leave it out", user=user)
         return
     for each in said:
         headers.remove(each)
     if own:
-        headers.append((USER_ID, own))
+        headers.append(property_header(USER_ID, Property("string", user)))
 
 
 class Producer:

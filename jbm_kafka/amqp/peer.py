@@ -72,13 +72,8 @@ class Unsubscribing:
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:
         if ends:
-            await self._peer.call(self._unsubscribe)
-
-    def _unsubscribe(self) -> None:
-        """Since it was asked for, it may have been ended, and made by another user."""
-        peer = self._peer
-        peer.provider.check_owner(self._client_id, self._name, peer.user)
-        peer.provider.unsubscribe(self._client_id, self._name)
+            peer = self._peer  # it may be another's by now: the link stays as long as its client likes
+            await peer.call(lambda: peer.provider.unsubscribe(self._client_id, self._name, peer.user))
 
 
 class Temporary:

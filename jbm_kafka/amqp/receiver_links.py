@@ -270,9 +270,6 @@ class Receiver:
         if is_expired(reference.expiration_ms, now_ms):
             self._give_back(self._units.returned(delivery, Modified(delivery.offset, counted=False)))
             return
-        if delivery.lease.records_deliveries:
-            now = self._provider.clock.monotonic_ms()
-            delivery.lease.given.append((reference.offset, count.attempts + 1, now))
         record: Any = reference.record
         encode = partial(
             encode_transfer,
@@ -313,6 +310,9 @@ class Receiver:
             self._give_back(self._units.returned(delivery, Modified(delivery.offset, counted=False)))
             self._refuse_for(len(data))
             return
+        if delivery.lease.records_deliveries:  # what is not sent was given to nobody (LOG-10)
+            now = self._provider.clock.monotonic_ms()
+            delivery.lease.given.append((delivery.offset, delivery.count.attempts + 1, now))
         tag = self._transfer(data, self.mark_of(delivery))
         if self._is_settled:
             delivery.lease.acknowledge(delivery.offset)
@@ -621,6 +621,7 @@ class Receiver:
         source = self._source
         if ends and isinstance(source, Subscription) and source.is_durable:
             try:
-                await self._peer.call(lambda: self._provider.unsubscribe(source.client_id, source.name))
+                user = self._peer.user
+                await self._peer.call(lambda: self._provider.unsubscribe(source.client_id, source.name, user))
             except JMSError as error:
                 log.info("%s stays: %s", source, error)

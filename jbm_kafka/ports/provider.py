@@ -308,6 +308,9 @@ class ServingProvider(Provider, Protocol):
     def check_owner(self, client_id: str, name: str, user: str) -> None:
         """Return when a durable subscription is this user's, or nobody's; JMSSecurityError when it is another's."""
 
+    def unsubscribe(self, client_id: str, name: str, user: str | None = None) -> None:
+        """As of any; of a user JMSSecurityError when it is another's by now."""
+
     def own(self, client_id: str, name: str, user: str) -> None:
         """Have a durable subscription be this user's; JMSSecurityError when it is another's."""
 

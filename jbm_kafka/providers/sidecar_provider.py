@@ -177,9 +177,9 @@ class SidecarProvider:
         else:
             self._patience.run(lambda: self.sidecar.sources.end_use(subscription), FLUSH_TIMEOUT_S)
 
-    def unsubscribe(self, client_id: str, name: str) -> None:
+    def unsubscribe(self, client_id: str, name: str, user: str | None = None) -> None:
         """End a durable subscription."""
-        self.sidecar.sources.unsubscribe(client_id, name)
+        self.sidecar.sources.unsubscribe(client_id, name, user)
 
     def use_selector(self, queue: Queue, selector: str) -> None:
         """One consumer more has it; see SelectorSets."""

@@ -259,19 +259,20 @@ class Subscriptions:
         is_ending = not others and not found.subscription.is_durable
         return self._written(group, replace(found, holders=others, is_ending=is_ending))
 
-    def unsubscribe(self, client_id: str, name: str) -> None:
-        """End a durable subscription, and remove what Kafka keeps of it.
+    def unsubscribe(self, client_id: str, name: str, user: str | None) -> None:
+        """End a durable subscription, and remove what Kafka keeps of it. `user`: who wants it; None: Kafka's rights do.
 
         Raises:
             InvalidDestinationError: no subscription has this name.
             IllegalStateError: it is in use.
+            JMSSecurityError: it is another user's.
         """
         with raised_as_jms_errors(f"unsubscribe {name!r}"):
             self._registry.refresh()
             found = self._durable(client_id, name)
             group = self._group(found.subscription)
             with self._lock_of(group):
-                self._registry.update(lambda values: self._end(values, group, found))
+                self._registry.update(lambda values: self._end(values, group, found, user))
                 self._parts.stop_group_worker(group)
                 self._remove(group, found)
 
@@ -348,10 +349,12 @@ class Subscriptions:
             client_id=client_id,
         )
 
-    def _end(self, values: Values, group: str, wanted: SubscriptionRecord) -> Changes:
+    def _end(self, values: Values, group: str, wanted: SubscriptionRecord, user: str | None) -> Changes:
         found = self._found(values, group)
         if found is None or found.incarnation != wanted.incarnation:
             return {}
+        if user is not None:
+            self._check_owned(values, found, user)
         others = self._parts.holder.living(each for each in found.holders if each != self._parts.holder.name)
         if self._uses[group] or others:
             raise IllegalStateError(

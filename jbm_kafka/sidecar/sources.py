@@ -202,12 +202,12 @@ class Sources:
         else:
             self._claims.subscriptions.end_use(subscription)
 
-    def unsubscribe(self, client_id: str, name: str) -> None:
-        """End a durable subscription.
+    def unsubscribe(self, client_id: str, name: str, user: str | None = None) -> None:
+        """End a durable subscription; see Subscriptions.unsubscribe.
 
         Raises:
             InvalidDestinationError, IllegalStateError, JMSError: it cannot be ended; the text says why.
         """
         self._lifetime.check()
         self._lifetime.begin()
-        self._claims.subscriptions.unsubscribe(client_id, name)
+        self._claims.subscriptions.unsubscribe(client_id, name, user)

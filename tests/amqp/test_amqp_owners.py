@@ -5,9 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from proton import ConnectionException, Endpoint, Message, Terminus
+from proton.reactor import LinkOption
+from proton.utils import BlockingConnection
 
 from jbm_kafka import Connection, ConnectionFactory, Queue, TextMessage, Topic
 from jbm_kafka.admin import Admin
@@ -17,6 +21,7 @@ from jbm_kafka.amqp.incoming import verify_user
 from jbm_kafka.amqp.scram import Verifier
 from jbm_kafka.amqp.server_settings import Listener, ServerSettings
 from jbm_kafka.cli.main import main
+from jbm_kafka.codec.amqp.decode_transfer import decode_transfer
 from jbm_kafka.codec.registry_records import encode_owner, owner_key, owner_of
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, JMSSecurityError
@@ -29,8 +34,9 @@ EVERYTHING: dict[Action, list[str]] = {each: ["#"] for each in ACTIONS if each !
 ANYBODY = User(Verifier.of_password(PASSWORD), EVERYTHING)
 USERS = {
     "alice": replace(ANYBODY, client_ids=["alice-*", "shared"]),
-    "mallory": ANYBODY,
-    ANONYMOUS: User(rights=EVERYTHING),
+    "mallory": replace(ANYBODY, client_ids=["*"]),
+    "bob": ANYBODY,
+    ANONYMOUS: User(rights=EVERYTHING, client_ids=["*"]),
 }
 PRICES = Topic("prices")
 
@@ -53,6 +59,13 @@ def client_id() -> str:
     return f"alice-{secrets.token_hex(4)}"
 
 
+class NullSource(LinkOption):
+    """As Qpid JMS asks for a durable subscription, to end it."""
+
+    def apply(self, link: Any) -> None:
+        link.source.type = Terminus.UNSPECIFIED
+
+
 def connected(url: str, user: str, client_id: str) -> Connection:
     return ConnectionFactory(url, client_id=client_id).create_connection(user, PASSWORD)
 
@@ -67,7 +80,15 @@ def subscribe_and_leave(url: str, user: str, client_id: str, *, is_shared: bool 
 def test_a_client_id_is_for_the_users_whose_patterns_have_it(url: str) -> None:
     """AMQP-11: whoever knew one could take a colleague's subscription, also without sole-connection-for-container."""
     connected(url, "alice", "alice-1").close()
-    connected(url, "mallory", "anything").close()
+    connected(url, "bob", "anything").close()
+    with pytest.raises(
+        JMSSecurityError, match=r"client id 'alice-1': user 'bob' may not have it; it is another user's"
+    ):
+        connected(url, "bob", "alice-1")
+    for sole in ([], ["sole-connection-for-container"]):
+        asked: Any = {"container_id": "alice-1", "desired_capabilities": sole}
+        with pytest.raises(ConnectionException, match="unauthorized-access"):
+            BlockingConnection(url, timeout=WAIT_S, user="bob", password=PASSWORD, **asked)
     with pytest.raises(JMSSecurityError, match=r"client id 'bob-1'.*use one of alice-\*, shared"):
         connected(url, "alice", "bob-1")
 
@@ -112,6 +133,24 @@ def test_a_durable_subscription_is_the_users_that_made_it(url: str, client_id: s
         consumer.close()
         session.unsubscribe("audit")
     subscribe_and_leave(url, "mallory", client_id, is_shared=is_shared)  # of the name there is none any more
+
+
+def test_who_asked_for_a_subscription_does_not_end_the_one_that_another_made_of_its_name(
+    url: str, world: str, client_id: str
+) -> None:
+    """Of AMQP-11: his link stayed open, and its close ended the other's subscription, with what it held."""
+    subscribe_and_leave(url, "mallory", client_id)
+    mallory: Any = BlockingConnection(url, timeout=WAIT_S, user="mallory", password=PASSWORD, container_id=client_id)
+    held = mallory.container.create_receiver(mallory.conn, None, name="audit", options=[NullSource()])
+    mallory.wait(lambda: held.state & Endpoint.REMOTE_ACTIVE)
+    with Admin(f"memory://{world}") as admin:
+        admin.unsubscribe("audit", client_id=client_id)
+    subscribe_and_leave(url, "alice", client_id)
+    held.close()
+    mallory.wait(lambda: held.state & Endpoint.REMOTE_CLOSED)
+    assert "another user's" in str(held.remote_condition)
+    mallory.close()
+    subscribe_and_leave(url, "alice", client_id)
 
 
 def test_nobody_in_particular_owns_nothing_and_takes_nothing(url: str, client_id: str) -> None:
@@ -164,11 +203,11 @@ def test_an_owner_of_an_ended_subscription_of_the_name_is_nobody() -> None:
 
 def test_a_user_id_is_the_senders_own_where_that_is_wanted() -> None:
     """Of AMQP-11."""
-    said: list[Header] = [("JMSXUserID", b"bob"), ("a", b"1"), ("amqp.user-id", b"\xff")]
+    said: list[Header] = [("jms.string.JMSXUserID", b"bob"), ("a", b"1"), ("amqp.user-id", b"\xff")]
     with pytest.raises(JMSSecurityError, match=r"user-id b'bob' is not the sender's, 'alice'"):
         verify_user(said, "alice", "check")
     verify_user(said, "alice", "set")
-    assert said == [("a", b"1"), ("JMSXUserID", b"alice")]
+    assert said == [("a", b"1"), ("jms.string.JMSXUserID", b"alice")]
     verify_user(said, "alice", "check")
     with pytest.raises(JMSSecurityError):
         verify_user(said, ANONYMOUS, "check")
@@ -176,7 +215,27 @@ def test_a_user_id_is_the_senders_own_where_that_is_wanted() -> None:
     assert said == [("a", b"1")]
 
 
-@pytest.mark.parametrize(("how", "shown"), [("off", None), ("set", "alice")])
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        Message(body="x", user_id=b"bob"),
+        Message(body="x", user_id=b"\xff"),
+        Message(body="x", properties={"JMSXUserID": "bob"}),
+        Message(body="x", properties={"JMSXUserID": 7}),
+    ],
+    ids=["field", "bytes", "property", "number"],
+)
+def test_no_form_of_a_users_id_passes_for_anothers(claimed: Message) -> None:
+    """Of AMQP-11: a message came from whom its sender named, for the headers were looked for by another name."""
+    headers = decode_transfer(claimed.encode(), now_ms=0).headers
+    with pytest.raises(JMSSecurityError, match="is not the sender's, 'alice'"):
+        verify_user(headers, "alice", "check")
+    verify_user(headers, "alice", "set")
+    assert [value for name, value in headers if "user" in name.lower()] == [b"alice"]
+    verify_user(decode_transfer(Message(body="x", user_id=b"alice").encode(), now_ms=0).headers, "alice", "check")
+
+
+@pytest.mark.parametrize(("how", "shown"), [("off", "bob"), ("set", "alice")])
 def test_the_user_id_that_receivers_see(how: str, shown: str | None) -> None:
     """Of AMQP-11."""
     settings = ServerSettings([Listener(port=0)], Access(USERS), drain_s=0.0, verify_user_id=how)  # type: ignore[arg-type]
@@ -185,7 +244,7 @@ def test_the_user_id_that_receivers_see(how: str, shown: str | None) -> None:
         factory = ConnectionFactory(f"amqp://127.0.0.1:{server.ports[0]}")
         with factory.create_connection("alice", PASSWORD) as connection:
             session = connection.create_session()
-            session.create_producer(Queue("orders")).send("hello")
+            session.create_producer(Queue("orders")).send("hello", properties={"JMSXUserID": "bob"})
             message = session.create_consumer(Queue("orders")).receive(timeout=WAIT_S)
     assert isinstance(message, TextMessage)
     assert message.properties.get("JMSXUserID") == shown

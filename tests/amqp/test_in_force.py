@@ -14,6 +14,8 @@ from proton.utils import BlockingConnection, LinkDetached
 
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Listener, ServerSettings
+from jbm_kafka.codec.events import decode_events
+from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 
@@ -247,3 +249,29 @@ def test_a_message_larger_than_a_receiver_takes_is_not_sent_and_stays(client: An
     assert [(len(each.body), each.delivery_count) for each in found] == [(5, 0), (5_000, 0)][not is_browser :]
     for _ in found:
         other.accept()
+
+
+def test_a_message_that_is_too_large_is_not_told_as_given() -> None:
+    """Of LOG-10: the events told of a hand-over, though nothing was sent to that client."""
+    world = f"amqp{secrets.token_hex(4)}"
+    config = SidecarConfig(address_settings={"#": AddressSettings(partitions=1, record_deliveries=True)})
+    installation, settings = Installation(world, {}, None, config), ServerSettings([Listener(port=0)], drain_s=0.0)
+    held = in_memory.use_world(world)
+    with Server(settings, lambda: in_memory.connect(installation)) as server:
+        client: Any = BlockingConnection(f"127.0.0.1:{server.ports[0]}", timeout=TIMEOUT_S)
+        client.create_sender("large").send(Message(body="x" * 5_000))
+        small = Said(also=lambda link: setattr(link, "max_message_size", 2_000))
+        receiver = client.create_receiver("large", credit=0, name="small", options=[small])
+        receiver.flow(1)
+        with pytest.raises(LinkDetached, match="message-size-exceeded"):
+            receiver.receive(timeout=TIMEOUT_S)
+        other = client.create_receiver("large", credit=1, name="other")
+        other.receive(timeout=TIMEOUT_S)
+        other.accept()
+        other.close()
+        client.close()
+    logs = held.cluster.topics["jbm.events"].logs
+    values = [each.value() for log in logs for each in log.read(log.begin, 1 << 20, committed_only=True)[0]]
+    runs = [run for value in values for run in decode_events(value or b"").deliveries]
+    held.let_go()
+    assert [(run.first, run.count, run.attempt) for run in runs] == [(0, 1, 1)]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jbm_kafka import AcknowledgeMode, Queue, Topic, XAConnectionFactory, XASession, Xid
+from jbm_kafka.admin import Admin, Rule
 from jbm_kafka.codec.branch_records import state_key
 from jbm_kafka.codec.changelog import decode_entry
 from jbm_kafka.core.entries import Prepared
@@ -202,6 +203,27 @@ def test_later_messages_of_a_unit_wait_for_the_branch(factory: XAConnectionFacto
     assert bodies(factory, IN, 0) == []
     session.tpc_commit()
     assert [body for body, _ in bodies(factory, IN, 2)] == ["b", "c"]
+
+
+def test_explain_names_the_branch_that_has_a_message(factory: XAConnectionFactory, session: XASession) -> None:
+    """Of ACK-10, UNIT-17: where nobody received any more it said to start a receiver."""
+    fill(factory, "a", "b", unit="u")
+    with factory.create_context() as jms:
+        last = jms.create_text_message("c")
+        jms.create_producer().send(IN, last, unit_of_order="u")
+    consumer = session.create_consumer(IN)
+    session.tpc_begin(session.xid(1, "o'hara", "b"))
+    assert [consumer.receive_body(str, WAIT_S) for _ in range(2)] == ["a", "b"]
+    session.tpc_prepare()
+    with Admin(f"memory://{factory._installation.bootstrap}") as admin:
+        for is_open in (True, False):  # an owner can be asked, and then nobody
+            if not is_open:
+                session.close()
+            (found,) = admin.explain(IN).messages
+            assert [each.rule for each in found.reasons] == [Rule.PREPARED]
+            assert "jbm-kafka prepared resolve '1:o'\"'\"'hara:b' commit" in found.reasons[0].remedy
+            (behind,) = admin.explain(IN, message_id=last.message_id).messages
+            assert [each.rule for each in behind.reasons] == [Rule.BEHIND, Rule.PREPARED]
 
 
 def test_one_phase_and_nothing_done(factory: XAConnectionFactory, session: XASession) -> None:

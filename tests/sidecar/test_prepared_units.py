@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from jbm_kafka.core.branch import Branch, BranchState, Xid, branch_across
+from jbm_kafka.core.delivery_count import FIRST_DELIVERY, DeliveryCount
 from jbm_kafka.core.holders import branch_holder
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.completion import Completion
@@ -62,6 +63,28 @@ def test_a_unit_goes_on_whichever_consumers_of_a_session_got_it(
     one.sidecar.branches.decide(branch.branch, state)
     first = 0 if state is ROLLED_BACK else len(order)
     assert one.receive(one.attach("another"), MESSAGES - first) == list(range(first, MESSAGES))
+
+
+@pytest.mark.parametrize(("persists", "count"), [(True, FIRST_DELIVERY), (False, DeliveryCount(0, 2, True))])
+def test_what_a_killed_worker_had_only_prefetched_beside_its_branch_is_no_attempt(
+    start: Start, persists: bool, count: DeliveryCount
+) -> None:
+    """Of ACK-10, REDELIVER-7: where attempts are recorded it comes as if new, else flagged, and uncounted."""
+    one = start("one", persist_delivery_count=persists)
+    link = one.attach("s")
+    one.send("0", "1", unit=b"u")
+    got = received(one, [link], "1")
+    link.demand.credit = 1
+    one.run(lambda: bool(link.buffer))
+    branch = one.sidecar.branches.begin(Xid(1, b"g", b"b"))
+    done = prepared(one, branch, got)
+    one.run(lambda: done.is_done)
+    assert refusal_of(done) == ""
+    one.crash()
+    two = start("two", persist_delivery_count=persists)
+    two.sidecar.branches.decide(branch.branch, COMMITTED)
+    (second,) = two.deliveries(two.attach("t"), 1)
+    assert (second.offset, second.count) == (1, count)
 
 
 def test_of_branches_with_one_unit_the_first_alone_is_prepared(start: Start) -> None:

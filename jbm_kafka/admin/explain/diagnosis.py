@@ -32,6 +32,7 @@ from jbm_kafka.browsing.browse import browse
 from jbm_kafka.codec.command_records import EXPLAIN
 from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.core.blocking_rule import Rule
+from jbm_kafka.core.entries import Prepared
 from jbm_kafka.core.holders import branch_of
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import FoundTransactions, GroupMember, KafkaClientError, Unreachable
@@ -51,7 +52,7 @@ READ_TIMEOUT_S = 10.0
 RECORDS_MAX = 20_000
 """Records behind an open transaction that are looked at, of each partition."""
 _TIMED = (Rule.DELAYED, Rule.NOT_YET_DUE)
-_NOT_WAITING = (Rule.IN_HAND, Rule.IN_DOUBT, Rule.LEAVING, Rule.SETTLED, Rule.NOT_READ)
+_NOT_WAITING = (Rule.IN_HAND, Rule.PREPARED, Rule.IN_DOUBT, Rule.LEAVING, Rule.SETTLED, Rule.NOT_READ)
 _RULES = {each.value: each for each in Rule}
 
 
@@ -207,6 +208,13 @@ class Diagnosis:
                 is_requested=self._question.is_about,
                 count_max=COUNT_MAX if self._question.is_all else 0,
             )
+            self._held.prepared = {
+                (place, offset): entry.branch
+                for place, each in begun.items()
+                for entry in each.entries
+                if isinstance(entry, Prepared)
+                for offset in entry.offsets or ()
+            }
             self._held.resets = {place: each.reset for place, each in begun.items() if each.reset is not None}
         except Unreachable as error:
             self._held = HeldUnits(is_whole=False)
@@ -330,6 +338,9 @@ class Diagnosis:
         answer, said = self._answers.results.get(row.partition), self._answer_on(row)
         if answer is not None and said:
             return self._as_said(said, first, answer)
+        branch = self._held.prepared.get((row.partition, row.offset))
+        if branch is not None:
+            return reasons.prepared(branch)
         if first is not row:
             return reasons.behind(first.offset)
         if row.rule is Rule.ON_HOLD:

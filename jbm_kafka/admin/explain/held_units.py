@@ -73,6 +73,8 @@ class HeldUnits:
     """How many messages each partition holds."""
     misplaced: int = 0
     is_whole: bool = True
+    prepared: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    """By partition and offset the id of the prepared branch that has the message."""
     resets: Mapping[int, Reset] = field(default_factory=dict)
     """By partition a reset of the group's offsets by which nobody has received yet."""
 

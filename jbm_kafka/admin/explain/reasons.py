@@ -35,7 +35,8 @@ def _words(rule: Rule) -> tuple[str, str]:
             return (
                 "prepared branch {branch} of a transaction across systems (XA) has it, until the transaction's manager "
                 "decides",
-                "where its manager will never decide, jbm-kafka prepared resolve {branch} commit, or rollback, does",
+                "where its manager will never decide, jbm-kafka prepared resolve {branch} commit, or rollback, does; "
+                "what is decided is carried out while somebody receives",
             )
         case Rule.BEHIND:
             return ("it is behind {earlier}", "")
