@@ -104,3 +104,20 @@ def test_of_branches_with_one_unit_the_first_alone_is_prepared(start: Start) -> 
     one.run(lambda: holder in state.in_hand)
     assert list(state.in_hand[holder]) == [0]
     assert list(state.in_hand["s"]) == [1, 2]
+
+
+def test_what_its_session_has_unread_of_a_unit_waits_for_the_branch(start: Start) -> None:
+    """ACK-10, UNIT-2: it would come before what the branch may give back."""
+    one = start("one")
+    link = one.attach("s")
+    one.send("a", "b", unit=b"u")
+    link.demand.credit = 2
+    one.run(lambda: len(link.buffer) == 2)
+    delivery = link.pop()
+    assert delivery is not None
+    branch = one.sidecar.branches.begin(Xid(1, b"g", b"b"))
+    done = prepared(one, branch, [(link, delivery)])
+    one.run(lambda: done.is_done)
+    assert link.pop() is None
+    one.sidecar.branches.decide(branch.branch, ROLLED_BACK)
+    assert one.receive(one.attach("another"), 2) == [0, 1]

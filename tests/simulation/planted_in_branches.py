@@ -29,7 +29,6 @@ from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FrozenChannel, Frozen
 from jbm_kafka.sidecar.stages import checkpoint_part
 from jbm_kafka.sidecar.stages.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.stages.prepared import PreparedMessages
-from jbm_kafka.sidecar.stages.settle import Settle
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -182,10 +181,6 @@ def each_consumers_messages_pass_by_themselves(patch: pytest.MonkeyPatch) -> Non
     patch.setattr(DurableState, "prepare", prepare)
 
 
-def what_is_beside_a_branch_in_its_sessions_buffer_stays(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Settle, "return_beside", lambda self, channel, session, offsets: None)
-
-
 def only_what_the_last_consumer_got_passes(patch: pytest.MonkeyPatch) -> None:
     def passing(settlings: Sequence[Settling]) -> list[PassedToBranch]:
         last = {each.branch: each for each in settlings if each.branch}
@@ -208,7 +203,6 @@ EXPECTED: dict[Plant, tuple[str, ...]] = {
     a_branch_is_removed_when_it_is_decided: ("everything_is_finished", "nothing_stays_prepared"),
     a_part_is_applied_and_not_told: ("nothing_stays_prepared",),
     each_consumers_messages_pass_by_themselves: ("replay_equals_live", "everything_is_finished", "unit_in_order"),
-    what_is_beside_a_branch_in_its_sessions_buffer_stays: ("unit_in_order",),
     only_what_the_last_consumer_got_passes: ("everything_is_finished", "replay_equals_live"),
 }
 """Each fault with the promises that may notice it first."""
