@@ -108,18 +108,6 @@ def a_recovered_branch_sends_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(decider, "decode_sends", lambda branch, record, values: [])
 
 
-def it_ends_before_all_of_it_was_read(patch: pytest.MonkeyPatch) -> None:
-    def look(self: PreparedMessages) -> None:
-        for channel in self._data.channels.values():
-            for branch in [] if channel.is_closing else list(channel.state.durable.prepared):
-                state = self._state_of(branch)
-                if state is not None and state is not BranchState.PREPARED:
-                    channel.state.aside = {o: other for o, other in channel.state.aside.items() if other != branch}
-                    self._end(channel, branch, state)
-
-    patch.setattr(PreparedMessages, "look", look)
-
-
 def a_rollback_counts_nothing(patch: pytest.MonkeyPatch) -> None:
     real = PreparedMessages._end
 
@@ -197,7 +185,6 @@ EXPECTED: dict[Plant, tuple[str, ...]] = {
     a_decision_goes_by_what_was_read_before: ("one_decision_a_branch",),
     sends_go_before_the_decision: ("sends_once_iff_committed",),
     a_recovered_branch_sends_nothing: ("sends_once_iff_committed",),
-    it_ends_before_all_of_it_was_read: ("what_a_branch_has_never_comes", "attempts_are_what_was_counted"),
     a_rollback_counts_nothing: ("attempts_are_what_was_counted",),
     what_has_ended_stays_in_the_changelog: ("replay_equals_live", "nothing_stays_prepared"),
     a_branch_is_removed_when_it_is_decided: ("everything_is_finished", "nothing_stays_prepared"),
