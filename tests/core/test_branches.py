@@ -131,6 +131,16 @@ def test_a_unit_that_came_to_a_branch_by_several_consumers_keeps_its_order(
         assert [o for o in got if units[o] == unit] == [o for o in left if units[o] == unit]
 
 
+def test_a_branch_has_what_each_consumer_got_here_and_at_a_new_owner() -> None:
+    """Of ACK-10: all links count, not the one that was named last."""
+    channel = Channel(message(0, b"u"), message(1, b"v"), message(2))
+    assert [channel.got(session, 1) for session in "abc"] == [[0], [1], [2]]
+    entries = channel.prepare(BRANCH, {"a": (0,), "b": (1,), "c": (2,)})
+    assert channel.state.durable.prepared == {BRANCH: frozenset((0, 1, 2))}
+    assert recovered(*entries).state.durable.prepared == channel.state.durable.prepared
+    assert set(channel.state.in_hand[HOLDER]) == {0, 1, 2}
+
+
 def test_nothing_leaves_before_what_a_branch_has_of_its_unit() -> None:
     """Of SEL-2: out of attempts behind a branch it comes again, and leaves behind it."""
     channel = channel_with_later_ones(attempts=1)
