@@ -75,6 +75,7 @@ ADMINISTRATION: dict[type, tuple[str, ...]] = {
         "partitions",
         "delete_destination",
         "subscriptions",
+        "release_subscription",
         "unsubscribe",
         "readers",
         "end_reader",

@@ -204,7 +204,7 @@ def test_a_listener_processes_and_a_temporary_name_is_no_name_of_a_span(
         with connection.create_session() as sending:
             sending.create_producer(reply_to).send("an answer")
         wait_until(lambda: len(spans()) == 2, about="spans", timeout_s=SOON_S)
-    assert [span.name for span in spans()] == ["send (temporary)", "process (temporary)"]
+    assert {span.name for span in spans()} == {"send (temporary)", "process (temporary)"}  # either may end first
 
 
 def test_a_factory_that_goes_to_another_process_is_traced_there_when_it_is_asked_for(

@@ -251,6 +251,20 @@ def end_a_subscription(bench: Bench) -> Call:
     return Call(make, judge, is_repeatable=True)
 
 
+def release_a_subscription(bench: Bench) -> Call:
+    topic = Topic("released-by-admin")
+    bench.session(connection=bench.named).create_durable_consumer(topic, "released-by-admin").close()
+
+    def judge(returned: object) -> None:
+        assert not isinstance(returned, Exception), returned
+        assert [found.owner for found in bench.admin.subscriptions(topic)] == [""]
+
+    def make() -> object:
+        return bench.admin.release_subscription("released-by-admin", client_id="client")
+
+    return Call(make, judge, is_repeatable=True)
+
+
 def end_a_reader(bench: Bench) -> Call:
     """None is registered: that it does not know the name is the answer; so is an empty list."""
 
@@ -294,5 +308,5 @@ OPERATOR_CALLS: tuple[Callable[[Bench], Call], ...] = (
     *_looks(),
     *(explain, move, move_by_the_owner, remove, expire, give_up, release),
     *(admit_partitions, end_paths, resume, unset_settings, create_a_topic, end_a_subscription),
-    *(end_a_reader, resolve_a_branch, truncate),
+    *(release_a_subscription, end_a_reader, resolve_a_branch, truncate),
 )
