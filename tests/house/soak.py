@@ -21,7 +21,7 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
-from jbm_kafka.devbroker import LocalBroker
+from tests.support.broker import local_broker
 from tests.support.waiting import wait_until
 
 QUEUE, PARTITIONS = Queue("soak"), 4
@@ -108,7 +108,8 @@ class Soak:
             while mine < count and self.settled.value < self.count:
                 message = consumer.receive(1.0)
                 if message is None:
-                    assert (parent := multiprocessing.parent_process()) and parent.is_alive(), "the run was broken off"
+                    parent = multiprocessing.parent_process()
+                    assert parent is None or parent.is_alive(), "the run was broken off"
                     continue
                 if int(message.get_body(str) or 0) % FAILS_ONCE_IN == 0 and not message.redelivered:
                     message.nack()
@@ -148,7 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=500_000, help="messages of the run")
     count = parser.parse_args().count
-    with TemporaryDirectory(prefix="jbm-soak-") as folder, LocalBroker() as broker:
+    with TemporaryDirectory(prefix="jbm-soak-") as folder, local_broker(Path(folder)) as broker:
         found = soak(broker.bootstrap, folder, count, lambda line: print(line, file=sys.stderr, flush=True))
     for each in found:
         print(each.name, "MB by thirds", *(f"{size / 2**20:.1f}" for size in each.thirds), f"growth {each.growth:.3f}")
