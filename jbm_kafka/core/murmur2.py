@@ -28,7 +28,7 @@ def murmur2(data: bytes) -> int:
     return h - 0x100000000 if h & 0x80000000 else h
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)  # some 200 bytes each
 def partition_for(key: bytes, partition_count: int) -> int:
     """The partition a Java producer sends this key to. A null or empty key has none: decide before calling."""
     assert partition_count > 0, partition_count

@@ -13,8 +13,8 @@ from jbm_kafka.core.unit_places import UnitPlaces
 LOOKED_AT_MAX = 64
 """Messages of one batch and partition: a client that hashes otherwise is noticed at once by any of its messages, and
 the hot path hardly notices the look."""
-UNITS_MAX = 100_000
-"""Known units of one partition; then it begins anew."""
+UNITS_MAX = 10_000
+"""Known units of one partition, some 100 bytes each; then it begins anew."""
 
 
 class UnitRoutes:
