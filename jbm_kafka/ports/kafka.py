@@ -44,6 +44,10 @@ class TopicDescription:
     partitions: int
     config: Mapping[str, str] = field(default_factory=dict)
     """Configuration values by name, as text; filled only when asked for."""
+    replicas: int = 1
+    """How many brokers have the partition that the fewest have."""
+    in_sync: int = 1
+    """How many have all of the partition of which the fewest do."""
 
 
 class GroupKind(Enum):
@@ -457,6 +461,14 @@ class KafkaAdmin(Protocol):
 
     def delete_groups(self, groups: Sequence[str]) -> None:
         """With all their offsets; those that are not there too. A KafkaClientError says which one still has members."""
+
+    def brokers(self) -> int: ...  # that are there now
+    def allowed(self, topics: Sequence[str], groups: Sequence[str]) -> Mapping[tuple[str, str], frozenset[str]]:
+        """What these credentials may do with each, by ("topic" or "group", name): in Kafka's words, as in READ.
+
+        Of what is not there, or that is not told: nothing, not even the name. All of it where nothing is refused to
+        anybody.
+        """
 
     def cluster_id(self) -> str: ...  # tells one installation's state folder from another's
     def close(self) -> None: ...

@@ -24,11 +24,13 @@ from jbm_kafka.core.blocking_rule import (
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.holders import kind_of, with_receivers
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.ports.file_limit import file_limit
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.operators.current_delivery import current_delivery_of
 from jbm_kafka.sidecar.operators.operator_departures import Reply
+from jbm_kafka.version import version
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +68,16 @@ class OwnerQuestions:
 
     def _of_partition(self, command: Command) -> dict[str, Any] | None:
         partition = command.partition
-        fields: dict[str, Any] = {"process": {"host": platform.node(), "id": os.getpid()}}
+        clock = self._data.clock
+        fields: dict[str, Any] = {
+            "process": {
+                "host": platform.node(),
+                "id": os.getpid(),
+                "version": version(),
+                "time_ms": clock.now_ms() - clock.set_back_ms,
+                "files_max": file_limit(),
+            }
+        }
         channel = self._data.channels.get(partition)
         closed = self._closed.get(partition)
         if closed is not None:
