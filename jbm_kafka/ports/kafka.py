@@ -14,6 +14,7 @@ from typing import Protocol
 
 from jbm_kafka.core.checkpoint_id import CommittedOffset as CommittedOffset
 from jbm_kafka.core.process_names import named_process
+from jbm_kafka.ports.installation import RECORD_TIMEOUT_MS
 from jbm_kafka.ports.record_to_send import Headers as Headers
 from jbm_kafka.ports.record_to_send import Outgoing as Outgoing
 
@@ -518,9 +519,15 @@ class Kafka(GroupConsumers, Protocol):
     """Makes the parts above for one cluster (`bootstrap` and client settings are the implementation's)."""
 
     def transactional_producer(
-        self, transactional_id: str, *, transaction_timeout_ms: int, is_contended: bool = False
+        self,
+        transactional_id: str,
+        *,
+        transaction_timeout_ms: int,
+        is_contended: bool = False,
+        record_timeout_ms: int = RECORD_TIMEOUT_MS,
     ) -> TransactionalProducer:
         """`is_contended`: others use the same id on purpose, and to be fenced by them is no news for the log.
+        `record_timeout_ms`: a record that is not written by then fails.
 
         What such a one read after `initialise` holds until `commit`: it takes the id over at no other moment, and where
         it cannot go on `begin` raises TransactionAborted.

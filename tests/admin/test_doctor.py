@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import resource
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -25,6 +24,7 @@ from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.providers.in_memory import use_world
+from tests.support.few_files import files_at_most
 from tests.support.manual_clock import ManualClock
 
 QUEUE = Queue("orders")
@@ -210,7 +210,7 @@ def test_a_subscription_that_nobody_uses_and_that_keeps_the_log_is_told(ward: Wa
 
 def test_a_limit_of_open_files_that_is_too_small_is_told(ward: Ward) -> None:
     with (
-        _open_files(FILES_OF_PROCESS),
+        files_at_most(FILES_OF_PROCESS),
         ward.connection.create_session() as session,
         session.create_consumer(QUEUE) as consumer,
     ):
@@ -240,16 +240,6 @@ def test_findings_of_many_topics_that_say_the_same_are_one() -> None:
     topics = [LookedTopic(name=f"q{n}", role=TopicRole.DESTINATION, replicas=1) for n in range(9)]
     (found,) = findings_of(Looked(version="", brokers=3, topics=topics))
     assert found.about == tuple(f"q{n}" for n in range(9))
-
-
-@contextmanager
-def _open_files(limit: int) -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 class _Takes:
