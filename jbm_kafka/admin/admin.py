@@ -345,7 +345,8 @@ class Admin:
             subscription: of a topic, the name of the one that is meant, with its `client_id`.
             older_than_s: only what was sent before so many seconds.
             timeout_s: how long the processes that receive may take to answer.
-            tell: is called with a line that names the processes it waits for, if that takes long; None: it is logged.
+            tell: is called with a line that names the processes it waits for, or says how far it is, if that takes
+                long; None: it is logged.
 
         Raises:
             InvalidDestinationError: there is no such queue, topic or subscription.
