@@ -55,6 +55,8 @@ class DoctorLook:
         """`timeout_s`: for answers of the processes that receive."""
         self._core, self._role, self._timeout_s = core, role, timeout_s
         self._destinations: Mapping[Destination, TopicDescription] = {}
+        self._names: Mapping[str, str] = {}
+        """By its Kafka topic, what a destination is called."""
         self._roles: dict[str, TopicRole] = {}
 
     def look(self) -> Looked:
@@ -75,12 +77,15 @@ class DoctorLook:
             for each in destinations
             if each.kafka_topic(core.namespace) in found
         }
+        self._names = {topic.name: each.name for each, topic in self._destinations.items()}
         groups = self._groups()
+        recorded = LiveSettings(core.registry.log, {})
+        recorded.take()
         processes, silent = self._processes(groups, names)
         return Looked(
             version=version(),
             brokers=core.admin.brokers(),
-            topics=[self._topic(each, is_config_seen=is_config_seen) for each in found.values()],
+            topics=[self._topic(each, recorded, is_config_seen=is_config_seen) for each in found.values()],
             missing=missing,
             parked=self._parked(groups, names),
             changelogs={group.group_id: group.changelog_topic for group in groups},
@@ -118,7 +123,7 @@ class DoctorLook:
             return self._core.admin.describe(names, with_config=True), True
         return self._core.admin.describe(names), False
 
-    def _topic(self, found: TopicDescription, *, is_config_seen: bool) -> LookedTopic:
+    def _topic(self, found: TopicDescription, recorded: LiveSettings, *, is_config_seen: bool) -> LookedTopic:
         role = self._roles[found.name]
         return LookedTopic(
             name=found.name,
@@ -126,20 +131,15 @@ class DoctorLook:
             replicas=found.replicas,
             in_sync=found.in_sync,
             config=found.config if is_config_seen else None,
-            is_made_by_us=role is not TopicRole.DESTINATION or self._is_made_by_us(found),
+            is_made_by_us=role is not TopicRole.DESTINATION or self._is_made_by_us(found, recorded),
             is_as_we_make=DESTINATION_CONFIG.items() <= found.config.items(),
         )
 
-    def _is_made_by_us(self, found: TopicDescription) -> bool:
+    def _is_made_by_us(self, found: TopicDescription, recorded: LiveSettings) -> bool:
         """Or somebody has said what becomes of it."""
-        registry = self._core.registry
-        name = next(each.name for each, topic in self._destinations.items() if topic.name == found.name)
-        return registry.is_made_by_us(name, found.topic_id) or self._says_truncate(name)
-
-    def _says_truncate(self, name: str) -> bool:
-        recorded = LiveSettings(self._core.registry.log, {})
-        recorded.take()
-        return recorded.resolve(name).truncate is not None
+        name = self._names[found.name]
+        is_ours = self._core.registry.is_made_by_us(name, found.topic_id)
+        return is_ours or recorded.resolve(name).truncate is not None
 
     def _groups(self) -> Sequence[ChannelGroup]:
         """Of every queue and subscription that is there, with the partitions of its topic."""

@@ -10,6 +10,7 @@ import os
 import platform
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -39,6 +40,8 @@ MESSAGES_MAX = 1_000
 GATES_MAX = 50_000
 """Looked at for one answer: a tenth of a second, in which nobody is served."""
 RECEIVERS_MAX = 200
+_version = cache(version)
+"""It is read from a file, and does not change."""
 ID_MAX = 500
 """Characters of an id in an answer: a foreign program may write one that fills it."""
 
@@ -73,7 +76,7 @@ class OwnerQuestions:
             "process": {
                 "host": platform.node(),
                 "id": os.getpid(),
-                "version": version(),
+                "version": _version(),
                 "time_ms": clock.now_ms() - clock.set_back_ms,
                 "files_max": file_limit(),
             }
