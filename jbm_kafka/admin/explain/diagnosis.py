@@ -196,8 +196,8 @@ class Diagnosis:
             self._core.admin.committed(
                 group.group_id, group.topic, range(group.partitions), timeout_s=OFFSETS_TIMEOUT_S
             )
-            is_wanted, question = self._wanted(), self._question
-            sought = None if is_wanted is None else Sought(is_wanted, Counter(), self._tell_progress)
+            question = self._question
+            sought = Sought(self._wanted(), Counter(), self._tell_progress)
             messages = browse(
                 self._core.kafka,
                 group,
@@ -215,8 +215,7 @@ class Diagnosis:
                 is_requested=question.is_about,
                 count_max=COUNT_MAX if question.is_all else 0,
             )
-            if sought is not None:
-                self._held.by_partition.update(sought.passed_over)
+            self._held.by_partition.update(sought.passed_over)
             self._held.prepared = {
                 (place, offset): entry.branch
                 for place, each in begun.items()
@@ -229,17 +228,14 @@ class Diagnosis:
             self._held = HeldUnits(is_whole=False)
             self._unreadable = [reasons.unreadable(error)]
 
-    def _wanted(self) -> Callable[[KafkaRecord], bool] | None:
-        """What a record must be to belong to what was asked about: its unit's, for what is before and behind it there.
-
-        None: everything does.
-        """
+    def _wanted(self) -> Callable[[KafkaRecord], bool]:
+        """Whether a record belongs to what was asked about: of its unit all, for what is before and behind it there."""
         question = self._question
         if question.unit is not None:
             unit = question.unit
             return lambda record: unit_name(record.key()) == unit
         if question.message_id is None:
-            return None
+            return lambda record: True
 
         def has_id(record: KafkaRecord) -> bool:
             place = record.topic() or "", record.partition() or 0, record.offset() or 0
