@@ -219,7 +219,8 @@ class ChannelState:
         if change.is_ahead:
             return
         self.read_position = change.end
-        self.read_times.note(change.end, self.time_ms)
+        if change.at_ms:  # not our own time, which stands still while nothing is due
+            self.read_times.note(change.end, change.at_ms)
         self._arrive(references)
 
     def _catch_up(self, change: c.Fetched) -> list[Reference]:

@@ -137,7 +137,7 @@ def test_a_limit_of_open_files_that_is_too_small_for_its_clients_is_named_at_the
         f'bootstrap = "memory://{secrets.token_hex(4)}"\n{EVERYBODY}[limits]\nconnections = 10000000\n'
         f'[[listeners]]\nurl = "amqp://127.0.0.1:{amqp}"\n',
     )
-    lines = []
+    lines = list[str]()
     with started(file) as process:
         assert process.stderr is not None
         while not lines or "serves AMQP" not in lines[-1]:
