@@ -78,6 +78,15 @@ def test_where_nobody_used_anything_yet_nothing_is_missing(kafka_name: str) -> N
         assert admin.doctor().is_healthy
 
 
+def test_where_programs_only_send_nothing_is_missing(kafka_name: str) -> None:
+    """Events and commands come with the first that receives; it was told that they are not there."""
+    url = f"memory://{kafka_name}"
+    with ConnectionFactory(url).create_connection() as connection, Admin(url) as admin:
+        with connection.create_session() as session:
+            session.create_producer(QUEUE).send("hello")
+        assert admin.doctor().findings == ()
+
+
 def test_topics_on_too_few_brokers_are_told(ward: Ward) -> None:
     ward.cluster.faults.brokers = 3
     (found,) = ward.found(Ailment.REPLICATION)

@@ -66,12 +66,12 @@ class DoctorLook:
             KafkaClientError: no answer.
         """
         core = self._core
-        names = core.admin.topic_names()
         destinations: Collection[Destination] = [*core.catalog.queues(), *core.catalog.topics()]
+        names = core.admin.topic_names()  # after them: one that is made meanwhile has its changelog by now
+        destinations = [each for each in destinations if each.kafka_topic(core.namespace) in names]
         self._roles, kinds = self._wanted(destinations)
         present = [name for name in self._roles if name in names]
         found, is_config_seen = self._described(present)
-        missing = {name: kinds[name] for name in kinds if name not in names} if destinations else {}
         self._destinations = {
             each: found[each.kafka_topic(core.namespace)]
             for each in destinations
@@ -82,6 +82,10 @@ class DoctorLook:
         recorded = LiveSettings(core.registry.log, {})
         recorded.take()
         processes, silent = self._processes(groups, names)
+        if not (processes or silent):  # who only sends needs neither; the first that receives makes them
+            kinds.pop(events_topic(core.namespace))
+            kinds.pop(commands_topic(core.namespace))
+        missing = {name: kinds[name] for name in kinds if name not in names} if destinations else {}
         return Looked(
             version=version(),
             brokers=core.admin.brokers(),
