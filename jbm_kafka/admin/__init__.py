@@ -11,9 +11,11 @@
 """
 
 from jbm_kafka.admin.admin import Admin
+from jbm_kafka.admin.cluster.subscription_counts import SubscriptionCounts
 from jbm_kafka.admin.counts import PartitionCounts, QueueCounts
 from jbm_kafka.admin.dead_letters.letters import DeadLetter, KeptLetter, LetterFilter, RetryReport
 from jbm_kafka.admin.deletion import DeletionReport
+from jbm_kafka.admin.doctor.finding import Ailment, Checkup, Finding
 from jbm_kafka.admin.explain.explanation import (
     Asks,
     ExplainedMessage,
@@ -31,7 +33,6 @@ from jbm_kafka.admin.messages.units_on_hold import HeldMessage, ReleaseReport
 from jbm_kafka.admin.partition_admission import PathsEnded
 from jbm_kafka.admin.prepared_admin import PreparedTransaction
 from jbm_kafka.admin.queue_look import QueueLook, Wait
-from jbm_kafka.admin.subscription_counts import SubscriptionCounts
 from jbm_kafka.admin.truncation_admin import KeptPartition, Truncation
 from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.codec.reader_record import RegisteredReader
@@ -39,7 +40,9 @@ from jbm_kafka.core.blocking_rule import Rule
 
 __all__ = [
     "Admin",
+    "Ailment",
     "Asks",
+    "Checkup",
     "ChosenMessage",
     "DeadLetter",
     "DeletionReport",
@@ -47,6 +50,7 @@ __all__ = [
     "ExplainedPartition",
     "ExplainedReceiver",
     "Explanation",
+    "Finding",
     "Halt",
     "HeldMessage",
     "Holder",

@@ -8,12 +8,15 @@ from typing import Literal, Self
 from jbm_kafka.admin.cluster.admin_arguments import queue_of
 from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
 from jbm_kafka.admin.cluster.catalog import SHIPPED_DEAD_LETTERS
+from jbm_kafka.admin.cluster.subscription_counts import SubscriptionCounts
 from jbm_kafka.admin.counts import QueueCounts
 from jbm_kafka.admin.dead_letters.letter_admin import RETRY_TIMEOUT_S, LetterAdmin
 from jbm_kafka.admin.dead_letters.letter_arguments import letter_filter, letters_queue
 from jbm_kafka.admin.dead_letters.letters import DeadLetter, LetterReason, RetryReport
 from jbm_kafka.admin.deletion import DeletionReport
 from jbm_kafka.admin.destination_admin import DestinationAdmin
+from jbm_kafka.admin.doctor.doctor_admin import DOCTOR_TIMEOUT_S, DoctorAdmin
+from jbm_kafka.admin.doctor.finding import Checkup
 from jbm_kafka.admin.explain.explain_admin import EXPLAIN_TIMEOUT_S, ExplainAdmin
 from jbm_kafka.admin.explain.explanation import Explanation
 from jbm_kafka.admin.looking_admin import COUNT_MAX, LookingAdmin
@@ -29,7 +32,6 @@ from jbm_kafka.admin.prepared_admin import PreparedAdmin, PreparedTransaction
 from jbm_kafka.admin.queue_look import QueueLook
 from jbm_kafka.admin.readers_admin import ReadersAdmin
 from jbm_kafka.admin.runtime_admin import PauseAdmin, SettingsAdmin
-from jbm_kafka.admin.subscription_counts import SubscriptionCounts
 from jbm_kafka.admin.truncation_admin import Truncation, TruncationAdmin
 from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.codec.reader_record import RegisteredReader
@@ -55,6 +57,7 @@ class Admin:
     Make and end: create_queue, create_topic, delete_destination, unsubscribe, end_reader.
     What there is: destinations, exists, partitions, subscriptions, readers, counts, browse.
     Why nothing moves: explain.
+    What is not as it should be: doctor.
     Stop and go: pause, resume, paused, release.
     Settings while programs run: set_address_settings, unset_address_settings, address_settings.
     Dead letters: queues_with_dead_letters, dead_letters, retry_dead_letters.
@@ -82,6 +85,7 @@ class Admin:
         "__weakref__",
         "_core",
         "_destinations",
+        "_doctor",
         "_explains",
         "_letters",
         "_looks",
@@ -103,6 +107,7 @@ class Admin:
         self._destinations = DestinationAdmin(core, self._looks, self._prepared)
         self._partitions = PartitionAdmin(core)
         self._explains = ExplainAdmin(core)
+        self._doctor = DoctorAdmin(core)
         self._settings = SettingsAdmin(core)
         self._pauses = PauseAdmin(core)
         self._letters = LetterAdmin(core)
@@ -238,6 +243,17 @@ class Admin:
         """
         return self._truncation.truncate(destination, is_dry_run=checked_flag("dry_run", dry_run))
 
+    def doctor(
+        self, *, role: Literal["look", "sender", "worker"] = "look", timeout_s: float = DOCTOR_TIMEOUT_S
+    ) -> Checkup:
+        """Look for what is not as it should be: topics, processes, clocks, rights, subscriptions. Nothing is changed.
+
+        Args:
+            role: whose rights these credentials should have.
+            timeout_s: how long to wait for the processes that receive.
+        """
+        return self._doctor.doctor(role=role, timeout_s=timeout_s)
+
     def prepared(self) -> list[PreparedTransaction]:
         """Prepared branches of transactions of several systems (XA), which wait for their manager; the oldest first."""
         return self._prepared.prepared()
@@ -329,7 +345,8 @@ class Admin:
             subscription: of a topic, the name of the one that is meant, with its `client_id`.
             older_than_s: only what was sent before so many seconds.
             timeout_s: how long the processes that receive may take to answer.
-            tell: is called with a line that names the processes it waits for, if that takes long; None: it is logged.
+            tell: is called with a line that names the processes it waits for, or says how far it is, if that takes
+                long; None: it is logged.
 
         Raises:
             InvalidDestinationError: there is no such queue, topic or subscription.

@@ -8,6 +8,7 @@ from contextlib import suppress
 from jbm_kafka.admin.cluster.admin_arguments import queue_of
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.admin.cluster.catalog import DEFAULT_PARTITIONS
+from jbm_kafka.admin.cluster.subscription_counts import SubscriptionCounts, durable_of, subscription_counts, to_be_ended
 from jbm_kafka.admin.deletion import (
     Belongings,
     DeletionReport,
@@ -19,7 +20,6 @@ from jbm_kafka.admin.deletion import (
 )
 from jbm_kafka.admin.looking_admin import LookingAdmin
 from jbm_kafka.admin.prepared_admin import PreparedAdmin
-from jbm_kafka.admin.subscription_counts import SubscriptionCounts, durable_of, subscription_counts, to_be_ended
 from jbm_kafka.codec.registry_records import owner_key
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import (

@@ -5,10 +5,12 @@ What is in hand the owners answer, where they are asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 
-from jbm_kafka.browsing.browse_order import Arrival, MergedLog, in_order_of_receiving
+from jbm_kafka.browsing.browse_order import RECORDS_MAX, RECORDS_SOUGHT_MAX, Arrival, MergedLog, in_order_of_receiving
 from jbm_kafka.browsing.intake import is_for_another, reference_of, what_it_has
 from jbm_kafka.browsing.unacknowledged_offsets import NOTHING, UnacknowledgedOffsets
 from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
@@ -29,6 +31,19 @@ from jbm_kafka.store.recovery import RecoveredChannel, recover_channels
 from jbm_kafka.store.stored_record import parked_record
 
 READ_TIMEOUT_S = 30.0
+TOLD_EACH = 10_000
+"""After so many records it is told how far it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """The few messages of a long log that somebody asks about."""
+
+    is_wanted: Callable[[KafkaRecord], bool]
+    passed_over: Counter[int]
+    """By partition how many others are held; filled while it is looked."""
+    looked_at: Callable[[int, int], object]
+    """Called now and then with how many records were looked at, and how many there are at most."""
 
 
 def browse(
@@ -41,6 +56,7 @@ def browse(
     selector: Selector | None = None,
     recovered: Callable[[Mapping[int, RecoveredChannel]], object] | None = None,
     timeout_s: float = READ_TIMEOUT_S,
+    sought: Sought | None = None,
 ) -> Iterator[Seen]:
     """The messages of a queue or subscription as of now, in the order of receiving (browse_order).
 
@@ -50,6 +66,7 @@ def browse(
         hands: finds out what receivers have in hand; None: their messages are shown as waiting.
         recovered: is called with where each partition begins, and why, before the first message.
         timeout_s: how long what is recorded may take to be read.
+        sought: which messages are wanted: whole units, or messages without one. None: all.
     """
     admin, reader = kafka.admin(), kafka.log_reader()
     try:
@@ -76,8 +93,11 @@ def browse(
         has = None if group.subscription is None else what_it_has(group.subscription)
         looks = {p: _Look(state, found.get(p, NOTHING), group.subscription, has, now_ms) for p, state in states.items()}
         spans = {p: (channel.start_position, ends[p]) for p, channel in channels.items()}
-        records = MergedLog(reader, topic, spans, parked)
-        for seen in in_order_of_receiving(_arrivals(records, looks)):
+        most = RECORDS_MAX if sought is None else RECORDS_SOUGHT_MAX
+        records = MergedLog(reader, topic, spans, parked, records_max=most)
+        total = sum(max(end - begin, 0) for begin, end in spans.values())
+        found_records = records if sought is None else _sought(records, looks, sought, total)
+        for seen in in_order_of_receiving(_arrivals(found_records, looks)):
             if (include_all or seen.is_deliverable) and _is_selected(seen.record, selector):
                 yield seen
     finally:
@@ -118,7 +138,22 @@ def _state_of(channel: RecoveredChannel) -> ChannelState:
     return state
 
 
-def _arrivals(records: MergedLog, looks: Mapping[int, _Look]) -> Iterator[Arrival]:
+def _sought(
+    records: Iterable[KafkaRecord], looks: Mapping[int, _Look], sought: Sought, total: int
+) -> Iterator[KafkaRecord]:
+    """Those that are wanted; of the others only how many are held."""
+    is_wanted, passed_over = sought.is_wanted, sought.passed_over
+    for count, record in enumerate(records):
+        if count % TOLD_EACH == 0:
+            sought.looked_at(count, total)
+        if is_wanted(record):
+            yield record
+        else:
+            place = record.partition() or 0
+            passed_over[place] += looks[place].holds(record)
+
+
+def _arrivals(records: Iterable[KafkaRecord], looks: Mapping[int, _Look]) -> Iterator[Arrival]:
     for record in records:
         place = record.partition() or 0
         found = looks[place].at(place, record)
@@ -145,14 +180,23 @@ class _Look:
         self._units: set[bytes] = set()
         """Those with an earlier message."""
 
+    def holds(self, record: KafkaRecord) -> bool:
+        """Whether it is a message that is held, of this queue or subscription."""
+        offset, state = record.offset() or 0, self._state
+        if offset < state.end_position and offset not in state.unsettled:
+            return False
+        if self._subscription is None:
+            return True
+        if is_for_another(record, self._subscription):
+            return False
+        return self._has is None or self._has(reference_of(record))
+
     def at(self, partition: int, record: KafkaRecord) -> Arrival | None:
         """What is to be seen of the next record; None: it is settled, or not for this subscription."""
+        if not self.holds(record):
+            return None
         reference, state, now_ms = reference_of(record), self._state, self._now_ms
         offset, unit = reference.offset, reference.unit
-        if offset < state.end_position and offset not in state.unsettled:
-            return None
-        if is_for_another(record, self._subscription) or (self._has is not None and not self._has(reference)):
-            return None
         redelivery = state.redeliveries.get(offset)
         due_at_ms = max(reference.delivery_time_ms, 0 if redelivery is None else redelivery.due_at_ms)
         is_delivered, is_leaving = offset in self._hand.delivered, offset in self._hand.leaving

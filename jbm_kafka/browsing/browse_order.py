@@ -23,6 +23,8 @@ READ_AHEAD_BYTES = 16 * 2**20
 """Of bodies; where they are larger fewer messages are read ahead."""
 RECORDS_MAX = 10_000
 """Kept of what one read gave, of all partitions together."""
+RECORDS_SOUGHT_MAX = 50_000
+"""The same where few of them are wanted: each read begins anew, and throws away what was fetched beyond it."""
 FIRST_OFFSETS, GROWTH, PARTITION_OFFSETS_MIN = 16, 8, 50
 """A first read, of each partition, shows how large bodies are; later ones take more, and at least so many."""
 
@@ -44,8 +46,11 @@ class MergedLog:
         topic: str,
         spans: Mapping[int, tuple[int, int]],
         before: Mapping[int, Sequence[KafkaRecord]] = NOTHING,
+        *,
+        records_max: int = RECORDS_MAX,
     ) -> None:
         """`spans`: by partition the first offset, and the one past the last; `before`: what comes before these."""
+        self._records_max = records_max
         self._reader = reader
         self._topic = topic
         self._positions = {partition: begin for partition, (begin, _) in spans.items()}
@@ -87,7 +92,7 @@ class MergedLog:
     def _next_offsets(self, records: Sequence[KafkaRecord]) -> int:
         mean_bytes = sum(map(body_bytes, records)) / len(records) if records else 0
         share = max(len(self._kept), 1)
-        most = max(RECORDS_MAX // share, PARTITION_OFFSETS_MIN)
+        most = max(self._records_max // share, PARTITION_OFFSETS_MIN)
         if mean_bytes:
             most = min(most, max(int(READ_AHEAD_BYTES / mean_bytes / share), 1))
         return min(self._offsets * GROWTH, most)

@@ -43,7 +43,7 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, Inta
     current: int | None = None
     mine: list[Reference]
     for record in records:
-        priority, expiration_ms, delivery_time_ms, kind = DEFAULT_PRIORITY, 0, 0, None
+        priority, expiration_ms, delivery_time_ms, delay_ms, kind = DEFAULT_PRIORITY, 0, 0, 0, None
         is_plain = True
         # `scan` and `body_kind` in one: the headers are in the processor's cache now, and never again as cheap.
         found = record.headers()
@@ -60,6 +60,8 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, Inta
             elif is_plain and name in DECIDING_HEADERS:
                 priority, expiration_ms, delivery_time_ms, duplicate_id, subscription = scan(headers)
                 is_plain = False
+                if delivery_time_ms:
+                    delay_ms = _delay_ms(record, delivery_time_ms)
                 if subscription is not None:
                     addressed.setdefault(cast(int, record.partition()), {})[cast(int, record.offset())] = subscription
                 if duplicate_id:
@@ -70,7 +72,8 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, Inta
             current, mine = partition, rows.setdefault(partition, [])
         offset = record.offset()
         assert offset is not None
-        mine.append(Reference(offset, record.key() or None, priority, expiration_ms, delivery_time_ms, record, kind))
+        unit = record.key() or None
+        mine.append(Reference(offset, unit, priority, expiration_ms, delivery_time_ms, record, kind, delay_ms))
     return {
         partition: Intake(
             references, _mean_body_bytes(references), identified.get(partition, ()), addressed.get(partition, _NOBODY)
@@ -91,7 +94,13 @@ def reference_of(record: KafkaRecord) -> Reference:
         delivery_time_ms=scanned.delivery_time_ms,
         record=record,
         body_kind=body_kind(headers),
+        delivery_delay_ms=_delay_ms(record, scanned.delivery_time_ms),
     )
+
+
+def _delay_ms(record: KafkaRecord, delivery_time_ms: int) -> int:
+    """How long after its sending it may go, by the clock that stamped both; 0: not known."""
+    return max(0, delivery_time_ms - record.timestamp()[1])
 
 
 def without_others(

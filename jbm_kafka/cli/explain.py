@@ -55,7 +55,7 @@ def explain(
             client_id=client_id,
             older_than_s=older_than,
             timeout_s=timeout,
-            tell=lambda text: click.echo(f"{text} (--timeout)", err=True),
+            tell=_tell,
         )
         is_all = unit is None and message_id is None
         log = _log_of(admin, destination) if is_all else None
@@ -66,6 +66,11 @@ def explain(
         _show(found, is_all=is_all, log=log)
     if not (found.messages or is_all):
         raise JMSError(f"{found.name}: {_not_held(found)}")
+
+
+def _tell(text: str) -> None:
+    is_wait = text.endswith("at most")
+    click.echo(f"{text} (--timeout)" if is_wait else text, err=True)
 
 
 def _log_of(admin: Admin, destination: Named) -> Truncation | None:

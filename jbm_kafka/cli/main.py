@@ -67,6 +67,9 @@ COMMANDS = {
         "Why a queue, a unit or a message does not move: which process has it, since when, until when.",
         _TROUBLE,
     ),
+    "doctor": LazyCommand(
+        "jbm_kafka.cli.doctor_command:doctor", "What is not as it should be, and the remedy of each.", _TROUBLE
+    ),
     "dead-letters": LazyCommand(
         "jbm_kafka.cli.dead_letter_commands:dead_letters", "Messages that were given up: list, retry.", _TROUBLE
     ),

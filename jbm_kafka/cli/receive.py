@@ -7,7 +7,7 @@ from contextlib import suppress
 import click
 
 from jbm_kafka.admin import SubscriptionCounts
-from jbm_kafka.admin.subscription_counts import durable_of
+from jbm_kafka.admin.cluster.subscription_counts import durable_of
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import UNIT, Seconds, Whole, json_lines_option, selector_option, subscription_options

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from jbm_kafka.cli.lazy import CommandGroup
+from jbm_kafka.core.open_files import files_needed, too_few_files
+from jbm_kafka.ports.file_limit import file_limit
 
 if TYPE_CHECKING:
     from jbm_kafka.amqp.amqp_server import Server
@@ -56,6 +58,9 @@ def run(file: Path) -> None:
     if said.secrets_for_all:
         log.warning("every user of this machine can read %s in %s", ", ".join(said.secrets_for_all), file)
     _allow_many_files()
+    clients = said.server.limits.connections
+    if few := too_few_files(file_limit(), files_needed(1, clients), f"its {clients} clients and a queue"):
+        log.warning("%s; 8 more for each queue. Or let fewer clients in: connections below [limits]", few)
     made = _server(said)
     contact(said.cluster)
     asked_to_end = threading.Event()

@@ -37,7 +37,7 @@ from jbm_kafka.jms.factory import ConnectionFactory
 
 FACTORY_KEYS: Final = (
     *("state_dir", "memory_budget_bytes", "auto_create", "persist_delivery_count_before_delivery"),
-    *("session_timeout_ms", "revoke_drain_ms", "checkpoint_interval_ms"),
+    *("session_timeout_ms", "revoke_drain_ms", "checkpoint_interval_ms", "record_timeout_ms", "commit_timeout_ms"),
 )
 """As arguments of a ConnectionFactory."""
 SERVER_KEYS: Final = ("drain_s", "verify_user_id", "metrics_port", "admin_port", "counts_released", "plain_without_tls")

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import click
 
 from jbm_kafka.admin import SubscriptionCounts
-from jbm_kafka.admin.subscription_counts import to_be_ended
+from jbm_kafka.admin.cluster.subscription_counts import to_be_ended
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Text, check_can_ask, emit, json_list_option, json_option

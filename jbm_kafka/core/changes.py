@@ -35,6 +35,8 @@ class Fetched:
     """Digests of those that leave it."""
     is_ahead: bool = False
     """Looked through only, beyond all that is known: known from now on, it arrives when it is read."""
+    at_ms: int = 0
+    """When it was read: delivery delays end so long after it at the latest. 0: that is not told, and they do not."""
     repeated_transition: ClassVar[Transition] = transition(MessageState.NEW, Move.REPEATED)
 
 

@@ -19,6 +19,7 @@ from jbm_kafka.core.duplicate_window import DuplicateWindow
 from jbm_kafka.core.durable_state import DurableState
 from jbm_kafka.core.entries import Duplicates, Entry, Parked, Position, Prepared
 from jbm_kafka.core.holders import branch_holder, kind_of
+from jbm_kafka.core.read_times import ReadTimes
 from jbm_kafka.core.redelivery import FOREVER_MS, held_back_until_ms, is_expired
 from jbm_kafka.core.redelivery_states import RedeliveryStates
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, GateKey, Reference, SessionId
@@ -49,6 +50,7 @@ class ChannelState:
         "gates",
         "in_hand",
         "read_position",
+        "read_times",
         "set_back_ms",
         "shelf",
         "time_ms",
@@ -63,6 +65,7 @@ class ChannelState:
         self.window = DuplicateWindow()
         self.read_position = 0
         """Live head: one past the last offset read since it was built; while catching up below `end_position`."""
+        self.read_times = ReadTimes()
         self.delivered_position = 0
         """One past the highest offset really handed over."""
         self.time_ms = 0
@@ -216,6 +219,8 @@ class ChannelState:
         if change.is_ahead:
             return
         self.read_position = change.end
+        if change.at_ms:  # not our own time, which stands still while nothing is due
+            self.read_times.note(change.end, change.at_ms)
         self._arrive(references)
 
     def _catch_up(self, change: c.Fetched) -> list[Reference]:
@@ -544,11 +549,13 @@ class ChannelState:
         if gate.waiting:
             head = gate.waiting[0]
             redelivery = self.redeliveries.get(head.offset)
+            delay_ms = head.delivery_delay_ms
             due_at_ms = held_back_until_ms(
                 head.delivery_time_ms,
                 0 if redelivery is None else redelivery.due_at_ms,
                 now_ms=self.time_ms,
                 set_back_ms=self.set_back_ms,
+                waited_ms=self.read_times.of(head.offset) + delay_ms if delay_ms else FOREVER_MS,
             )
             blocked = head.offset in self.uncommitted
             if gates.is_selecting:

@@ -39,16 +39,19 @@ def is_exhausted(attempts: int, attempts_max: int) -> bool:
     return 0 <= attempts_max <= attempts
 
 
-def held_back_until_ms(delivery_time_ms: int, due_at_ms: int, *, now_ms: int, set_back_ms: int) -> int:
+def held_back_until_ms(
+    delivery_time_ms: int, due_at_ms: int, *, now_ms: int, set_back_ms: int, waited_ms: int = FOREVER_MS
+) -> int:
     """Until when a message is held back that its sender delayed or that came back; 0 when it is not.
 
     Where the wall clock was set back, by which senders stamp, it catches up with ours at up to twice its speed: look
-    again after half of what is missing.
+    again after half of what is missing. But no longer than until `waited_ms`, when the delivery delay has passed since
+    the message was read: its sender's clock may have been ahead, and ours behind.
     """
     if set_back_ms:
         missing_ms = delivery_time_ms + set_back_ms - now_ms
         delivery_time_ms = now_ms + (missing_ms + 1) // 2
-    until_ms = max(delivery_time_ms, due_at_ms)
+    until_ms = max(min(delivery_time_ms, waited_ms), due_at_ms)
     return until_ms if until_ms > now_ms else 0
 
 

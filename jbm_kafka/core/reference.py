@@ -28,7 +28,17 @@ EVERYONE: Final = 1
 class Reference:
     """One unsettled message."""
 
-    __slots__ = ("body_kind", "chosen_by", "delivery_time_ms", "expiration_ms", "offset", "priority", "record", "unit")
+    __slots__ = (
+        "body_kind",
+        "chosen_by",
+        "delivery_delay_ms",
+        "delivery_time_ms",
+        "expiration_ms",
+        "offset",
+        "priority",
+        "record",
+        "unit",
+    )
 
     def __init__(
         self,
@@ -39,6 +49,7 @@ class Reference:
         delivery_time_ms: int = 0,
         record: object = None,
         body_kind: bytes | None = None,
+        delivery_delay_ms: int = 0,
     ) -> None:
         self.offset = offset
         """Offset of the record in its partition; the message's identity within the channel."""
@@ -49,6 +60,8 @@ class Reference:
         """Wall-clock instant after which it must not be handed over; 0 never."""
         self.delivery_time_ms = delivery_time_ms
         """Wall-clock instant before which it must not be handed over; 0 at once."""
+        self.delivery_delay_ms = delivery_delay_ms
+        """How long that was after its sending, both by its sender's clock; 0: not known."""
         self.record = record
         """The fetched record, opaque here; None when the body lies elsewhere."""
         self.body_kind = body_kind

@@ -27,7 +27,7 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.one_process import check_pickled
 from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.sender import Sender
-from jbm_kafka.ports.installation import Installation, SidecarConfig
+from jbm_kafka.ports.installation import RECORD_TIMEOUT_MS, Installation, SidecarConfig
 from jbm_kafka.ports.provider import Provider, ProviderModule
 
 if TYPE_CHECKING:
@@ -71,6 +71,9 @@ class ConnectionFactory:
             and with it its share of the partitions; 60,000.
         receiver_idle_ms: how long it keeps messages that it has not asked for yet, meanwhile; 3,000.
         checkpoint_interval_ms: how often acknowledgements are made durable; 50.
+        record_timeout_ms: how long each record of a commit may take to be written before the commit is given up and
+            made again; longer where brokers are slow; 3,000, which is the least.
+        commit_timeout_ms: how long the brokers may take to answer to a commit; 10,000.
         block_on_acknowledge: an acknowledgement returns when it is durable.
         persist_delivery_count_before_delivery: attempts are durable before the application gets a message; False.
         prefetch: how many messages a consumer may hold unacknowledged.
@@ -101,6 +104,8 @@ class ConnectionFactory:
         membership_idle_ms: int | Unset = UNSET,
         receiver_idle_ms: int | Unset = UNSET,
         checkpoint_interval_ms: int | Unset = UNSET,
+        record_timeout_ms: int | Unset = UNSET,
+        commit_timeout_ms: int | Unset = UNSET,
         block_on_acknowledge: bool = False,
         persist_delivery_count_before_delivery: bool | Unset = UNSET,
         prefetch: int = 1000,
@@ -121,6 +126,8 @@ class ConnectionFactory:
             "membership_idle_ms": membership_idle_ms,
             "receiver_idle_ms": receiver_idle_ms,
             "checkpoint_interval_ms": checkpoint_interval_ms,
+            "record_timeout_ms": record_timeout_ms,
+            "commit_timeout_ms": commit_timeout_ms,
             "memory_budget_bytes": memory_budget_bytes,
             "address_settings": UNSET if address_settings is None else address_settings,
             "persist_delivery_count_before_delivery": persist_delivery_count_before_delivery,
@@ -328,6 +335,8 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "membership_idle_ms": _whole_from(100, _DAY_MS, "milliseconds"),
     "receiver_idle_ms": _whole_from(100, _DAY_MS, "milliseconds"),
     "checkpoint_interval_ms": _whole_from(1, 60_000, "milliseconds"),
+    "record_timeout_ms": _whole_from(RECORD_TIMEOUT_MS, 120_000, "milliseconds"),
+    "commit_timeout_ms": _whole_from(5_000, 600_000, "milliseconds"),
     "memory_budget_bytes": _whole_from(2**24, 2**40, "bytes"),
     "address_settings": _address_settings,
     "persist_delivery_count_before_delivery": checked_flag,

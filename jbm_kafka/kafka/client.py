@@ -29,6 +29,7 @@ from jbm_kafka.kafka.tail_reader import ConfluentTailReader
 from jbm_kafka.kafka.transaction_log import ConfluentTransactionLog
 from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
 from jbm_kafka.ports import GroupListener
+from jbm_kafka.ports.installation import RECORD_TIMEOUT_MS
 from jbm_kafka.ports.kept_at_fork import kept_at_fork
 
 _REFRESH = "topic.metadata.refresh.interval.ms"
@@ -115,11 +116,12 @@ class ConfluentKafka:
         *,
         transaction_timeout_ms: int,
         is_contended: bool = False,
+        record_timeout_ms: int = RECORD_TIMEOUT_MS,
         is_bulk: bool = False,
     ) -> ConfluentTransactionalProducer:
         """`is_bulk`: for very many records. They may wait for a broker as long as the transaction may take, and those
         that are written are not reported: `commit` tells no positions."""
-        ours = transactional_settings(transactional_id, transaction_timeout_ms, self._memory_bytes)
+        ours = transactional_settings(transactional_id, transaction_timeout_ms, record_timeout_ms, self._memory_bytes)
         if is_bulk:
             ours |= {"message.timeout.ms": transaction_timeout_ms, "delivery.report.only.error": True}
         logger = ClientLog(counted_at(self._bootstrap), is_contended=is_contended)

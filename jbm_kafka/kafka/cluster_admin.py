@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import (
@@ -99,7 +100,7 @@ class ConfluentAdmin:
 
         def question(deadline: Deadline) -> dict[str, TopicDescription]:
             found = self._described(names, deadline)
-            topics = {n: TopicDescription(n, str(t.topic_id), len(t.partitions)) for n, t in found.items()}
+            topics = {name: _topic(name, each) for name, each in found.items()}
             return self._with_config(topics, deadline) if with_config and topics else topics
 
         return self._questions.ask("describe topics " + ", ".join(names), question)
@@ -145,7 +146,7 @@ class ConfluentAdmin:
                 # Another broker than the one that has just described it: it is new there, or gone since.
                 raise KafkaException(_ELSEWHERE) from None
             config = {name: entry.value for name, entry in entries.items() if entry.value is not None}
-            found[topic.name] = TopicDescription(topic.name, topic.topic_id, topic.partitions, config)
+            found[topic.name] = replace(topic, config=config)
         return found
 
     def check_answered(self, timeout_s: float) -> None:
@@ -454,6 +455,59 @@ class ConfluentAdmin:
 
         self._questions.ask("delete groups " + ", ".join(groups), question)
 
+    def brokers(self) -> int:
+        def question(deadline: Deadline) -> int:
+            return len(self._client.list_topics(_ASKED_TOPIC, timeout=deadline.remaining_s()).brokers)
+
+        return self._questions.ask("count the brokers", question)
+
+    def allowed(self, topics: Sequence[str], groups: Sequence[str]) -> Mapping[tuple[str, str], frozenset[str]]:
+        def of_topics(deadline: Deadline) -> dict[tuple[str, str], frozenset[str]]:
+            asked = TopicCollection(list(topics))
+            futures = self._client.describe_topics(
+                asked, include_authorized_operations=True, request_timeout=deadline.next_try_s()
+            )
+            found = {}
+            for name, future in futures.items():
+                try:
+                    described = result(future, deadline)
+                except KafkaException as error:
+                    if cause(error).code() not in (*UNKNOWN_TOPIC, KafkaError.TOPIC_AUTHORIZATION_FAILED):
+                        raise
+                    if cause(error).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                        found["topic", name] = frozenset[str]()
+                else:
+                    found["topic", name] = _operations(described)
+                    let_topic_id_go(described)
+            return found
+
+        def of_group(client: AdminClient, group: str, until: Deadline) -> frozenset[str] | None:
+            future = only(
+                client.describe_consumer_groups(
+                    [group], include_authorized_operations=True, request_timeout=GIVEN_UP_BY_US
+                )
+            )
+            try:
+                return _operations(result(future, until))
+            except KafkaException as error:
+                if cause(error).code() == KafkaError.GROUP_ID_NOT_FOUND:
+                    return None
+                if cause(error).code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                    return frozenset()
+                raise
+
+        about = "ask what these credentials may do"
+        found = self._questions.ask(about, of_topics) if topics else {}
+        for group in groups:
+
+            def question(deadline: Deadline, group: str = group) -> frozenset[str] | None:
+                return self._coordinators.ask(lambda client, until: of_group(client, group, until), deadline)
+
+            may = self._questions.ask(about, question)
+            if may is not None:
+                found["group", group] = may
+        return found
+
     def cluster_id(self) -> str:
         contact = FirstContact(
             bootstrap=self._bootstrap, uses_tls=self._uses_tls, faults=self._faults, poll=self._client.poll
@@ -475,6 +529,21 @@ class ConfluentAdmin:
         self._stable_ends.close()
         self._coordinators.close()
         self._open_client = None  # it ends with its last reference: a call that is under way has one
+
+
+def _topic(name: str, found: Any) -> TopicDescription:
+    partitions = found.partitions
+    return TopicDescription(
+        name,
+        str(found.topic_id),
+        len(partitions),
+        replicas=min((len(each.replicas) for each in partitions), default=0),
+        in_sync=min((len(each.isr) for each in partitions), default=0),
+    )
+
+
+def _operations(found: Any) -> frozenset[str]:
+    return frozenset(each.name for each in found.authorized_operations or ())
 
 
 def _group(listing: Any) -> GroupDescription:

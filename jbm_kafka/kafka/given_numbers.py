@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS
+from jbm_kafka.ports.installation import RECORD_TIMEOUT_MS
 
 _NUMBER = re.compile(r"\.(ms|bytes|kbytes|messages|size|count|level)$")
 """How the names of those end whose values are numbers. None of them is a secret."""
@@ -27,12 +27,12 @@ def number_fault(settings: Mapping[str, object], session_timeout_ms: int | None)
         text = str(value).strip()
         if name in _LINGER:
             if not _DECIMAL.fullmatch(text):
-                return name, f"it is a number of milliseconds below {TRANSACTION_MESSAGE_TIMEOUT_MS}, as in 5"
+                return name, f"it is a number of milliseconds below {RECORD_TIMEOUT_MS}, as in 5"
             # librdkafka refuses to make such a transactional producer, and that would show at the first commit.
-            if float(text) >= TRANSACTION_MESSAGE_TIMEOUT_MS:
+            if float(text) >= RECORD_TIMEOUT_MS:
                 return name, (
                     "that is as long as a record in a transaction may take to be written; use less than "
-                    f"{TRANSACTION_MESSAGE_TIMEOUT_MS}"
+                    f"{RECORD_TIMEOUT_MS}"
                 )
         elif not _WHOLE.fullmatch(text):
             unit = " of milliseconds" if name.endswith(".ms") else ""

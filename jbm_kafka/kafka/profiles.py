@@ -9,9 +9,6 @@ BATCH_BYTES = 65_536
 """Messages sent together, before compression: never more than a partition's share of a fetch. With librdkafka's million
 sending is not faster."""
 
-TRANSACTION_MESSAGE_TIMEOUT_MS = 3_000
-"""A record that cannot be written must fail while the transaction can still be aborted and redone."""
-
 _JOINS_NO_GROUP_MS = 1
 """librdkafka's demand that a `max.poll.interval.ms`, which may be the user's, is no shorter than the session timeout
 is for members, but it makes no consumer without. This one is shorter than any."""
@@ -119,13 +116,17 @@ def offsets_settings() -> dict[str, Any]:
     }
 
 
-def transactional_settings(transactional_id: str, transaction_timeout_ms: int, memory_bytes: int) -> dict[str, Any]:
+def transactional_settings(
+    transactional_id: str, transaction_timeout_ms: int, record_timeout_ms: int, memory_bytes: int
+) -> dict[str, Any]:
     """librdkafka's settings of a transactional producer."""
+    # A record that cannot be written must fail while the transaction can still be aborted and redone.
+    record_timeout_ms = min(record_timeout_ms, transaction_timeout_ms)
     return {
         "transactional.id": transactional_id,
         "transaction.timeout.ms": transaction_timeout_ms,
-        "message.timeout.ms": min(TRANSACTION_MESSAGE_TIMEOUT_MS, transaction_timeout_ms),
-        "topic.metadata.propagation.max.ms": min(TRANSACTION_MESSAGE_TIMEOUT_MS, transaction_timeout_ms),
+        "message.timeout.ms": record_timeout_ms,
+        "topic.metadata.propagation.max.ms": record_timeout_ms,
         # The coordinator may answer "not yet" to each step of a commit; the default waits 100 ms each time.
         "retry.backoff.ms": 2,
         "retry.backoff.max.ms": 100,

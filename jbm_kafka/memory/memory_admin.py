@@ -18,6 +18,8 @@ from jbm_kafka.ports import (
 )
 from jbm_kafka.ports.kafka import unreadable
 
+OPERATIONS = frozenset(["READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"])
+
 
 class MemoryAdmin:
     """Implements `ports.KafkaAdmin`."""
@@ -32,7 +34,9 @@ class MemoryAdmin:
         with self._cluster.changed:
             found = [self._cluster.topics[name] for name in topics if name in self._cluster.topics]
             return {
-                t.name: TopicDescription(t.name, t.topic_id, len(t.logs), t.config if with_config else {})
+                t.name: TopicDescription(
+                    t.name, t.topic_id, len(t.logs), t.config if with_config else {}, *self._cluster.faults.replication
+                )
                 for t in found
             }
 
@@ -151,6 +155,18 @@ class MemoryAdmin:
     def delete_groups(self, groups: Sequence[str]) -> None:
         self._process.check()
         self._cluster.delete_groups(groups)
+
+    def brokers(self) -> int:
+        self._process.check()
+        return self._cluster.faults.brokers
+
+    def allowed(self, topics: Sequence[str], groups: Sequence[str]) -> Mapping[tuple[str, str], frozenset[str]]:
+        self._process.check()
+        with self._cluster.changed:
+            known = {each.name for each in self._cluster.known_groups()}
+            asked = [("topic", name) for name in topics if name in self._cluster.topics]
+            asked += [("group", name) for name in groups if name in known]
+            return {each: OPERATIONS - self._cluster.faults.denied.get(each[1], frozenset()) for each in asked}
 
     def cluster_id(self) -> str:
         self._process.check()

@@ -59,6 +59,12 @@ class Faults:
     """Whether a record cannot be read (topic, partition, offset); asked by readers by position."""
     hides_groups: bool = False
     """Who lists groups sees only those of its own rights."""
+    brokers: int = 1
+    """So many are there."""
+    replication: tuple[int, int] = (1, 1)
+    """So many brokers have each partition, and so many of them all of it."""
+    denied: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By the name of a topic or group, what a user is told that he may not do with it."""
     share_groups: frozenset[str] = frozenset()
     """Groups of another kind that are there."""
     breaks: int = 0

@@ -14,6 +14,7 @@ from jbm_kafka.memory.memory_sender import MemorySender
 from jbm_kafka.memory.memory_tail_reader import MemoryTailReader
 from jbm_kafka.memory.memory_transaction_log import MemoryTransactionLog
 from jbm_kafka.ports import GroupListener
+from jbm_kafka.ports.installation import RECORD_TIMEOUT_MS
 
 __all__ = ["CommitFault", "Faults", "MemoryCluster", "MemoryKafka", "ProcessCrashed"]
 
@@ -49,7 +50,12 @@ class MemoryKafka:
         )
 
     def transactional_producer(
-        self, transactional_id: str, *, transaction_timeout_ms: int, is_contended: bool = False
+        self,
+        transactional_id: str,
+        *,
+        transaction_timeout_ms: int,
+        is_contended: bool = False,
+        record_timeout_ms: int = RECORD_TIMEOUT_MS,
     ) -> MemoryTransactionalProducer:
         self._process.check()
         return MemoryTransactionalProducer(

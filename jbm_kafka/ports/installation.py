@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.offered_target import USUAL, OfferedLimits
 
+RECORD_TIMEOUT_MS = 3_000
+"""What is usual, and the least: users' `linger.ms` must be below it."""
+
 
 @dataclass(frozen=True, slots=True)
 class SidecarConfig:
@@ -32,7 +35,13 @@ class SidecarConfig:
     receiver_idle_ms: int = 3_000
     """After so long without a receive an unread buffer goes back, so that it starves nobody."""
     transaction_timeout_ms: int = 10_000
-    """A crash in the middle of a checkpoint stalls readers of the touched partitions that long, not longer."""
+    """A crash in the middle of a checkpoint stalls readers of the touched partitions that long, not longer: with the
+    usual `record_timeout_ms`."""
+    record_timeout_ms: int = RECORD_TIMEOUT_MS
+    """A record of a checkpoint that is not written by then has it aborted, while there is time left to do so."""
+    commit_timeout_ms: int = 10_000
+    """After so long without an answer to its commit nobody knows whether a checkpoint was committed, and it is found
+    out."""
     offered_limits: OfferedLimits = USUAL
     """How far ahead of hand-over `offered_position` is recorded."""
     is_in_memory: bool = False
@@ -44,6 +53,11 @@ class SidecarConfig:
     """How often it is looked what of the logs may be deleted."""
     park_look_ms: int = 10_000
     """How often it is looked what holds up much of the logs, and so is to be parked; younger messages are not."""
+
+    @property
+    def whole_transaction_ms(self) -> int:
+        """How long a checkpoint's transaction may be open: what its records may take longer than usual it gets, too."""
+        return self.transaction_timeout_ms + self.record_timeout_ms - RECORD_TIMEOUT_MS
 
     @property
     def join_timeout_s(self) -> float:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from jbm_kafka.core.checkpoint_id import CommittedOffset as CommittedOffset
 from jbm_kafka.core.process_names import named_process
+from jbm_kafka.ports.installation import RECORD_TIMEOUT_MS
 from jbm_kafka.ports.record_to_send import Headers as Headers
 from jbm_kafka.ports.record_to_send import Outgoing as Outgoing
 
@@ -44,6 +45,10 @@ class TopicDescription:
     partitions: int
     config: Mapping[str, str] = field(default_factory=dict)
     """Configuration values by name, as text; filled only when asked for."""
+    replicas: int = 1
+    """How many brokers have the partition that the fewest have."""
+    in_sync: int = 1
+    """How many have all of the partition of which the fewest do."""
 
 
 class GroupKind(Enum):
@@ -458,6 +463,14 @@ class KafkaAdmin(Protocol):
     def delete_groups(self, groups: Sequence[str]) -> None:
         """With all their offsets; those that are not there too. A KafkaClientError says which one still has members."""
 
+    def brokers(self) -> int: ...  # that are there now
+    def allowed(self, topics: Sequence[str], groups: Sequence[str]) -> Mapping[tuple[str, str], frozenset[str]]:
+        """What these credentials may do with each, by ("topic" or "group", name): in Kafka's words, as in READ.
+
+        Of what is not there, or that is not told: nothing, not even the name. All of it where nothing is refused to
+        anybody.
+        """
+
     def cluster_id(self) -> str: ...  # tells one installation's state folder from another's
     def close(self) -> None: ...
 
@@ -506,9 +519,15 @@ class Kafka(GroupConsumers, Protocol):
     """Makes the parts above for one cluster (`bootstrap` and client settings are the implementation's)."""
 
     def transactional_producer(
-        self, transactional_id: str, *, transaction_timeout_ms: int, is_contended: bool = False
+        self,
+        transactional_id: str,
+        *,
+        transaction_timeout_ms: int,
+        is_contended: bool = False,
+        record_timeout_ms: int = RECORD_TIMEOUT_MS,
     ) -> TransactionalProducer:
         """`is_contended`: others use the same id on purpose, and to be fenced by them is no news for the log.
+        `record_timeout_ms`: a record that is not written by then fails.
 
         What such a one read after `initialise` holds until `commit`: it takes the id over at no other moment, and where
         it cannot go on `begin` raises TransactionAborted.

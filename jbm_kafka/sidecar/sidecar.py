@@ -309,7 +309,8 @@ def _new_checkpointer(given: Runtime, stores: Stores, topics: Topics) -> Checkpo
         workers=given.workers,
         transactional_id=stores.transactional_id,
         has_past=stores.has_past,
-        transaction_timeout_ms=given.config.transaction_timeout_ms,
+        transaction_timeout_ms=given.config.whole_transaction_ms,
+        record_timeout_ms=given.config.record_timeout_ms,
         known_topic=topics.registry_topic,
     )
     writer = TransactionWriter(
@@ -319,6 +320,7 @@ def _new_checkpointer(given: Runtime, stores: Stores, topics: Topics) -> Checkpo
         clock=given.clock,
         transactional_id=stores.transactional_id,
         pool=pool,
+        commit_timeout_s=given.config.commit_timeout_ms / 1000,
     )
     return Checkpointer(
         writer=writer,

@@ -13,12 +13,14 @@ from typing import Any, TypeVar
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.failure_text import failure_text
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError, JMSError
+from jbm_kafka.core.open_files import files_needed, too_few_files
 from jbm_kafka.core.wrong_values import wrong_value
 from jbm_kafka.jms.arguments import check_arguments, check_callable, checked_seconds
 from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.handling import HandlerFailures, Middleware
 from jbm_kafka.jms.one_by_one import OneByOne
+from jbm_kafka.ports.file_limit import file_limit
 from jbm_kafka.worker.handlers import HandlerSpec, check_middleware, checked_handler
 from jbm_kafka.worker.lanes import Lane, lanes_of
 
@@ -136,6 +138,9 @@ class Worker:
             if not self._specs:
                 raise IllegalStateError("the worker has no handler; decorate a function with @worker.handler('QUEUE')")
             check_middleware(self._around, self._specs)
+            sources = len({str(spec.source) for spec in self._specs})
+            if few := too_few_files(file_limit(), files_needed(sources), f"the queues of its {sources} handlers"):
+                log.warning("worker: %s", few)
             self._running = _Running(self._factory.create_connection(), self._specs, self._around)
         log.info("worker: %s", ", ".join(f"{spec.source} x {spec.concurrency}" for spec in self._specs))
 

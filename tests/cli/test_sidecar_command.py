@@ -130,6 +130,23 @@ def test_it_ends_also_when_another_thread_takes_the_signal(tmp_path: Path) -> No
     assert done.returncode == 0
 
 
+def test_a_limit_of_open_files_that_is_too_small_for_its_clients_is_named_at_the_start(tmp_path: Path) -> None:
+    amqp = free_port()
+    file = written(
+        tmp_path,
+        f'bootstrap = "memory://{secrets.token_hex(4)}"\n{EVERYBODY}[limits]\nconnections = 10000000\n'
+        f'[[listeners]]\nurl = "amqp://127.0.0.1:{amqp}"\n',
+    )
+    lines = list[str]()
+    with started(file) as process:
+        assert process.stderr is not None
+        while not lines or "serves AMQP" not in lines[-1]:
+            lines.append(process.stderr.readline())
+            assert lines[-1], process.wait()
+    (told,) = [line for line in lines if "files open" in line]
+    assert "its 10000000 clients and a queue may take 10000136: raise the limit (ulimit -n 10000136" in told
+
+
 def test_a_user_is_printed_as_lines_for_the_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("secret\n"))
     said = run("sidecar", "user", "the shop")

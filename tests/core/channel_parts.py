@@ -40,7 +40,8 @@ class Channel:
 
     def fetch(self, *references: Reference, end: int | None = None) -> None:
         end = references[-1].offset + 1 if end is None else end
-        self.state.apply(c.Fetched(begin=self.state.read_position, end=end, references=references))
+        begin = self.state.read_position
+        self.state.apply(c.Fetched(begin=begin, end=end, references=references, at_ms=self.now_ms))
 
     def ask(self, session: str, limit: int = 100, *, one_per_unit: bool = False, chooses: int = EVERYONE) -> Offer:
         offer = self.decide(session, limit, one_per_unit=one_per_unit, chooses=chooses)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jbm_kafka.core.changes import TimePassed
+from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.settlement import Modified
 from tests.core.channel_parts import START_MS, Channel, message
 
@@ -78,3 +79,27 @@ def test_a_redelivery_delay_does_not_notice_a_clock_set_back() -> None:
     assert not channel.got("s")
     pass_to(channel, START_MS + 50, SET_BACK_MS)
     assert channel.got("s") == [0]
+
+
+def delayed(offset: int, unit: bytes | None, *, delivery: int, delay: int) -> Reference:
+    return Reference(offset, unit, delivery_time_ms=delivery, delivery_delay_ms=delay)
+
+
+def test_a_sender_whose_clock_was_an_hour_ahead_does_not_block_its_unit_for_it() -> None:
+    """Of SEND-6: it waits its delay from when it was read, by a clock that is right."""
+    channel = Channel(delayed(0, b"joe", delivery=START_MS + HOUR_MS + 50, delay=50), message(1, b"joe"))
+    pass_to(channel, START_MS + 49, 0)
+    assert not channel.got("s")
+    pass_to(channel, START_MS + 50, 0)
+    assert channel.got("s") == [0, 1]
+
+
+def test_a_unit_read_before_the_clock_went_back_an_hour_does_not_wait_for_it() -> None:
+    """Of SEND-6: nor does one that the same clock stamped while it was ahead."""
+    channel = Channel(delayed(0, b"joe", delivery=START_MS + 20_000, delay=20_000))
+    pass_to(channel, START_MS + 1, HOUR_MS)
+    channel.fetch(delayed(2, b"jim", delivery=START_MS + 20_000, delay=20_000))
+    pass_to(channel, START_MS + 19_999, HOUR_MS)
+    assert not channel.got("s")
+    pass_to(channel, START_MS + 20_001, HOUR_MS)
+    assert channel.got("s") == [0, 2]

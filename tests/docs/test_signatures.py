@@ -85,6 +85,7 @@ ADMINISTRATION: dict[type, tuple[str, ...]] = {
         "counts",
         "browse",
         "explain",
+        "doctor",
         "queues_with_dead_letters",
         "set_address_settings",
         "unset_address_settings",

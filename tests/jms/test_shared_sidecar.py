@@ -26,6 +26,8 @@ def provider_of(connection: Connection) -> SidecarProvider:
         ("membership_idle_ms", 5_000),
         ("receiver_idle_ms", 5_000),
         ("checkpoint_interval_ms", 10),
+        ("record_timeout_ms", 5_000),
+        ("commit_timeout_ms", 20_000),
         ("memory_budget_bytes", 2**25),
         ("persist_delivery_count_before_delivery", True),
         ("auto_create", False),

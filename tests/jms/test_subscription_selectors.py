@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Topic, errors
 from jbm_kafka.admin import Admin
-from jbm_kafka.admin.subscription_counts import SubscriptionCounts
+from jbm_kafka.admin.cluster.subscription_counts import SubscriptionCounts
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session

@@ -18,9 +18,10 @@ from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.counted_lines import INTERVAL_MS, CountedLines
 from jbm_kafka.kafka.outage_lines import ANSWERED_LATELY_S, OUTAGE_SILENCE_S, OutageLines, outage_at
-from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS, sender_settings
+from jbm_kafka.kafka.profiles import sender_settings
 from jbm_kafka.kafka.settings import CONTROLLED, ClientLog, common_settings
 from jbm_kafka.ports import GroupFenced, Kafka, KafkaClientError, Outgoing, Unreachable
+from jbm_kafka.ports.installation import RECORD_TIMEOUT_MS
 from tests.conftest import MakeTopic
 from tests.kafka.world import WAIT_S, Listener, consume_some, consume_until, member, send_all
 from tests.support.broker import local_broker
@@ -62,8 +63,8 @@ def test_a_wrong_setting_was_told_by_librdkafkas_second_name_and_without_its_val
 def test_records_gathered_longer_than_one_may_take_to_be_written_are_refused_at_once(name: str) -> None:
     """Else no producer of transactions could be made: the first commit is waited for for a minute, then in doubt."""
     with pytest.raises(InvalidSettingError, match=rf"'{name}' is 3000: .*; use less than 3000"):
-        ConfluentKafka("localhost:9092", {name: TRANSACTION_MESSAGE_TIMEOUT_MS})
-    ConfluentKafka("localhost:9092", {name: TRANSACTION_MESSAGE_TIMEOUT_MS - 1})
+        ConfluentKafka("localhost:9092", {name: RECORD_TIMEOUT_MS})
+    ConfluentKafka("localhost:9092", {name: RECORD_TIMEOUT_MS - 1})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from jbm_kafka import AcknowledgeMode, Connection, ConnectionFactory, Queue
-from jbm_kafka.admin import Admin
+from jbm_kafka.admin import Admin, Ailment
 from jbm_kafka.errors import JMSSecurityError, TransactionRolledBackError
 from jbm_kafka.kafka.client import ConfluentKafka
 from jbm_kafka.ports import Outgoing, TransactionAborted
@@ -104,3 +104,22 @@ def test_without_read_on_the_queue_a_browser_is_refused(broker: SecuredBroker, q
         browser = connection.create_session().create_browser(queue)
         with pytest.raises(JMSSecurityError, match="TOPIC_AUTHORIZATION_FAILED"):
             list(browser)
+
+
+def test_the_doctor_names_a_right_that_a_worker_lacks(broker: SecuredBroker, queue: Queue) -> None:
+    """And by its credentials alone: it needs no more than a worker has."""
+    user = f"doctor-{queue.name}"
+    broker.add_user(user)
+    rules = [replace(rule, name=queue.name) if rule.name == "orders" else rule for rule in page_rules()]
+    lacking = [replace(rule, operations=("READ", "DESCRIBE_CONFIGS")) if rule.name == queue.name else rule
+               for rule in rules]  # fmt: skip
+    broker.allow(user, lacking)
+    with Admin(broker.sasl, kafka=broker.as_user(user), namespace=NAMESPACE) as admin:
+        found = [each for each in admin.doctor(role="worker").findings if each.kind is Ailment.RIGHTS]
+        assert [(each.about, "may not Write on this topic" in each.text) for each in found] == [((queue.name,), True)]
+        broker.allow(user, rules)
+        wait_until(
+            lambda: not [each for each in admin.doctor(role="worker").findings if each.kind is Ailment.RIGHTS],
+            about="the right that was given",
+            timeout_s=SOON_S,
+        )

@@ -100,6 +100,23 @@ def test_what_was_shelved_while_the_clock_was_set_back_for_seconds_comes_in_its_
     assert not group_worker.state.shelf.places
 
 
+@pytest.mark.parametrize("has_units", [False, True])
+def test_what_a_sender_an_hour_ahead_delayed_comes_from_the_shelf_after_its_delay(has_units: bool) -> None:
+    """Of SEND-6: by when it was read first, and not by when it came back into memory."""
+    group_worker, delay_ms = ShelvingUnits(budget_bytes=BUDGET_BYTES), LATER_MS - NOW_MS
+    headers = [("JMSDeliveryTime", b"%d" % (LATER_MS + HOUR_MS))]
+    for number in range(1_000):
+        key = b"order-%d" % number if has_units else None
+        record = MadeRecord(number, key=key, value=BODY, headers=headers, timestamp=(1, NOW_MS + HOUR_MS))
+        assert reference_of(record).delivery_delay_ms == delay_ms
+        group_worker.state.apply(Fetched(number, number + 1, [reference_of(record)], at_ms=NOW_MS))
+        group_worker.turn()
+    assert group_worker.state.shelf.places
+    assert list(group_worker.drain(LATER_MS - 1)) == []
+    assert sorted(group_worker.drain(LATER_MS)) == list(range(1_000))
+    assert not group_worker.state.shelf.places
+
+
 def test_units_that_came_back_take_no_gates_and_come_with_their_attempts() -> None:
     """Of REDELIVER-2, LOG-9."""
     group_worker = ShelvingUnits(budget_bytes=BUDGET_BYTES)

@@ -41,6 +41,7 @@ class Message:
     unit: bytes | None
     expiration_ms: int
     delivery_time_ms: int
+    """By a right clock, whatever its sender's was."""
     copy: str
     """What a dead letter of it is called: its name, and of which subscription."""
 

@@ -17,7 +17,7 @@ from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel, owned
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
 from tests.simulation import at_hand_over, invariants
 from tests.simulation.lives import MOVED_OF
-from tests.simulation.names import MOVED, changelog_of, group_of
+from tests.simulation.names import AHEAD_HEADER, MOVED, changelog_of, group_of
 from tests.simulation.node import Node
 from tests.simulation.paper import ChannelName, Commit, Copy, Epoch, HandOver, Message, Paper, Place
 from tests.simulation.profile import Profile
@@ -358,5 +358,5 @@ def _message(place: Place, record: MemoryRecord, subscription: str) -> Message:
         copy=f"{name} of {subscription}" if subscription else name,
         unit=record.key(),
         expiration_ms=int(headers.get("JMSExpiration") or b"0"),
-        delivery_time_ms=int(headers.get("JMSDeliveryTime") or b"0"),
+        delivery_time_ms=int(headers.get("JMSDeliveryTime") or b"0") - int(headers.get(AHEAD_HEADER) or b"0"),
     )

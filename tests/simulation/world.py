@@ -18,7 +18,17 @@ from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.installation import SidecarConfig
 from tests.simulation.lives import MOVED_OF
 from tests.simulation.machine import Machine, MachineClock
-from tests.simulation.names import DLQ, EXPIRED, MOVED, OUT, REGISTRY, changelog_of, changelog_of_topic, colour_of
+from tests.simulation.names import (
+    AHEAD_HEADER,
+    DLQ,
+    EXPIRED,
+    MOVED,
+    OUT,
+    REGISTRY,
+    changelog_of,
+    changelog_of_topic,
+    colour_of,
+)
 from tests.simulation.node import Node
 from tests.simulation.paper import ChannelName
 from tests.simulation.profile import Profile
@@ -27,6 +37,8 @@ from tests.simulation.recorder import Recorder
 from tests.support.manual_clock import ManualClock
 
 HISTORY_LINES = 400
+SENDER_AHEAD_MS = 3_000_000
+"""How far the clocks of some are ahead that send with a delay: nearly as much as a broker takes."""
 TARGETS = (DLQ, EXPIRED, OUT, MOVED, *MOVED_OF)
 
 
@@ -164,14 +176,17 @@ class World:
         partitions = self.cluster.partition_count(queue)
         partition = self.random.randrange(partitions) if unit is None else partition_for(unit, partitions)
         headers = [("JMSType", colour_of(self.messages_sent).encode())]
+        stamped_ms: int | None = None
         if queue in self.topics:
             sender = self.senders[name] = self.random.choice(self.some_senders())
             headers.append(("JBMSender", sender.encode()))
         if expires_in_ms:
             headers.append(("JMSExpiration", str(self.clock.now_ms() + expires_in_ms).encode()))
         if delay_ms:
-            headers.append(("JMSDeliveryTime", str(self.clock.now_ms() + delay_ms).encode()))
-        return Outgoing(queue, partition, unit, name.encode(), headers)
+            ahead_ms = SENDER_AHEAD_MS if self.messages_sent % 4 == 0 else 0
+            stamped_ms = self.clock.now_ms() + ahead_ms
+            headers += [("JMSDeliveryTime", b"%d" % (stamped_ms + delay_ms)), (AHEAD_HEADER, b"%d" % ahead_ms)]
+        return Outgoing(queue, partition, unit, name.encode(), headers, stamped_ms)
 
     def some_senders(self) -> list[str]:
         """Who may send to topics."""

@@ -67,6 +67,11 @@ def _looks() -> list[Callable[[Bench], Call]]:
             TEXTS,
             lambda bench: bench.filled("looked-into", *TEXTS),
         ),
+        "doctor": _look(
+            lambda admin: admin.doctor().brokers,  # others make and delete meanwhile, and it may find that
+            1,
+            lambda bench: bench.filled("looked-after", "a"),
+        ),
         "dead_letters": _look(
             lambda admin: [message.body for _, message in admin.dead_letters("looked-letters.dlq")], ["a"], letter
         ),

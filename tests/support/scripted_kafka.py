@@ -136,6 +136,12 @@ class ScriptedKafka:
     def sees_all_groups(self) -> bool:
         self._unasked()
 
+    def brokers(self) -> int:
+        self._unasked()
+
+    def allowed(self, topics: Sequence[str], groups: Sequence[str]) -> Mapping[tuple[str, str], frozenset[str]]:
+        self._unasked()
+
     def groups(self) -> Mapping[str, GroupDescription]:
         self._unasked()
 

@@ -27,8 +27,10 @@ from jbm_kafka import (
     Topic,
     Worker,
 )
+from jbm_kafka.core.open_files import FILES_OF_PROCESS
 from jbm_kafka.errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.testing.memory_world import MemoryWorld
+from tests.support.few_files import files_at_most
 from tests.support.waiting import wait_until
 
 ORDERS, LETTERS, ANSWERS, OUT = Queue("orders"), Queue("DLQ"), Queue("answers"), Queue("out")
@@ -415,3 +417,17 @@ with factory.create_connection() as connection, connection.create_session() as s
 def test_a_worker_ends_also_when_another_thread_takes_the_signal() -> None:
     """The handler of the signal runs in the main thread, which slept on."""
     assert subprocess.run([sys.executable, "-c", SIGNALLED], check=False, timeout=60).returncode == 0
+
+
+def test_a_limit_of_open_files_that_is_too_small_for_its_queues_is_named_at_the_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    worker = Worker(ConnectionFactory("memory://few-files"))
+    for queue in ("orders", "prices"):
+        worker.handler(queue)(print)
+    with files_at_most(FILES_OF_PROCESS):
+        worker.start()
+    worker.stop()
+    few = [record.getMessage() for record in caplog.records if "files open" in record.getMessage()]
+    assert len(few) == 1
+    assert f"may have {FILES_OF_PROCESS} files open, and the queues of its 2 handlers may take 144" in few[0]

@@ -8,7 +8,8 @@ still do.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,14 +29,15 @@ from jbm_kafka.admin.explain.members import being_shared, put_out, silent, silen
 from jbm_kafka.admin.explain.reasons import reason
 from jbm_kafka.admin.explain.receiver_states import holder_of, process_of, receivers_of, worker_of
 from jbm_kafka.admin.owners.present_owners import PERHAPS_S, OwnerAnswers, PresentOwners
-from jbm_kafka.browsing.browse import browse
+from jbm_kafka.browsing.browse import Sought, browse
 from jbm_kafka.codec.command_records import EXPLAIN
+from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.entries import Prepared
 from jbm_kafka.core.holders import branch_of
 from jbm_kafka.core.unit_places import UnitPlaces
-from jbm_kafka.ports import FoundTransactions, GroupMember, KafkaClientError, Unreachable
+from jbm_kafka.ports import FoundTransactions, GroupMember, KafkaClientError, KafkaRecord, Unreachable
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.command_client import waited_for
 from jbm_kafka.store.recovery import RecoveredChannel
@@ -49,6 +51,8 @@ OFFSETS_TIMEOUT_S = 4.0
 not come for 10 s."""
 READ_TIMEOUT_S = 10.0
 """For changelogs, and for what lies behind an open transaction."""
+TELL_EACH_S = 2.0
+"""So often it is told how far it is, where that takes long."""
 RECORDS_MAX = 20_000
 """Records behind an open transaction that are looked at, of each partition."""
 _TIMED = (Rule.DELAYED, Rule.NOT_YET_DUE)
@@ -67,7 +71,7 @@ class Question:
     timeout_s: float
     """For answers of the processes that receive."""
     tell: Tell
-    """Called with a line that names the processes that it waits for, where that takes long."""
+    """Called with a line that names the processes that it waits for, or how far it is, where that takes long."""
 
     @property
     def is_all(self) -> bool:
@@ -89,7 +93,7 @@ class Diagnosis:
         self._core, self._group, self._question = core, group, question
         self._pause, self._places = pause, places
         self._now_ms = core.cluster.clock.now_ms()
-        self._began_s = time.monotonic()
+        self._began_s = self._told_s = time.monotonic()
         self._members: Sequence[GroupMember] = ()
         self._owners: Mapping[int, GroupMember] = {}
         self._transactions: Mapping[int, list[Reason]] = {}
@@ -192,6 +196,8 @@ class Diagnosis:
             self._core.admin.committed(
                 group.group_id, group.topic, range(group.partitions), timeout_s=OFFSETS_TIMEOUT_S
             )
+            question = self._question
+            sought = Sought(self._wanted(), Counter(), self._tell_progress)
             messages = browse(
                 self._core.kafka,
                 group,
@@ -200,14 +206,16 @@ class Diagnosis:
                 include_all=True,
                 recovered=begun.update,
                 timeout_s=READ_TIMEOUT_S,
+                sought=sought,
             )
             self._held = look_at(
                 messages,
                 now_ms=self._now_ms,
                 places=self._places,
-                is_requested=self._question.is_about,
-                count_max=COUNT_MAX if self._question.is_all else 0,
+                is_requested=question.is_about,
+                count_max=COUNT_MAX if question.is_all else 0,
             )
+            self._held.by_partition.update(sought.passed_over)
             self._held.prepared = {
                 (place, offset): entry.branch
                 for place, each in begun.items()
@@ -219,6 +227,32 @@ class Diagnosis:
         except Unreachable as error:
             self._held = HeldUnits(is_whole=False)
             self._unreadable = [reasons.unreadable(error)]
+
+    def _wanted(self) -> Callable[[KafkaRecord], bool]:
+        """Whether a record belongs to what was asked about: of its unit all, for what is before and behind it there."""
+        question = self._question
+        if question.unit is not None:
+            unit = question.unit
+            return lambda record: unit_name(record.key()) == unit
+        if question.message_id is None:
+            return lambda record: True
+
+        def has_id(record: KafkaRecord) -> bool:
+            place = record.topic() or "", record.partition() or 0, record.offset() or 0
+            return message_id_of(record.headers(), *place) == question.message_id
+
+        seen = browse(
+            self._core.kafka, self._group, now_ms=self._now_ms, hands=None, include_all=True, timeout_s=READ_TIMEOUT_S,
+            sought=Sought(has_id, Counter(), self._tell_progress),
+        )  # fmt: skip
+        units = {key for each in seen if (key := each.record.key())}
+        return (lambda record: record.key() in units or has_id(record)) if units else has_id
+
+    def _tell_progress(self, count: int, total: int) -> None:
+        now_s = time.monotonic()
+        if now_s - self._told_s >= TELL_EACH_S:
+            self._told_s = now_s
+            self._question.tell(f"{self._group}: {count} of {total} records looked at")
 
     def _rows(self) -> list[HeldMessageRow]:
         """The messages that are explained one by one."""

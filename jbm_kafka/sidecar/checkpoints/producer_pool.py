@@ -14,6 +14,7 @@ import threading
 from dataclasses import dataclass, field
 
 from jbm_kafka.ports import Clock, Kafka, KafkaClientError, TransactionalProducer
+from jbm_kafka.ports.installation import RECORD_TIMEOUT_MS
 from jbm_kafka.ports.steps import Steps, Wait, Workers
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class ProducerPool:
         transactional_id: str,
         has_past: bool,
         transaction_timeout_ms: int,
+        record_timeout_ms: int = RECORD_TIMEOUT_MS,
         known_topic: str,
     ) -> None:
         """
@@ -71,7 +73,7 @@ class ProducerPool:
         self._kafka = kafka
         self._clock = clock
         self._workers = workers
-        self._timeout_ms = transaction_timeout_ms
+        self._timeout_ms, self._record_timeout_ms = transaction_timeout_ms, record_timeout_ms
         self._known_topic = known_topic
         names = [transactional_id, *(f"{transactional_id}.{number}" for number in range(1, PRODUCERS))]
         self.members = tuple(PooledProducer(name, is_in_use=has_past or not n) for n, name in enumerate(names))
@@ -182,7 +184,9 @@ class ProducerPool:
         member.error = None
         try:
             producer = self._kafka.transactional_producer(
-                member.transactional_id, transaction_timeout_ms=self._timeout_ms
+                member.transactional_id,
+                transaction_timeout_ms=self._timeout_ms,
+                record_timeout_ms=self._record_timeout_ms,
             )
             producer.initialise(INITIALISE_TIMEOUT_S, known_topic=self._known_topic)
             if self._is_closed:

@@ -36,6 +36,7 @@ from jbm_kafka.store.changelog_reader import CHANGELOG_ID_KEY
 log = logging.getLogger(__name__)
 
 COMMIT_TIMEOUT_S = 10.0
+"""As usual."""
 FIND_OUT_PAUSE_S = 0.2
 HANGS_AFTER = 2
 """So many questions without an answer, of 10 s each on a broker: by then any transaction that is open is overdue."""
@@ -63,6 +64,7 @@ class TransactionWriter:
         clock: Clock,
         transactional_id: str,
         pool: ProducerPool,
+        commit_timeout_s: float = COMMIT_TIMEOUT_S,
     ) -> None:
         self._kafka = kafka
         self._journal = journal
@@ -70,6 +72,7 @@ class TransactionWriter:
         self._clock = clock
         self._transactional_id = transactional_id
         self._pool = pool
+        self._commit_timeout_s = commit_timeout_s
         self._id: CheckpointId | None = None
         self._tokens: frozenset[object] = frozenset()
         self._said: dict[FrozenChannel, _Said] = {}
@@ -126,7 +129,7 @@ class TransactionWriter:
                 yield GO_ON
                 self._mark(producer, checkpoint_id)
             yield GO_ON
-            self._positions = producer.commit(COMMIT_TIMEOUT_S)
+            self._positions = producer.commit(self._commit_timeout_s)
             self._pool.ended()
         except (GroupFenced, TransactionAborted, RecordTooLarge) as error:
             self._abort(producer)
@@ -329,7 +332,7 @@ class TransactionWriter:
 
     def _abort(self, producer: TransactionalProducer) -> None:
         try:
-            producer.abort(COMMIT_TIMEOUT_S)
+            producer.abort(self._commit_timeout_s)
         except KafkaClientError as error:
             log.warning("an abort failed: %s; a new producer takes over", error)
             self.renew()

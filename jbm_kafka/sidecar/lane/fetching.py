@@ -84,9 +84,11 @@ class Fetching:
             references = [reference_of(parked_record(channel.topic, partition, row)) for row in rows]
             if self._data.selections.is_selecting:
                 self._data.selections.look(references)
-            channel.pass_time(clock.now_ms(), clock.set_back_ms)
+            now_ms = clock.now_ms()
+            channel.pass_time(now_ms, clock.set_back_ms)
             end = rows[-1].offset + 1 if channel.parked.unread else channel.parked.log_position
-            channel.state.apply(Fetched(begin=channel.state.read_position, end=end, references=references))
+            begin = channel.state.read_position
+            channel.state.apply(Fetched(begin=begin, end=end, references=references, at_ms=now_ms))
             channel.memory.mean_body_bytes = sum(row.size for row in rows) // len(rows)
             if not channel.parked.unread:
                 self._data.feeding.remove(channel)
@@ -115,7 +117,7 @@ class Fetching:
             if self._data.selections.is_selecting:
                 self._data.selections.look(references)
             channel.pass_time(now_ms, clock.set_back_ms)  # a clock set back since may have stamped these
-            change = Fetched(begin=begin, end=end, references=references)
+            change = Fetched(begin=begin, end=end, references=references, at_ms=now_ms)
             channel.state.apply(self._repeated.sift(channel, change, identified, now_ms) if identified else change)
             channel.memory.mean_body_bytes = mean_body_bytes
 

@@ -10,6 +10,7 @@ import os
 import platform
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -24,11 +25,13 @@ from jbm_kafka.core.blocking_rule import (
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.holders import kind_of, with_receivers
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.ports.file_limit import file_limit
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.operators.current_delivery import current_delivery_of
 from jbm_kafka.sidecar.operators.operator_departures import Reply
+from jbm_kafka.version import version
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +40,8 @@ MESSAGES_MAX = 1_000
 GATES_MAX = 50_000
 """Looked at for one answer: a tenth of a second, in which nobody is served."""
 RECEIVERS_MAX = 200
+_version = cache(version)
+"""It is read from a file, and does not change."""
 ID_MAX = 500
 """Characters of an id in an answer: a foreign program may write one that fills it."""
 
@@ -66,7 +71,16 @@ class OwnerQuestions:
 
     def _of_partition(self, command: Command) -> dict[str, Any] | None:
         partition = command.partition
-        fields: dict[str, Any] = {"process": {"host": platform.node(), "id": os.getpid()}}
+        clock = self._data.clock
+        fields: dict[str, Any] = {
+            "process": {
+                "host": platform.node(),
+                "id": os.getpid(),
+                "version": _version(),
+                "time_ms": clock.now_ms() - clock.set_back_ms,
+                "files_max": file_limit(),
+            }
+        }
         channel = self._data.channels.get(partition)
         closed = self._closed.get(partition)
         if closed is not None:
