@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
@@ -45,6 +45,8 @@ AWAY_S = 30.0
 """How long two of three are away; nothing is waited for meanwhile but the time."""
 AWHILE_S = 20.0
 """How long other faults last that nothing ends by itself."""
+RESET_BY = 30
+"""Offsets, forward and back."""
 HOUR_MS = 3_600_000
 STATE_BYTES = 64 * 2**20
 SOON_S = 60.0
@@ -82,9 +84,9 @@ class Scene:
         """The broker that leads the queue's first partition."""
         return self.cluster.leader(self.queue)
 
-    def excuse(self, messages: frozenset[tuple[str, int]]) -> None:
-        """The fault itself deleted these of the queue, skipped them, or gave them back."""
-        self.work.runs[TAKEN] = replace(self.taken, excused=self.taken.excused | messages)
+    def excuse(self, gone: Iterable[tuple[str, int]], again: Iterable[tuple[str, int]] = ()) -> None:
+        """The fault itself deleted or skipped those of the queue, and gave these back."""
+        self.work.runs[TAKEN] = replace(self.taken, excused=frozenset(gone), again=frozenset(again))
 
     def send_later(self, partitions: int = PARTITIONS) -> None:
         """More messages to the queue, of other units, which nothing excuses."""
@@ -301,17 +303,14 @@ def offsets_reset(scene: Scene) -> None:
     scene.crew.stop()
     bootstrap, group = scene.cluster.bootstrap, scene.taken.task.group
     before = committed_offsets(bootstrap, scene.queue)
-    to = {0: before[0] + 30, 1: max(before[1] - 30, 0)}
+    to = {0: before[0] + RESET_BY, 1: max(before[1] - RESET_BY, 0)}
     admin, wanted = scene.cluster.admin(), [TopicPartition(scene.queue, p, offset) for p, offset in to.items()]
     [future] = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)]).values()
     future.result(ADMIN_TIMEOUT_S)
-    touched = [
-        message
-        for message in read_committed(bootstrap, scene.queue)
-        if (message.partition() == 0 and message.offset() < to[0])
-        or (message.partition() == 1 and message.offset() >= to[1])
-    ]
-    scene.excuse(frozenset(bodies(touched)))
+    of = {p: [m for m in read_committed(bootstrap, scene.queue) if m.partition() == p] for p in to}
+    skipped = [message for message in of[0] if before[0] <= (message.offset() or 0) < to[0]]
+    given_back = [message for message in of[1] if (message.offset() or 0) >= to[1]]
+    scene.excuse(bodies(skipped), bodies(given_back))
     scene.crew.hire_ready(2)
 
 
@@ -473,7 +472,7 @@ def _judged(fault: str, scene: Scene) -> Row:
         "lost": [line for seen in lanes.values() for line in lost(seen)],
         "order": [line for seen in lanes.values() for line in out_of_order(seen.steps, seen.excused)],
         "letters": [line for seen in lanes.values() for line in wrong_dead_letters(seen)],
-        "unmarked": [line for seen in lanes.values() for line in unflagged_repeats(seen.steps, seen.excused)],
+        "unmarked": [line for seen in lanes.values() for line in unflagged_repeats(seen.steps, seen.again)],
         "transactions": [*wrong, *(xa.wrong() if xa else ())],
     }
     for kind, lines in findings.items():
@@ -485,7 +484,7 @@ def _judged(fault: str, scene: Scene) -> Row:
         (name, step.message)
         for name, seen in lanes.items()
         for step in seen.steps
-        if step.kind == DONE and name != FORWARDING and step.message not in seen.excused
+        if step.kind == DONE and name != FORWARDING and step.message not in seen.again
     )
     return Row(
         fault=fault,

@@ -23,7 +23,8 @@ from tests.support.waiting import wait_until
 from tests.support.xa_worker import MANAGERS, XATask, XAWorker
 
 UNITS, PARTITIONS = 30, 4
-WORK_MS = (10.0, 25.0)
+WORK_MS, FULL_WORK_MS = (10.0, 25.0), (20.0, 50.0)
+"""Of a message; with all lanes longer, so that they go on while a fault lasts and leave the processors idle."""
 ODD = 0.05
 """The part of the messages that is sent twice, and the part that is delayed."""
 ATTEMPTS_MAX = 6
@@ -110,7 +111,7 @@ def at_work(
         TAKEN: ({"each": each}, [first, {}]),
         FORWARDING: (
             {
-                "each": each,
+                "each": each // 2 if is_full else each,
                 "mode": "TRANSACTED",
                 "batch": 5,
                 "forward_to": f"{name}.out",
@@ -121,6 +122,7 @@ def at_work(
             [first, {}],
         ),
     }
+    work_ms = FULL_WORK_MS if is_full else WORK_MS
     with ExitStack() as stack:
         folder.mkdir()
         sidecars: Sequence[ServerProcess] = ()
@@ -133,15 +135,15 @@ def at_work(
             lanes |= {
                 "durable": (durable, [{}]),
                 "handlers": ({"each": each, "mode": "HANDLER"}, [{}]),
-                "amqp": ({"each": each // 2}, either),
+                "amqp": ({"each": each}, either),
             }
         create_topic(bootstrap, f"{name}.out", partitions=PARTITIONS, config=FOREVER)
         runs, crews = {}, {}
         for lane, (task, workers) in lanes.items():
-            run = runs[lane] = _prepared(bootstrap, f"{name}.{lane}", folder / lane, seed, task)
+            run = runs[lane] = _prepared(bootstrap, f"{name}.{lane}", folder / lane, seed, {"work_ms": work_ms, **task})
             crew = crews[lane] = stack.enter_context(Crew(run.task, seed=seed))
             for changes in workers:
-                crew.hire(**changes)
+                crew.hire(changes=changes)
         for crew in crews.values():
             for process in crew.present.values():
                 process.wait_ready()
@@ -153,7 +155,7 @@ def at_work(
 
 
 def _prepared(bootstrap: str, queue: str, folder: Path, seed: int, task: Mapping[str, object]) -> Run:
-    given: dict[str, object] = {"odd": ODD, "max_attempts": ATTEMPTS_MAX, "work_ms": WORK_MS, **task}
+    given: dict[str, object] = {"odd": ODD, "max_attempts": ATTEMPTS_MAX, **task}
     prepare: Callable[..., Run] = Run.prepare
     return prepare(bootstrap, queue, folder, units=UNITS, seed=seed, partitions=PARTITIONS, **given)
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 STOP_S = 40.0
 """Leaving in order takes a moment, in the middle of a rebalance too; a last checkpoint that is refused takes 15 s."""
 START_S = 60.0
+ALIKE: Mapping[str, Any] = {}
+"""Nobody's task is another than the crew's."""
 
 
 class Process:
@@ -109,7 +111,7 @@ class Crew:
         self.code = ROOT
         """Of whom is hired from now on: the folder from which he imports `jbm_kafka`."""
 
-    def hire(self, count: int = 1, desk: int | None = None, **changes: object) -> Sequence[Process]:
+    def hire(self, count: int = 1, desk: int | None = None, changes: Mapping[str, Any] = ALIKE) -> Sequence[Process]:
         """Start so many; they are at work some time later. `changes`: of their task."""
         hired = []
         for _ in range(count):
@@ -124,9 +126,9 @@ class Crew:
             hired.append(process)
         return hired
 
-    def hire_ready(self, count: int, **changes: object) -> None:
+    def hire_ready(self, count: int) -> None:
         """Start so many and wait until they receive."""
-        for process in self.hire(count, **changes):
+        for process in self.hire(count):
             process.wait_ready()
 
     def kill_one(self) -> str:

@@ -49,7 +49,9 @@ class Run:
     sent: Input
     seed: int
     excused: frozenset[tuple[str, int]] = frozenset()
-    """What the fault itself deleted, skipped or gave back."""
+    """What the fault itself deleted or skipped."""
+    again: frozenset[tuple[str, int]] = frozenset()
+    """What the fault itself gave back."""
 
     @classmethod
     def prepare(
@@ -124,6 +126,7 @@ class Run:
             dead_letters=bodies(read_committed(self.bootstrap, self.task.dead_letters)),
             lag=self.lag(),
             excused=self.excused,
+            again=self.again,
         )
 
     def explain(self, what: str) -> str:

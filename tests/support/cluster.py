@@ -254,7 +254,7 @@ def _cluster(
         process.format_data(home, java=java, jars=jars, cluster_id=cluster_id)
 
         def start(
-            lock: FileLock, home: Path = home, java: str = _java_at(home, java, places and places[number])
+            lock: FileLock, home: Path = home, java: str = _java_at(home, java, places[number] if places else None)
         ) -> int:
             options = [HEAP, *process.BRIEF]
             return process.spawn(home, java=java, jars=jars, options=options, lock_fd=lock.fd)
