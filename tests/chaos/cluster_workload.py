@@ -131,7 +131,7 @@ def at_work(
             sidecars = stack.enter_context(running(*(_sidecar(bootstrap, folder, n, dead_letters) for n in (1, 2))))
             places = [f"127.0.0.1:{one.task.port}" for one in sidecars]
             either = [{"bootstrap": f"amqp://{','.join(order)}"} for order in (places, places[::-1])]
-            durable = {"each": each // 2, "subscription": "all", "client_id": name.replace("-", ""), "is_sent": False}
+            durable = {"each": each // 2, "subscription": "all", "client_id": name.replace("-", "")}
             lanes |= {
                 "durable": (durable, [{}]),
                 "handlers": ({"each": each, "mode": "HANDLER"}, [{}]),
@@ -147,15 +147,14 @@ def at_work(
         for crew in crews.values():
             for process in crew.present.values():
                 process.wait_ready()
-        for run in runs.values():
-            if run.task.subscription:  # it gets what comes after it was made
-                run.sent.send(bootstrap, run.task.queue, partitions=PARTITIONS)
         xa = stack.enter_context(_xa_lane(bootstrap, f"{name}.xa", folder / "xa", seed, each)) if is_full else None
+        for run in reversed(runs.values()):  # all begin at about the same time, the fastest last
+            run.sent.send(bootstrap, run.task.queue, partitions=PARTITIONS)
         yield Workload(runs, crews, sidecars, xa)
 
 
 def _prepared(bootstrap: str, queue: str, folder: Path, seed: int, task: Mapping[str, object]) -> Run:
-    given: dict[str, object] = {"odd": ODD, "max_attempts": ATTEMPTS_MAX, **task}
+    given: dict[str, object] = {"odd": ODD, "max_attempts": ATTEMPTS_MAX, "is_sent": False, **task}
     prepare: Callable[..., Run] = Run.prepare
     return prepare(bootstrap, queue, folder, units=UNITS, seed=seed, partitions=PARTITIONS, **given)
 
