@@ -39,7 +39,7 @@ from tests.support.topics import ADMIN_TIMEOUT_S, create_topic, delete_topics
 from tests.support.waiting import wait_until
 
 TABLE = Path("build/chaos-cluster.md")
-EACH = 60
+EACH = 48
 """Messages of a unit; so many that the work goes on while a fault lasts."""
 AWAY_S = 30.0
 """How long two of three are away; nothing is waited for meanwhile but the time."""

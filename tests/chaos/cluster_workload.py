@@ -111,7 +111,7 @@ def at_work(
         TAKEN: ({"each": each}, [first, {}]),
         FORWARDING: (
             {
-                "each": each // 2 if is_full else each,
+                "each": each // 3 if is_full else each,
                 "mode": "TRANSACTED",
                 "batch": 5,
                 "forward_to": f"{name}.out",
