@@ -200,7 +200,7 @@ def preferred_election(scene: Scene) -> None:
 
 def partitions_added(scene: Scene) -> None:
     """Somebody adds partitions to the queue, and producers that are not ours use them at once."""
-    scene.work.wait_third()
+    scene.work.wait_third(TAKEN)
     admin = scene.cluster.admin()
     admin.create_partitions([NewPartitions(scene.queue, PARTITIONS + 2)])[scene.queue].result(ADMIN_TIMEOUT_S)
     scene.send_later(PARTITIONS + 2)
@@ -208,7 +208,7 @@ def partitions_added(scene: Scene) -> None:
 
 def queue_made_anew(scene: Scene) -> None:
     """The queue's topic is deleted with what it has, and made again under the same name."""
-    scene.work.wait_third()
+    scene.work.wait_third(TAKEN)
     scene.excuse(scene.taken.sent.good | scene.taken.sent.poison)
     delete_topics(scene.cluster.bootstrap, [scene.queue])
 
@@ -290,7 +290,7 @@ def clock_ahead_and_back(scene: Scene) -> None:
 
 def group_deleted(scene: Scene) -> None:
     """Somebody deletes the queue's consumer group when nobody receives."""
-    scene.work.wait_third()
+    scene.work.wait_third(TAKEN)
     scene.crew.stop()
     admin = scene.cluster.admin()
     admin.delete_consumer_groups([scene.taken.task.group])[scene.taken.task.group].result(ADMIN_TIMEOUT_S)
@@ -299,7 +299,7 @@ def group_deleted(scene: Scene) -> None:
 
 def offsets_reset(scene: Scene) -> None:
     """Somebody sets the group's offset forward in one partition, and back in another."""
-    scene.work.wait_third()
+    scene.work.wait_third(TAKEN)
     scene.crew.stop()
     bootstrap, group = scene.cluster.bootstrap, scene.taken.task.group
     before = committed_offsets(bootstrap, scene.queue)
@@ -316,7 +316,7 @@ def offsets_reset(scene: Scene) -> None:
 
 def retention_by_others(scene: Scene) -> None:
     """Somebody lets the queue's topic keep everything for a second only, and takes that back."""
-    scene.work.wait_third()
+    scene.work.wait_third(TAKEN)
     scene.configure(retention_ms="1000")
     sent = scene.taken.sent
     wait_until(lambda: not read_committed(scene.cluster.bootstrap, scene.queue), about="all deleted", timeout_s=SOON_S)
@@ -327,7 +327,7 @@ def retention_by_others(scene: Scene) -> None:
 
 def compaction_by_others(scene: Scene) -> None:
     """Somebody lets the queue's topic be compacted, so that a unit keeps its last message only, and takes that back."""
-    scene.work.wait_third()
+    scene.work.wait_third(TAKEN)
     scene.configure(cleanup_policy="compact", segment_ms="1000", min_cleanable_dirty_ratio="0.001")
     sent, bootstrap = scene.taken.sent, scene.cluster.bootstrap
     scene.send_later()  # what comes begins a new segment
