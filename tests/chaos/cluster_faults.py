@@ -284,9 +284,9 @@ def disk_full(scene: Scene) -> None:
 def clock_ahead_and_back(scene: Scene) -> None:
     """Two workers' clocks go ahead by an hour, and back to the right time."""
     scene.work.wait_third()
-    _clock(scene).write_text(str(HOUR_MS))
+    _set_clock(scene, HOUR_MS)
     scene.pause(AWHILE_S / 2)
-    _clock(scene).write_text("0")
+    _set_clock(scene, 0)
 
 
 def group_deleted(scene: Scene) -> None:
@@ -407,8 +407,11 @@ def _state(scene: Scene) -> Path:
     return scene.folder / "small-disk"
 
 
-def _clock(scene: Scene) -> Path:
-    return scene.folder / "clock"
+def _set_clock(scene: Scene, ahead_ms: int) -> Path:
+    """The file that says so, whole whenever somebody reads it."""
+    written = scene.folder / "clock.new"
+    written.write_text(str(ahead_ms))
+    return written.replace(scene.folder / "clock")
 
 
 @contextmanager
@@ -417,8 +420,7 @@ def _first_workers(scene: Scene, fault: str) -> Iterator[Mapping[str, object]]:
     if scene.relay:
         yield {"bootstrap": scene.relay.bootstrap}
     elif fault == "clock_ahead_and_back":
-        _clock(scene).write_text("0")
-        yield {"clock_file": str(_clock(scene))}
+        yield {"clock_file": str(_set_clock(scene, 0))}
     elif fault == "disk_full":
         place = _state(scene)
         place.mkdir()
