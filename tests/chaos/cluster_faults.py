@@ -415,22 +415,24 @@ def _set_clock(scene: Scene, ahead_ms: int) -> Path:
 
 
 @contextmanager
-def _first_workers(scene: Scene, fault: str) -> Iterator[Mapping[str, object]]:
-    """What the task of the first workers has otherwise, for a fault that strikes them alone."""
+def _first_workers(scene: Scene, fault: str) -> Iterator[Callable[[str], Mapping[str, object]]]:
+    """What the task of a lane's first worker has otherwise, for a fault that strikes them alone."""
     if scene.relay:
-        yield {"bootstrap": scene.relay.bootstrap}
+        bootstrap = scene.relay.bootstrap
+        yield lambda lane: {"bootstrap": bootstrap}
     elif fault == "clock_ahead_and_back":
-        yield {"clock_file": str(_set_clock(scene, 0))}
+        clock = str(_set_clock(scene, 0))
+        yield lambda lane: {"clock_file": clock}
     elif fault == "disk_full":
         place = _state(scene)
         place.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={STATE_BYTES}", "tmpfs", place], check=True)
         try:
-            yield {"state_dir": str(place)}
+            yield lambda lane: {"state_dir": str(place / lane)}
         finally:
             subprocess.run(["umount", "--lazy", place], check=True)
     else:
-        yield {}
+        yield lambda lane: {}
 
 
 @contextmanager

@@ -111,14 +111,21 @@ class Workload:
 
 @contextmanager
 def at_work(
-    bootstrap: str, name: str, folder: Path, *, seed: int, each: int, is_full: bool, first: Mapping[str, object]
+    bootstrap: str,
+    name: str,
+    folder: Path,
+    *,
+    seed: int,
+    each: int,
+    is_full: bool,
+    first: Callable[[str], Mapping[str, object]],
 ) -> Iterator[Workload]:
     """Two queues with two workers each and `each` messages a unit, and, if it is full, all other kinds of receivers.
 
-    `first`: what the task of the first worker has otherwise, in both queues.
+    `first`: what the task of the first worker has otherwise, by the lane of the queue.
     """
     lanes: dict[str, tuple[Mapping[str, object], Sequence[Mapping[str, object]]]] = {
-        TAKEN: ({"each": each}, [first, {}]),
+        TAKEN: ({"each": each}, [first(TAKEN), {}]),
         FORWARDING: (
             {
                 "each": each // 3 if is_full else each,
@@ -129,7 +136,7 @@ def at_work(
                 "refused": 0.0,
                 "max_attempts": -1,
             },
-            [first, {}],
+            [first(FORWARDING), {}],
         ),
     }
     work_ms = FULL_WORK_MS if is_full else WORK_MS
