@@ -27,16 +27,18 @@ _STANDING = "TtZX"
 _DETACH = 'log=$1; shift; "$@" >"$log" 2>&1 </dev/null & echo $!'
 
 
-def write_settings(folder: Path, *, port: int, controller_port: int, properties: Mapping[str, str]) -> Path:
+def write_settings(
+    folder: Path, *, port: int, controller_port: int, properties: Mapping[str, str], host: str = "127.0.0.1"
+) -> Path:
     """Writes server.properties, with `properties` over ours, and the log settings into `folder`; the former's path.
 
     Listeners in `properties` come beside ours, which tells whether the broker is up.
     """
-    clients = f"PLAINTEXT://127.0.0.1:{port}"
+    clients = f"PLAINTEXT://{host}:{port}"
     own = {
-        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "controller.quorum.voters": f"1@{host}:{controller_port}",
         **properties,
-        "listeners": _beside(properties, "listeners", f"{clients},CONTROLLER://127.0.0.1:{controller_port}"),
+        "listeners": _beside(properties, "listeners", f"{clients},CONTROLLER://{host}:{controller_port}"),
         "advertised.listeners": _beside(properties, "advertised.listeners", clients),
         "log.dirs": str(folder / "data"),
     }

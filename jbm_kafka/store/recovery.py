@@ -79,6 +79,8 @@ class RecoveredChannel:
     """What was not settled, as far as it held messages, and is not delivered any more: it lies below the start."""
     reset: Reset | None = None
     """What an operator's reset does; None: there was none, or it changes nothing."""
+    has_offset: bool = True
+    """False: the group has none committed, as when it was deleted or its offsets expired."""
     closed_because: str = ""
     """Not empty: a newer version's records are there, and a channel opened without what they say would lose it. One
     line for people; the entries may be looked at, never built on."""
@@ -91,8 +93,8 @@ class RecoveredChannel:
 
     @property
     def is_decided_here(self) -> bool:
-        """True when the changelog does not say yet what was decided: the channel begins dirty."""
-        return bool(self.obsolete) or self.reason is not StartReason.CHANGELOG
+        """True when changelog and group do not both say yet what was decided: the channel begins dirty."""
+        return bool(self.obsolete) or not self.has_offset or self.reason is not StartReason.CHANGELOG
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,7 @@ def _recovered(
         obsolete=(*found.decoded.corrupt, *(key for key in found.decoded.others if key not in kept)),
         skipped=_skipped(facts, start),
         reset=reset,
+        has_offset=found.committed is not None,
         closed_because=closed_because,
     )
 

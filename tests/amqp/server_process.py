@@ -36,6 +36,7 @@ class ServerTask:
     checkpoint_interval_ms: int = 50
     dead_letters: str = "DLQ"
     partitions: int = 16
+    max_attempts: int = 3
     forwards: bool = False
     """To others, and others to it."""
 
@@ -47,7 +48,9 @@ class ServerTask:
             checkpoint_interval_ms=self.checkpoint_interval_ms,
             address_settings={
                 "#": AddressSettings(
-                    max_delivery_attempts=3, dead_letter_address=self.dead_letters, partitions=self.partitions
+                    max_delivery_attempts=self.max_attempts,
+                    dead_letter_address=self.dead_letters,
+                    partitions=self.partitions,
                 )
             },
         )

@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 
-from tests.chaos.cluster_faults import play
+from tests.chaos.cluster_faults import Scene, play
 from tests.support.cluster import Cluster, three_brokers
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
@@ -24,5 +24,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 )
 def test_nothing_is_lost_doubled_or_out_of_order(cluster: Cluster, fault: str, tmp_path: Path) -> None:
     """CONN-3: dead letters are exact, transactions take all or nothing, and no worker is started again."""
-    row = play(cluster, fault, tmp_path, seed=1, pause=Event().wait, each=30)
+    row = play(Scene(cluster, tmp_path, Event().wait), fault, seed=1, each=30, is_full=False)
+    assert row.is_right, row
+
+
+def test_nothing_is_lost_whatever_receives(cluster: Cluster, tmp_path: Path) -> None:
+    """CONN-3: beside sessions a subscription, handlers, sidecars and a transaction manager, while a leader dies."""
+    row = play(Scene(cluster, tmp_path, Event().wait), "leader_and_worker", seed=1, each=30)
     assert row.is_right, row

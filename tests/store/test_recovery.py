@@ -33,6 +33,16 @@ def test_the_latest_value_of_every_key_counts_and_null_deletes() -> None:
     assert (found.obsolete, found.is_decided_here) == ((), False)
 
 
+def test_a_group_that_was_deleted_had_no_offset_where_everything_was_settled() -> None:
+    """Of LOG-2: the changelog decides, and the owner has something to commit, so that Kafka's tools show it again."""
+    world = World()
+    last = world.checkpoint(10)
+    world.kafka.offsets.clear()
+    found = world.recover()
+    assert (found.entries, found.reason) == ((last,), StartReason.CHANGELOG)
+    assert found.is_decided_here
+
+
 def test_other_groups_entries_do_not_count() -> None:
     """Of TOPIC-1: subscriptions of one topic share its changelog."""
     world = World()

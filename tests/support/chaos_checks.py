@@ -4,7 +4,7 @@ It knows what was sent and when somebody was killed, and nothing of how the queu
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,10 @@ class Evidence:
     """(unit, number) of each, read_committed."""
     lag: int
     """Messages between the group's committed offsets and the ends of the queue."""
+    excused: Set[tuple[str, int]] = frozenset()
+    """What the fault itself deleted or skipped: done or not."""
+    again: Set[tuple[str, int]] = frozenset()
+    """What the fault itself gave back: done again as if it were new, or not."""
 
 
 def what_is_wrong(run: Evidence, *, is_blocking: bool = False, has_kills: bool = True) -> list[str]:
@@ -53,7 +57,7 @@ def what_is_wrong(run: Evidence, *, is_blocking: bool = False, has_kills: bool =
 def lost(run: Evidence) -> Iterator[str]:
     """Sent, and not done."""
     done = {step.message for step in run.steps if step.kind == DONE}
-    for unit, number in sorted(run.sent.good - done):
+    for unit, number in sorted(run.sent.good - done - run.excused):
         yield f"lost: {unit} number {number} was never done"
     for unit, number in sorted(done - run.sent.good):
         yield f"invented: {unit} number {number} was done and should not be"
@@ -64,11 +68,12 @@ def wrong_dead_letters(run: Evidence) -> Iterator[str]:
     found = Counter(run.dead_letters)
     for message in sorted(run.sent.poison | set(found)):
         wanted = int(message in run.sent.poison)
-        if found[message] != wanted:
+        allowed = {wanted, wanted and int(message not in run.excused), wanted * (1 + (message in run.again))}
+        if found[message] not in allowed:
             yield f"dead letter {message}: {found[message]} times, wanted {wanted}"
 
 
-def out_of_order(steps: Iterable[Step]) -> Iterator[str]:
+def out_of_order(steps: Iterable[Step], excused: Set[tuple[str, int]] = frozenset()) -> Iterator[str]:
     """A unit's messages reach applications one after the other; after a loss some again, from there on in order."""
     for kind in (GOT, DONE):
         # A poison message is never done, so completions may jump over one; hand-overs jump over none.
@@ -77,8 +82,8 @@ def out_of_order(steps: Iterable[Step]) -> Iterator[str]:
             if step.kind != kind:
                 continue
             before = last.get(step.unit)
-            ahead = step.number - (before.number if before else -1)
-            if ahead > (1 if kind == GOT else 2):
+            passed = range(before.number + 1 if before else 0, step.number)
+            if sum((step.unit, number) not in excused for number in passed) > (0 if kind == GOT else 1):
                 yield f"out of order: {step.unit} {kind} {step.number} by {step.worker} after {before}"
             last[step.unit] = step
 
@@ -156,11 +161,11 @@ def unjustified_repeats(run: Evidence, *, is_blocking: bool) -> Iterator[str]:
                 )
 
 
-def unflagged_repeats(steps: Iterable[Step]) -> Iterator[str]:
+def unflagged_repeats(steps: Iterable[Step], again: Set[tuple[str, int]] = frozenset()) -> Iterator[str]:
     """REDELIVER-1: from the second hand-over on it says so."""
     seen: set[tuple[str, int]] = set()
     for step in steps:
-        if step.kind != GOT:
+        if step.kind != GOT or step.message in again:
             continue
         if step.message in seen and not (step.is_redelivered and step.delivery_count >= 2):
             yield f"{step.message} came to {step.worker} again as if it were new"

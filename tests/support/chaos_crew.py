@@ -7,11 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from tests.support.chaos_worker import Task
 from tests.support.waiting import wait_until
@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 STOP_S = 40.0
 """Leaving in order takes a moment, in the middle of a rebalance too; a last checkpoint that is refused takes 15 s."""
 START_S = 60.0
+ALIKE: Mapping[str, Any] = {}
+"""Nobody's task is another than the crew's."""
 
 
 class Process:
@@ -109,15 +111,16 @@ class Crew:
         self.code = ROOT
         """Of whom is hired from now on: the folder from which he imports `jbm_kafka`."""
 
-    def hire(self, count: int = 1, desk: int | None = None) -> Sequence[Process]:
-        """Start so many; they are at work some time later."""
+    def hire(self, count: int = 1, desk: int | None = None, changes: Mapping[str, Any] = ALIKE) -> Sequence[Process]:
+        """Start so many; they are at work some time later. `changes`: of their task."""
         hired = []
         for _ in range(count):
             self._hired += 1
             name = f"w{self._hired}"
             # A replacement sits down at the desk of the one it replaces, as a supervisor would do it.
             self._desks[name] = place = self._hired if desk is None else desk
-            task = replace(self._task, name=name, state_dir=str(self._folder / f"desk-{place}"))
+            own: dict[str, Any] = {"name": name, "state_dir": str(self._folder / f"desk-{place}"), **changes}
+            task = replace(self._task, **own)
             process = Process("tests.support.chaos_worker", task.as_json(), self._folder / f"{name}.log", self.code)
             self.present[name] = process
             hired.append(process)
@@ -138,14 +141,18 @@ class Crew:
     def freeze_one(self) -> str:
         """SIGSTOP one of those at work, by chance, and start its replacement; returns whom."""
         name = self._random.choice(wait_until(self._at_work, about="somebody at work", timeout_s=START_S))
-        self._frozen[name] = process = self.present.pop(name)
-        process.freeze()
-        self.kills[name] = time.monotonic_ns()
-        self.hire()  # the desk of the frozen one is not free
+        self.present[name].freeze()
+        self.lose(name)
         return name
 
+    def lose(self, name: str) -> None:
+        """Others get what he has from now on; start his replacement. `thaw` is for him, too."""
+        self._frozen[name] = self.present.pop(name)
+        self.kills[name] = time.monotonic_ns()
+        self.hire()  # his desk is not free
+
     def thaw(self) -> None:
-        """The frozen ones go on, try to finish what others have meanwhile, and leave in order."""
+        """The frozen and lost ones go on, try to finish what others have meanwhile, and leave in order."""
         for process in self._frozen.values():
             process.ask_to_stop()
             process.thaw()

@@ -80,9 +80,14 @@ def read_journals(folder: Path) -> list[Step]:
     return sorted(steps, key=lambda step: step.at_ns)
 
 
+def done_by(folder: Path) -> set[tuple[str, int]]:
+    """The messages that are done."""
+    return {step.message for step in read_journals(folder) if step.kind == DONE}
+
+
 def count_done(folder: Path) -> int:
-    """How many different messages are done, without reading more than needed."""
-    return len({step.message for step in read_journals(folder) if step.kind == DONE})
+    """How many different messages are done."""
+    return len(done_by(folder))
 
 
 def by_message(steps: Iterable[Step]) -> Mapping[tuple[str, int], Sequence[Step]]:

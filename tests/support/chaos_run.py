@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.chaos_checks import Evidence
 from tests.support.chaos_input import Input
-from tests.support.chaos_journal import GOT, Step, count_done, read_journals
+from tests.support.chaos_journal import GOT, Step, done_by, read_journals
 from tests.support.chaos_topics import (
     bodies,
     channel_events,
@@ -48,22 +48,28 @@ class Run:
     task: Task
     sent: Input
     seed: int
+    excused: frozenset[tuple[str, int]] = frozenset()
+    """What the fault itself deleted or skipped."""
+    again: frozenset[tuple[str, int]] = frozenset()
+    """What the fault itself gave back."""
 
     @classmethod
     def prepare(
         cls, bootstrap: str, name: str, folder: Path, *, units: int, each: int, seed: int, poison: int = 3,
-        refused: float = 0.05, partitions: int = 8, types: tuple[str, ...] = (), **task: object,
+        refused: float = 0.05, odd: float = 0.0, partitions: int = 8, types: tuple[str, ...] = (),
+        is_sent: bool = True, **task: object,
     ) -> "Run":  # fmt: skip
-        """Make the topics and send everything."""
+        """Make the topics and send everything, if it is not to be sent later."""
         dead_letters = f"{name}.dlq"
         retention = {"retention.ms": "-1"}
         create_topic(bootstrap, name, partitions=partitions, config=retention)
         create_topic(bootstrap, dead_letters, partitions=2, config=retention)
-        sent = Input.mixed(units=units, each=each, seed=seed, poison=poison, refused=refused)
-        sent.send(bootstrap, name, partitions=partitions, types=types)
+        sent = Input.mixed(units=units, each=each, seed=seed, poison=poison, refused=refused, odd=odd)
+        if is_sent:
+            sent.send(bootstrap, name, partitions=partitions, types=types)
         given = Task(
-            name="", folder=str(folder), state_dir="", bootstrap=bootstrap, queue=name, dead_letters=dead_letters,
-            partitions=partitions, seed=seed, types=types, **task,  # type: ignore[arg-type]
+            name="", folder=str(folder), state_dir="", queue=name, dead_letters=dead_letters,
+            partitions=partitions, seed=seed, types=types, **{"bootstrap": bootstrap, **task},  # type: ignore[arg-type]
         )  # fmt: skip
         return cls(bootstrap, given, sent, seed)
 
@@ -81,12 +87,14 @@ class Run:
 
     def wait_done(self, count: int | None = None) -> None:
         """Return when so many are done; without a number: all, and nothing is owed any more."""
-        wanted = len(self.sent.good) if count is None else count
+        must = self.sent.good - self.excused
+        wanted = len(must) if count is None else count
         pause = threading.Event()
 
         def is_done() -> bool:
             pause.wait(LOOK_AT_JOURNALS_S)  # reading all journals costs the workers time
-            return count_done(self.folder) >= wanted
+            done = done_by(self.folder)
+            return len(done) >= wanted if count is not None else must <= done
 
         wait_until(is_done, about=self.explain(f"{wanted} messages done"), timeout_s=DONE_S)
         if count is None:
@@ -117,6 +125,8 @@ class Run:
             events=channel_events(self.bootstrap, self.task.group),
             dead_letters=bodies(read_committed(self.bootstrap, self.task.dead_letters)),
             lag=self.lag(),
+            excused=self.excused,
+            again=self.again,
         )
 
     def explain(self, what: str) -> str:

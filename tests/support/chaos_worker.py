@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ import jbm_kafka
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, Queue
 from jbm_kafka.errors import IllegalStateError, InvalidClientIDError, TransactionRolledBackError
 from jbm_kafka.jms.connection import Connection
+from jbm_kafka.ports.clock import SystemClock
 from tests.support.chaos_journal import DONE, GOT, NACKING, REFUSED, SETTLED, SETTLING, JournalWriter
 from tests.support.chaos_topics import group_of
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from jbm_kafka import MessageConsumer
 
 RECEIVE_S = 0.1
+HANDLERS = 2
+"""How many run at once."""
 CLIENT_ID_S = 60.0
 """A killed worker has its client id for its session timeout; a loaded broker tells late."""
 
@@ -50,8 +54,11 @@ class Task:
     """Of the topic `queue`: a shared durable one's name, or, with a client id, an unshared one's."""
     client_id: str = ""
     mode: str = "INDIVIDUAL"
+    """Of the session; or `HANDLER`: the product's `Worker` runs a handler."""
     forward_to: str = ""
     """A queue that gets a copy of each, in the same transaction; only TRANSACTED."""
+    clock_file: str = ""
+    """Says by how many ms the process's clock is ahead of the machine's."""
     types: tuple[str, ...] = ()
     """For each of them the process has a session with a consumer whose selector chooses that JMSType."""
     batch: int = 1
@@ -86,7 +93,9 @@ class Task:
         return f"jbm.{kind}.{self.client_id}.{self.subscription}"
 
     def factory(self) -> ConnectionFactory:
-        """Of the worker's connection."""
+        """Of the worker's connection. Over AMQP the settings are the server's."""
+        if self.bootstrap.startswith("amqp"):
+            return ConnectionFactory(self.bootstrap)
         settings = AddressSettings(
             max_delivery_attempts=self.max_attempts,
             redelivery_delay_ms=self.delay_ms,
@@ -184,6 +193,38 @@ class ChaosWorker:
         self.is_stopping.wait(self._task.pause_ms / 1000)
 
 
+def _run_handlers(task: Task) -> None:
+    """The product's worker, until the input ends."""
+    journal = JournalWriter(Path(task.folder) / f"{task.name}.journal")
+    chance, never = random.Random(f"{task.seed}/{task.name}"), threading.Event()
+    worker = jbm_kafka.Worker(task.factory())
+
+    def handle(message: Message) -> None:
+        journal.write(GOT, message)
+        never.wait(chance.uniform(*task.work_ms) / 1000)
+        body = json.loads(str(message.body))
+        if body["poison"] or message.delivery_count <= body["refuse"]:
+            journal.write(NACKING, message)
+            raise RuntimeError("refused")
+        journal.write(DONE, message)
+
+    worker.handler(task.queue, concurrency=HANDLERS)(handle)
+    worker.start()
+    print("ready", os.getpid(), flush=True)
+    sys.stdin.buffer.read()
+    assert worker.stop(), "handlers did not end"
+
+
+class _ShiftedClock(SystemClock):
+    """Its wall clock is set by a file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def now_ms(self) -> int:
+        return super().now_ms() + int(self._file.read_text())
+
+
 def _stop_at_end_of_input(workers: Sequence[ChaosWorker]) -> None:
     sys.stdin.buffer.read()
     for worker in workers:
@@ -208,6 +249,13 @@ def main() -> None:
     logging.info("jbm_kafka is that of %s", jbm_kafka.__file__)
     given = json.loads(sys.argv[1])
     task = Task(**{**given, "work_ms": tuple(given["work_ms"]), "types": tuple(given["types"])})
+    if task.clock_file:
+        from jbm_kafka.providers import embedded  # the first version has it elsewhere
+
+        vars(embedded)["SystemClock"] = partial(_ShiftedClock, Path(task.clock_file))
+    if task.mode == "HANDLER":
+        _run_handlers(task)
+        return
     with connected(task) as connection, ThreadPoolExecutor() as threads:
         if task.types:
             connection.stop()  # all processes must choose alike, and a consumer counts from its making (SEL-2)

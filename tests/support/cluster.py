@@ -18,6 +18,8 @@ from jbm_kafka.devbroker.broker_jars import ensure_jars
 from jbm_kafka.devbroker.file_lock import FileLock, is_locked
 from jbm_kafka.devbroker.java import find_java
 from tests.support.kafka_tool import run_tool
+from tests.support.namespaces import Namespace, namespaces
+from tests.support.relay import Relay
 from tests.support.secured import Certificates, SecuredBroker, make_certificates, secured_properties, with_users
 from tests.support.topics import ADMIN_TIMEOUT_S, admin_client
 from tests.support.waiting import wait_until
@@ -199,29 +201,65 @@ def three_secured_brokers(folder: Path) -> Iterator[tuple[Cluster, SecuredBroker
         yield cluster, with_users(_secured(cluster, taken, certificates))
 
 
+@contextmanager
+def three_relayed_brokers(folder: Path) -> Iterator[tuple[Cluster, Relay]]:
+    """The same with a second listener that clients reach over a relay."""
+    taken = {number: (ports.free_port(), ports.free_port()) for number in NODES}
+
+    def properties(number: int) -> dict[str, str]:
+        own, relayed = taken[number]
+        return {
+            "listeners": f"FAR://127.0.0.1:{own}",
+            "advertised.listeners": f"FAR://127.0.0.1:{relayed}",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,FAR:PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT",
+        }
+
+    relay = Relay({relayed: own for own, relayed in taken.values()})
+    relay.start()
+    try:
+        with _cluster(folder, properties) as cluster:
+            yield cluster, relay
+    finally:
+        relay.stop()
+
+
+@contextmanager
+def three_brokers_apart(folder: Path) -> Iterator[tuple[Cluster, Mapping[int, Namespace]]]:
+    """The same, each in a network namespace of its own, by the node's number."""
+    with namespaces(NODES) as places, _cluster(folder, lambda _: {}, places) as cluster:
+        yield cluster, places
+
+
 def _secured(cluster: Cluster, taken: Mapping[int, tuple[str, ...]], certificates: Certificates) -> SecuredBroker:
     sasl, tls = (",".join(addresses) for addresses in zip(*taken.values(), strict=True))
     return SecuredBroker(cluster.bootstrap, sasl, tls, certificates, process.log_file(cluster.nodes[NODES[0]].folder))
 
 
 @contextmanager
-def _cluster(folder: Path, properties: Callable[[int], Mapping[str, str]]) -> Iterator[Cluster]:
+def _cluster(
+    folder: Path, properties: Callable[[int], Mapping[str, str]], places: Mapping[int, Namespace] | None = None
+) -> Iterator[Cluster]:
     java, jars, cluster_id = find_java(), ensure_jars(), process.new_cluster_id()
     controllers = {number: ports.free_port() for number in NODES}
-    voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in controllers.items())
+    hosts = {number: places[number].address if places else "127.0.0.1" for number in NODES}
+    voters = ",".join(f"{number}@{hosts[number]}:{port}" for number, port in controllers.items())
     nodes = []
     for number in NODES:
         home, port = folder / f"node-{number}", ports.free_port()
         home.mkdir(parents=True)
         own = {**REPLICATED, **properties(number), "node.id": str(number), "controller.quorum.voters": voters}
-        process.write_settings(home, port=port, controller_port=controllers[number], properties=own)
+        ours = controllers[number]
+        process.write_settings(home, port=port, controller_port=ours, properties=own, host=hosts[number])
         process.format_data(home, java=java, jars=jars, cluster_id=cluster_id)
 
-        def start(lock: FileLock, home: Path = home) -> int:
+        def start(
+            lock: FileLock, home: Path = home, java: str = _java_at(home, java, places[number] if places else None)
+        ) -> int:
             options = [HEAP, *process.BRIEF]
             return process.spawn(home, java=java, jars=jars, options=options, lock_fd=lock.fd)
 
-        nodes.append(Node(number, home, f"127.0.0.1:{port}", start))
+        nodes.append(Node(number, home, f"{hosts[number]}:{port}", start))
     cluster = Cluster(nodes)
     with ExitStack() as stack:
         for node in nodes:
@@ -229,3 +267,13 @@ def _cluster(folder: Path, properties: Callable[[int], Mapping[str, str]]) -> It
             node.start()
         cluster.wait_whole()
         yield cluster
+
+
+def _java_at(home: Path, java: str, place: Namespace | None) -> str:
+    """A command that is Java in that place."""
+    if place is None:
+        return java
+    command = home / "java"
+    command.write_text(f'#!/bin/sh\nexec {" ".join(place.entered)} {java} "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    return str(command)

@@ -71,7 +71,11 @@ class _Worker:
         self._session = self._connection.create_xa_session()
         self._consumer: MessageConsumer | None = None
         self._reconnect()
-        self.calls: dict[str, Callable[..., object]] = {
+
+    @property
+    def calls(self) -> Mapping[str, Callable[..., object]]:
+        """Of now: after a failure session and manager are others."""
+        return {
             "open": self._open,
             "work": self._work,
             "prepare": self._manager.prepare,
