@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import (
@@ -36,7 +37,7 @@ from jbm_kafka.kafka.first_contact import FirstContact, check_brokers
 from jbm_kafka.kafka.leaked_references import let_topic_id_go
 from jbm_kafka.kafka.questions import Deadline, Questions, only, result
 from jbm_kafka.kafka.stable_ends import StableEnds
-from jbm_kafka.kafka.translated_errors import FENCED, UNKNOWN_TOPIC, cause
+from jbm_kafka.kafka.translated_errors import FENCED, NOT_ALLOWED, UNKNOWN_TOPIC, cause
 from jbm_kafka.ports import (
     CommittedOffset,
     GroupDescription,
@@ -120,6 +121,17 @@ class ConfluentAdmin:
         if any(name not in found and self._is_new(name) for name in names):
             raise KafkaException(_ELSEWHERE)
         return found
+
+    def unwritable(self, topics: Sequence[str]) -> frozenset[str]:
+        names = list(dict.fromkeys(topics))
+
+        def question(deadline: Deadline) -> frozenset[str]:
+            futures = self._client.describe_topics(
+                TopicCollection(names), include_authorized_operations=True, request_timeout=deadline.next_try_s()
+            )
+            return frozenset(name for name, future in futures.items() if not _may_write(future, deadline))
+
+        return self._questions.ask("ask for rights on " + ", ".join(names), question) if names else frozenset()
 
     def _is_new(self, name: str) -> bool:
         """It was there moments ago, so a broker that does not know it has only not heard of it yet."""
@@ -475,6 +487,19 @@ class ConfluentAdmin:
         self._stable_ends.close()
         self._coordinators.close()
         self._open_client = None  # it ends with its last reference: a call that is under way has one
+
+
+def _may_write(answer: Future[Any], deadline: Deadline) -> bool:
+    try:
+        described = result(answer, deadline)
+    except KafkaException as error:
+        if cause(error).code() in UNKNOWN_TOPIC:
+            return True  # not for want of a right
+        if cause(error).code() in NOT_ALLOWED:
+            return False
+        raise
+    let_topic_id_go(described)
+    return described.authorized_operations is None or AclOperation.WRITE in described.authorized_operations
 
 
 def _group(listing: Any) -> GroupDescription:

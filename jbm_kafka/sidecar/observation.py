@@ -94,7 +94,8 @@ class Observation:
         if self._checkpointer.has_died:
             yield "the checkpoint thread has ended"
         begun_ms = self._checkpointer.begun_ms
-        if begun_ms and now_ms - begun_ms > CHECKPOINT_MS:
+        is_refused = any(worker.data.unrecorded is not None for worker in self._group_workers.all())
+        if begun_ms and now_ms - begun_ms > CHECKPOINT_MS and not is_refused:  # a new process would be refused, too
             yield f"a checkpoint has been under way for {(now_ms - begun_ms) / 1000:.0f} s"
 
     def statistics(self) -> Statistics:
@@ -151,6 +152,8 @@ def _closed_of(worker: GroupWorker) -> Iterator[str]:
         if not worker.is_settled:
             yield f"{worker.data.group}: its partitions are not open yet"
         yield from map(str, list(worker.assignment.closed.values()))
+        if (unrecorded := worker.data.unrecorded) is not None:
+            yield f"{worker.data.group}: {unrecorded}"
 
 
 def _asking(worker: GroupWorker, found: dict[GroupWorker, Levels], done: Completion) -> Callable[[], None]:
