@@ -58,6 +58,8 @@ APPEARS_S = 5.0
 _KINDS = {ConsumerGroupType.CLASSIC: GroupKind.CLASSIC, ConsumerGroupType.CONSUMER: GroupKind.CONSUMER}
 
 
+_ANY_ANSWER_S = 1.0
+"""For any broker to say anything."""
 _ELSEWHERE = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
 """Stands for an answer that another broker, or the same one later, gives otherwise: the question is repeated."""
 
@@ -79,7 +81,13 @@ class ConfluentAdmin:
         self._stable_ends = StableEnds(group_settings)
         self._made_at: dict[str, float] = {}
         """When topics that this client asked for were there, on the monotonic clock."""
-        self._questions = Questions(bootstrap=bootstrap, timeout_s=timeout_s, faults=self._faults, poll=self._poll)
+        self._questions = Questions(
+            bootstrap=bootstrap,
+            timeout_s=timeout_s,
+            faults=self._faults,
+            poll=self._poll,
+            is_answered=self._is_answered,
+        )
 
     @property
     def _client(self) -> AdminClient:
@@ -90,6 +98,13 @@ class ConfluentAdmin:
 
     def _poll(self, timeout_s: float) -> object:
         return self._client.poll(timeout_s)
+
+    def _is_answered(self) -> bool:
+        try:
+            self._client.list_topics(_ASKED_TOPIC, timeout=_ANY_ANSWER_S)
+        except KafkaException:
+            return False
+        return True
 
     # -- topics ------------------------------------------------------------------------------------------------------
 
