@@ -112,14 +112,16 @@ class GroupData:
         """What Kafka refuses to record, and why; None: it does so no more."""
         if error is self.unrecorded:
             return
+        # Before a receiver hears of it health says so, and it says so until the last has heard of the end.
+        self.unrecorded = error or self.unrecorded
+        for link in self.links.values():
+            link.notices.hinder(error)
         self.unrecorded = error
+        self._refuse_waiting()
         if error is not None:
             log.warning("%s: %s", self.group, error)
         else:
             log.warning("%s: what is said of its messages is recorded again", self.group)
-        for link in self.links.values():
-            link.notices.hinder(error)
-        self._refuse_waiting()
 
     def note_waiting(self, done: Completion) -> None:
         """A call waits until what it said is recorded."""
