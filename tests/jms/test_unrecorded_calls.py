@@ -69,7 +69,7 @@ def received_again(consumer: MessageConsumer) -> Message:
 
 
 def test_nothing_was_recorded_and_no_call_said_so(world: Denied, connection: Connection) -> None:
-    """LOG-11: messages went out and were acknowledged, and a new owner began again at the first."""
+    """LOG-12: messages went out and were acknowledged, and a new owner began again at the first."""
     heard: list[JMSError] = []
     connection.exception_listener = heard.append
     session = connection.create_session(AcknowledgeMode.INDIVIDUAL)

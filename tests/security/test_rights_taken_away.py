@@ -1,4 +1,4 @@
-"""A right that is taken from a process that receives, and given back: told, and mended, by itself (LOG-11)."""
+"""A right that is taken from a process that receives, and given back: told, and mended, by itself (LOG-12)."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ SOON_S = 40.0
 def test_without_write_where_it_is_recorded_messages_went_out_as_if_nothing_were_wrong(
     broker: SecuredBroker, kafka_name: str, of: str
 ) -> None:
-    """LOG-11: on real brokers no report names the record."""
+    """LOG-12: on real brokers no report names the record."""
     queue, topic = Queue(kafka_name), f"{NAMESPACE}.{of.format(kafka_name)}"
     with Admin(broker.open, namespace=NAMESPACE) as admin:
         admin.create_queue(queue.name, partitions=1)

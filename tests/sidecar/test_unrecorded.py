@@ -59,7 +59,7 @@ def acknowledge(link: Link, *offsets: int) -> None:
 def test_messages_were_handed_out_of_which_nothing_could_be_recorded(
     one: SteppedSidecar, link: Link, refused: str, kind: type[JMSError], about: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """LOG-11: and nobody was told."""
+    """LOG-12: and nobody was told."""
     told: list[Exception] = []
     link.notices.on_trouble = told.append
     refuse(one, refused)
