@@ -168,7 +168,7 @@ class Receiver:
         """
         deadline = get_running_loop().time() + self._provider.traits.join_timeout_s
         while not self.link.group_worker.is_settled and not self._peer.is_over:
-            failure = self.link.notices.take_failure()
+            failure = self.link.notices.take_failure() or self.link.notices.hindrance
             if failure is not None:
                 raise failure
             if not self.link.group_worker.is_running:  # it was about to end when this one came
@@ -193,7 +193,7 @@ class Receiver:
         link, sender = self.link, self._sender
         if self.is_closed or self._is_refused or not link.is_attached:
             return
-        failure = link.notices.take_failure()
+        failure = link.notices.take_failure() or link.notices.hindrance
         if failure is not None:
             self._peer.refuse(sender, failure)
             return

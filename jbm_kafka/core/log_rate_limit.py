@@ -48,6 +48,16 @@ class LogRateLimit(Generic[Key]):
         window.counted += 1
         return False
 
+    def next_line(self, key: Key, now_ms: int) -> int | None:
+        """Note one more event of a trouble that lasts, which has one line an interval: None when it gets none, else how
+        many had none since the last line."""
+        window = self._windows.get(key)
+        if window is not None and now_ms - window.begin_ms < self._interval_ms:
+            window.counted += 1
+            return None
+        self._windows[key] = _Window(now_ms, self._each_max)
+        return 0 if window is None else window.counted
+
     def due(self, now_ms: int) -> list[Burst[Key]]:
         """What was counted of the keys whose interval is over; one of which nothing came is forgotten."""
         if not self._windows:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, TransactionRolledBackError
@@ -383,6 +383,18 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
             self._session.connection.check_process()
             raise after_close(call, _named(item), comes_again=item.was_returned or self._held.has(item))
 
+    def _check_recorded(self, items: Iterable[Unacknowledged]) -> None:
+        """Raises JMSError when nothing can be recorded now; the application still has them, and may try again."""
+        for item in items:
+            hindrance = item.link.notices.hindrance
+            if hindrance is not None and self._held.has(item) and not item.delivery.lease.is_revoked:
+                raise hindrance.with_traceback(None)
+
+    def _record_all(self) -> None:
+        self._check_recorded(self._held.all())
+        self._record(self._take_all())
+        self._settled()
+
     def _too_late(self, item: Unacknowledged) -> IllegalStateError:
         return IllegalStateError(
             f"{_named(item)} was given back (nack or recover) before it was acknowledged; it is delivered again"
@@ -402,6 +414,7 @@ class IndividualAcknowledge(ExplicitAcknowledge):
 
     def acknowledge_item(self, item: Unacknowledged) -> None:
         self._check_item(item, "acknowledge")
+        self._check_recorded([item])
         with self._session.lock:
             was_held = self._held.take(item)
         if was_held:
@@ -419,8 +432,7 @@ class IndividualAcknowledge(ExplicitAcknowledge):
         self._settled()
 
     def acknowledge_all(self) -> None:
-        self._record(self._take_all())
-        self._settled()
+        self._record_all()
 
     def listener_raised(self, message: Message) -> None:
         """It alone goes back: the others are with workers that the listener gave them to."""
@@ -433,6 +445,7 @@ class ClientAcknowledge(ExplicitAcknowledge):
 
     def acknowledge_item(self, item: Unacknowledged) -> None:
         self._check_item(item, "acknowledge")
+        self._check_recorded([item])
         with self._session.lock:
             items = self._held.take_through(item)
         if item.was_returned:
@@ -454,8 +467,7 @@ class ClientAcknowledge(ExplicitAcknowledge):
         self._settled()
 
     def acknowledge_all(self) -> None:
-        self._record(self._take_all())
-        self._settled()
+        self._record_all()
 
 
 def _named(item: Unacknowledged) -> str:

@@ -11,6 +11,7 @@ import queue
 import threading
 from collections.abc import Callable
 from typing import cast
+from weakref import WeakSet
 
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.jms.never_run import refuse_unrun
@@ -33,9 +34,18 @@ class ListenerCalls:
         self._waiting: queue.SimpleQueue[tuple[ExceptionListener, Exception] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._is_stopped = False
+        self._told: WeakSet[JMSError] = WeakSet()
 
     def notify(self, listener: ExceptionListener | None, error: Exception) -> None:
-        """Have it called soon; to the log when there is no listener, or the connection has ended."""
+        """Have it called soon; to the log when there is no listener, or the connection has ended.
+
+        Once for each error: many receivers may have one and the same, again and again.
+        """
+        if isinstance(error, JMSError):
+            with self._lock:
+                if error in self._told:
+                    return
+                self._told.add(error)
         if listener is not None and self._enqueue(listener, error):
             return
         log.warning("%s", error)

@@ -277,13 +277,14 @@ class Inbox:
     def must_attach(self) -> bool:
         """`stay_attached` has something to do."""
         link = self.link
-        return link.notices.failure is not None or (link.is_attached and not link.group_worker.is_running)
+        return link.notices.has_trouble or (link.is_attached and not link.group_worker.is_running)
 
     def stay_attached(self) -> None:
         """Join again when the group worker has left, as it does when nobody receives for a while.
 
         Raises:
-            JMSError: why the group worker ended; raised once, and the next call joins again.
+            JMSError: why the group worker ended; raised once, and the next call joins again. Or why nothing is handed
+                over now; raised each time.
         """
         link = self.link
         has_ended = link.is_attached and not link.group_worker.is_running  # first: a failure is noted before the end
@@ -291,7 +292,10 @@ class Inbox:
         if failure is not None:
             raise failure
         if has_ended and not link.is_stopped and not self.is_over:
+            link.notices.hinder(None)  # before the next one may say so, too
             link.group_worker = self.session.connection.provider.attach(self.source, link)
+        elif (hindrance := link.notices.hindrance) is not None:
+            raise hindrance.with_traceback(None)
 
     def pause(self) -> None:
         """The connection was stopped: what is unread goes back."""

@@ -108,7 +108,7 @@ class Waiting:
         def is_over() -> bool:
             nonlocal delivery, must_tell
             delivery = link.pop()
-            if delivery is not None or self._inbox.is_over or link.notices.failure is not None:
+            if delivery is not None or self._inbox.is_over or link.notices.has_trouble:
                 return True
             must_tell = not self._inbox.want_some() and not self._inbox.has_logged_full
             return must_tell

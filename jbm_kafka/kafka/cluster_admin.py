@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +38,7 @@ from jbm_kafka.kafka.first_contact import FirstContact, check_brokers
 from jbm_kafka.kafka.leaked_references import let_topic_id_go
 from jbm_kafka.kafka.questions import Deadline, Questions, only, result
 from jbm_kafka.kafka.stable_ends import StableEnds
-from jbm_kafka.kafka.translated_errors import FENCED, UNKNOWN_TOPIC, cause
+from jbm_kafka.kafka.translated_errors import FENCED, NOT_ALLOWED, UNKNOWN_TOPIC, cause
 from jbm_kafka.ports import (
     CommittedOffset,
     GroupDescription,
@@ -58,6 +59,8 @@ APPEARS_S = 5.0
 _KINDS = {ConsumerGroupType.CLASSIC: GroupKind.CLASSIC, ConsumerGroupType.CONSUMER: GroupKind.CONSUMER}
 
 
+_ANY_ANSWER_S = 1.0
+"""For any broker to say anything."""
 _ELSEWHERE = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
 """Stands for an answer that another broker, or the same one later, gives otherwise: the question is repeated."""
 
@@ -79,7 +82,13 @@ class ConfluentAdmin:
         self._stable_ends = StableEnds(group_settings)
         self._made_at: dict[str, float] = {}
         """When topics that this client asked for were there, on the monotonic clock."""
-        self._questions = Questions(bootstrap=bootstrap, timeout_s=timeout_s, faults=self._faults, poll=self._poll)
+        self._questions = Questions(
+            bootstrap=bootstrap,
+            timeout_s=timeout_s,
+            faults=self._faults,
+            poll=self._poll,
+            is_answered=self._is_answered,
+        )
 
     @property
     def _client(self) -> AdminClient:
@@ -90,6 +99,13 @@ class ConfluentAdmin:
 
     def _poll(self, timeout_s: float) -> object:
         return self._client.poll(timeout_s)
+
+    def _is_answered(self) -> bool:
+        try:
+            self._client.list_topics(_ASKED_TOPIC, timeout=_ANY_ANSWER_S)
+        except KafkaException:
+            return False
+        return True
 
     # -- topics ------------------------------------------------------------------------------------------------------
 
@@ -121,6 +137,17 @@ class ConfluentAdmin:
         if any(name not in found and self._is_new(name) for name in names):
             raise KafkaException(_ELSEWHERE)
         return found
+
+    def unwritable(self, topics: Sequence[str]) -> frozenset[str]:
+        names = list(dict.fromkeys(topics))
+
+        def question(deadline: Deadline) -> frozenset[str]:
+            futures = self._client.describe_topics(
+                TopicCollection(names), include_authorized_operations=True, request_timeout=deadline.next_try_s()
+            )
+            return frozenset(name for name, future in futures.items() if not _may_write(future, deadline))
+
+        return self._questions.ask("ask for rights on " + ", ".join(names), question) if names else frozenset()
 
     def _is_new(self, name: str) -> bool:
         """It was there moments ago, so a broker that does not know it has only not heard of it yet."""
@@ -544,6 +571,19 @@ def _topic(name: str, found: Any) -> TopicDescription:
 
 def _operations(found: Any) -> frozenset[str]:
     return frozenset(each.name for each in found.authorized_operations or ())
+
+
+def _may_write(answer: Future[Any], deadline: Deadline) -> bool:
+    try:
+        described = result(answer, deadline)
+    except KafkaException as error:
+        if cause(error).code() in UNKNOWN_TOPIC:
+            return True  # not for want of a right
+        if cause(error).code() in NOT_ALLOWED:
+            return False
+        raise
+    let_topic_id_go(described)
+    return described.authorized_operations is None or AclOperation.WRITE in described.authorized_operations
 
 
 def _group(listing: Any) -> GroupDescription:

@@ -20,6 +20,11 @@ _PAUSE_S = 0.01
 _PAUSE_MAX_S = 0.1
 _GRACE_S = 1.0
 """librdkafka keeps a request's timeout itself; this is for its thread to say so."""
+_ELECTION_S = 20.0
+"""How much longer a question may take that waits for one broker while others answer: a cluster takes a broker for dead
+9 s after its last word (`broker.session.timeout.ms`), and only then has what it led another leader."""
+_AGAIN_S = 5.0
+"""For each try then: a request that is on its way to a dead broker does not follow the new leader."""
 _FIRST_TRY_S = 1.0
 """A connected broker describes a topic in a millisecond."""
 
@@ -61,25 +66,35 @@ class Questions:
     """Runs questions with the time limit and the address they share."""
 
     def __init__(
-        self, *, bootstrap: str, timeout_s: float, faults: ConnectionFaults, poll: Callable[[float], object]
+        self,
+        *,
+        bootstrap: str,
+        timeout_s: float,
+        faults: ConnectionFaults,
+        poll: Callable[[float], object],
+        is_answered: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`poll` brings what the client has to say of its connections to `faults`."""
+        """`poll` brings what the client has to say of its connections to `faults`; `is_answered` asks, for a moment,
+        whether any broker answers."""
         self._bootstrap = bootstrap
         self._outage = outage_at(bootstrap)
         self._counted = counted_at(bootstrap)
         self._timeout_s = timeout_s
         self._faults = faults
         self._poll = poll
+        self._is_answered = is_answered
 
     def ask(self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None = None) -> _T:
         """What `question` returns; it may raise KafkaException and is asked again while that may help.
 
+        Where one broker is silent and others answer, it waits for those to take over what that one led.
         A `timeout_s` of the question's own is kept to the moment: somebody's promise depends on it.
         """
         return shielded(lambda: self._ask(about, question, timeout_s))
 
     def _ask(self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None) -> _T:
         deadline = Deadline(self._timeout_s) if timeout_s is None else Deadline(timeout_s, grace_s=0)
+        elected_by_s = time.monotonic() + self._timeout_s + _ELECTION_S if timeout_s is None else 0.0
         pause_s = _PAUSE_S
         self._poll(0)  # what is old goes first
         self._faults.forget()
@@ -88,8 +103,13 @@ class Questions:
                 answer = question(deadline)
             except KafkaException as raised:
                 error = cause(raised)
-                if error.code() not in UNREACHABLE or deadline.is_over():
+                if error.code() not in UNREACHABLE:
                     raise self._translated(error, about) from None
+                if deadline.is_over():
+                    is_one_silent = error.code() in SILENCE and time.monotonic() < elected_by_s and self._is_answered()
+                    if not is_one_silent:
+                        raise self._translated(error, about) from None
+                    deadline = Deadline(_AGAIN_S)
             else:
                 self._faults.note_answer()
                 self._outage.answered()

@@ -14,6 +14,7 @@ from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
 from jbm_kafka.kafka.translated_errors import (
     FENCED,
+    LASTING,
     NOT_ALLOWED,
     OUTLIVED,
     TOO_LARGE,
@@ -29,6 +30,7 @@ from jbm_kafka.ports import (
     OutcomeUnknown,
     Outgoing,
     RecordTooLarge,
+    Refusal,
     TransactionAborted,
 )
 
@@ -58,21 +60,38 @@ PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 """What an end that others brought about swept away: nothing was wrong with the record itself."""
 
 
+class _Heard:
+    """What reports said of the records of one transaction."""
+
+    __slots__ = ("bootstrap", "failed", "refusals", "unanswered", "written")
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.failed: dict[object, str] = {}
+        """Tokens of records that were refused, with the reason."""
+        self.unanswered: set[object] = set()
+        """Those of them that no broker refused: no answer came in time."""
+        self.refusals: dict[object, Refusal] = {}
+        """Those of them that are refused again whenever they are tried again."""
+        self.written: dict[tuple[str, int], int] = {}
+        """One past the last offset, by topic and partition."""
+
+    def refused(self, token: object, place: str, topic: str, error: KafkaError) -> None:
+        """The first says why: those queued behind it may wait until their own time is up."""
+        self.failed.setdefault(token, f"{place}: {one_line(error)}")
+        if error.code() in UNREACHABLE:
+            self.unanswered.add(token)
+        elif error.code() in LASTING:
+            self.refusals.setdefault(token, Refusal(trouble(error, place, self.bootstrap), topic=topic))
+
+
 class _Report:
     """What becomes of a token's records, as the callback of each; one object, because a transaction makes thousands."""
 
-    __slots__ = ("failed", "token", "unanswered", "written")
+    __slots__ = ("heard", "token")
 
-    def __init__(
-        self,
-        failed: dict[object, str],
-        unanswered: set[object],
-        written: dict[tuple[str, int], int],
-        token: object,
-    ) -> None:
-        self.failed = failed
-        self.unanswered = unanswered
-        self.written = written
+    def __init__(self, heard: "_Heard", token: object) -> None:
+        self.heard = heard
         self.token = token
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
@@ -80,13 +99,10 @@ class _Report:
         if error is not None:
             if error.code() in PURGED:
                 return
-            # The first says why: those queued behind it may wait until their own time is up.
-            self.failed.setdefault(self.token, f"{topic}[{partition}]: {one_line(error)}")
-            if error.code() in UNREACHABLE:
-                self.unanswered.add(self.token)
+            self.heard.refused(self.token, f"{topic}[{partition}]", str(topic), error)
         elif offset is not None and offset >= 0:
             # Reports of a partition come in order. One that was retried may not know its offset.
-            self.written[topic, partition] = offset + 1  # type: ignore[index]  # of what is written both are known
+            self.heard.written[topic, partition] = offset + 1  # type: ignore[index]  # of what is written both are known
 
 
 class _SmallBatches:
@@ -148,13 +164,9 @@ class ConfluentTransactionalProducer:
         self._small_batches = _SmallBatches()
         self._in_transaction = False
         """It is open, and ours to end."""
-        self._failed: dict[object, str] = {}
-        """Tokens of records that a report named as refused, with the reason, in this transaction."""
-        self._unanswered: set[object] = set()
-        """Those of them that no broker refused: no answer came in time."""
-        self._written: dict[tuple[str, int], int] = {}
-        """One past the last offset that a report named, by topic and partition, in this transaction."""
-        self._report = _Report(self._failed, self._unanswered, self._written, None)
+        self._heard = _Heard(bootstrap)
+        """In this transaction."""
+        self._report = _Report(self._heard, None)
         """Of all records without a token."""
         self._memberless: dict[str, object] = {}
 
@@ -175,10 +187,8 @@ class ConfluentTransactionalProducer:
             self._let_go()
             self._producer = Producer(self._settings)
             self.initialise(self._timeout_s)
-        self._failed = {}
-        self._unanswered = set()
-        self._written = {}
-        self._report = _Report(self._failed, self._unanswered, self._written, None)
+        self._heard = _Heard(self._bootstrap)
+        self._report = _Report(self._heard, None)
         self._small_batches.clear()
         try:
             self._producer.begin_transaction()
@@ -188,7 +198,7 @@ class ConfluentTransactionalProducer:
 
     def produce(self, record: Outgoing, token: object = None) -> None:
         deadline = time.monotonic() + self._timeout_s
-        report = self._report if token is None else _Report(self._failed, self._unanswered, self._written, token)
+        report = self._report if token is None else _Report(self._heard, token)
         is_retry = False
         if self._small_batches.count(record):
             _hear_all(self._producer, self._timeout_s)
@@ -206,7 +216,7 @@ class ConfluentTransactionalProducer:
             except BufferError:
                 if time.monotonic() > deadline:
                     text = f"transactional id {self._id}: the queue of records stayed full for {self._timeout_s:g} s"
-                    raise TransactionAborted(text, failed=frozenset(self._failed)) from None
+                    raise TransactionAborted(text, failed=frozenset(self._heard.failed)) from None
                 _hear_some(self._producer, 0.01)
             except KafkaException as raised:
                 error = cause(raised)
@@ -250,12 +260,12 @@ class ConfluentTransactionalProducer:
             if error.code() == KafkaError._STATE or error.txn_requires_abort():  # maybe of a record before
                 self._hear_reports()
                 error = self._why_it_failed(error)
-            return self._trouble(error, step)
+            return self._trouble(error, step, group if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED else "")
 
         self._steps(send, min(self._timeout_s, _OFFSETS_TIMEOUT_S), f"offsets of group {group}", sort)
 
     def commit(self, timeout_s: float) -> Mapping[tuple[str, int], int]:
-        if self._failed:
+        if self._heard.failed:
             # A record that never got into the queue does not make librdkafka's transaction fail; to us it does.
             raise self._refused("commit")
 
@@ -270,12 +280,12 @@ class ConfluentTransactionalProducer:
 
         self._steps(step, timeout_s, "commit", sort)
         self._in_transaction = False
-        return self._written
+        return self._heard.written
 
     def abort(self, timeout_s: float) -> None:
         if not self._in_transaction:
             return
-        if self._unanswered:
+        if self._heard.unanswered:
             # A record that went out before a broker's crash may have been counted by librdkafka and not by the broker:
             # after an abort the same producer's next records were refused as out of order. A new producer counts anew.
             self._in_transaction = False
@@ -346,7 +356,7 @@ class ConfluentTransactionalProducer:
 
     def _hear_reports(self) -> None:
         """librdkafka may say that the transaction failed before it reports the record that failed it."""
-        if not self._failed:
+        if not self._heard.failed:
             _hear_all(self._producer, _SETTLE_S)
 
     def _text(self, error: KafkaError, step: str) -> str:
@@ -360,18 +370,25 @@ class ConfluentTransactionalProducer:
         unknown.is_fenced = error.code() in OUTLIVED
         return unknown
 
-    def _trouble(self, error: KafkaError, step: str) -> KafkaClientError:
+    def _trouble(self, error: KafkaError, step: str, group: str = "") -> KafkaClientError:
+        """`group`: whose offsets it is about."""
         if error.fatal() or error.code() in (KafkaError._FENCED, KafkaError._FATAL):
             return self._unknown(error, step)
-        if self._failed:
+        if self._heard.failed:
             return self._refused(step)
-        return TransactionAborted(self._text(error, step))
+        refusals: dict[object, Refusal] = {}
+        if error.code() in LASTING:  # a coordinator that may not add a partition: only librdkafka's log says which
+            refusals[None] = Refusal(trouble(error, f"transactional id {self._id}", self._bootstrap), group=group)
+        return TransactionAborted(self._text(error, step), refusals=refusals)
 
     def _refused(self, step: str) -> TransactionAborted:
-        reasons = "; ".join(sorted(set(self._failed.values())))
+        heard = self._heard
+        reasons = "; ".join(sorted(set(heard.failed.values())))
         text = f"transactional id {self._id} at {self._bootstrap}: {step}: records refused: {reasons}"
-        leaderless = partitions_without_leader(self._producer) if self._unanswered else frozenset()
-        return TransactionAborted(text, failed=frozenset(self._failed), leaderless=leaderless)
+        leaderless = partitions_without_leader(self._producer) if heard.unanswered else frozenset()
+        return TransactionAborted(
+            text, failed=frozenset(heard.failed), leaderless=leaderless, refusals=dict(heard.refusals)
+        )
 
     def _initialise_trouble(self, error: KafkaError, step: str) -> KafkaClientError:
         # To librdkafka a missing right is fatal too; but nothing was begun, so there is no outcome to find out.
@@ -396,7 +413,7 @@ class ConfluentTransactionalProducer:
         if error.code() in (KafkaError._STATE, KafkaError._FATAL, KafkaError._FENCED) or error.fatal():
             # librdkafka refuses records once the transaction has failed.
             return self._trouble(self._why_it_failed(error), f"produce to {place}")
-        self._failed[token] = f"{place}: {one_line(error)}"
+        self._heard.refused(token, place, record.topic, error)
         return self._trouble(error, f"produce to {place}")
 
 

@@ -21,6 +21,8 @@ SILENCE = codes_of(Meaning.SILENCE)
 UNREACHABLE = SILENCE | codes_of(Meaning.PASSING)
 NOT_ALLOWED = codes_of(Meaning.NOT_ALLOWED)
 REFUSED = NOT_ALLOWED | codes_of(Meaning.NOT_KNOWN)
+LASTING = REFUSED | TOO_LARGE | codes_of(Meaning.LASTING)
+"""To trying again they stay the same, until somebody changes a right, a setting or a limit."""
 READ_REFUSED = REFUSED - {KafkaError.GROUP_AUTHORIZATION_FAILED}
 """To a reader by position: it has no group, but librdkafka demands a name of one, and looks for its coordinator."""
 OUT_OF_RANGE = codes_of(Meaning.OUT_OF_RANGE)

@@ -40,6 +40,11 @@ class MemoryAdmin:
                 for t in found
             }
 
+    def unwritable(self, topics: Sequence[str]) -> frozenset[str]:
+        self._process.check()
+        faults = self._cluster.faults
+        return frozenset() if faults.hides_rights else faults.denied.intersection(topics)
+
     def check_answered(self, timeout_s: float) -> None:
         self._process.check()
 

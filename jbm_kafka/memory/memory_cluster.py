@@ -51,6 +51,11 @@ class Faults:
     """Whether a partition cannot be written now (topic, partition): plain sends to it wait."""
     leaderless: frozenset[tuple[str, int]] = frozenset()
     """Partitions (topic, partition) where nothing can be written: what is sent there gets no answer."""
+    denied: frozenset[str] = frozenset()
+    """Topics that no transaction may write to, of which as on brokers no report names the record; groups that take no
+    offsets; transactional ids that may not be used."""
+    hides_rights: bool = False
+    """Nobody says what is denied."""
     alter: Callable[[str, Mapping[str, str]], None] | None = None
     """Called before a topic's configuration is changed (its name, the changes); it may refuse by raising."""
     create: Callable[[str], None] | None = None
@@ -215,6 +220,11 @@ class MemoryCluster:
             return reason
         self.changed.notify_all()
         return topic.logs[record.partition].append(record, topic.timestamp(record, now_ms), transaction)
+
+    def refuses_for_good(self, record: Outgoing) -> bool:
+        """By its topic's settings, whenever it is tried."""
+        topic = self.topics.get(record.topic)
+        return topic is not None and topic.refusal(record, self.clock.now_ms()) is not None
 
     # -- groups ------------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,8 @@ class _Channel:
 class MemoryJournal:
     """`ports.Journal` without a disk; passes the same contract tests as `RocksJournal`."""
 
+    trouble = ""
+
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
         self._channels: dict[str, _Channel] = {}

@@ -6,7 +6,16 @@ from jbm_kafka.memory.memory_cluster import CommitFault, TransactionalId
 from jbm_kafka.memory.memory_groups import GroupMetadata
 from jbm_kafka.memory.memory_log import MemoryTransaction, TransactionOutcome
 from jbm_kafka.memory.memory_process import Process
-from jbm_kafka.ports import CommittedOffset, GroupFenced, OutcomeUnknown, Outgoing, TransactionAborted
+from jbm_kafka.ports import (
+    AccessRefused,
+    CommittedOffset,
+    GroupFenced,
+    KafkaClientError,
+    OutcomeUnknown,
+    Outgoing,
+    Refusal,
+    TransactionAborted,
+)
 
 
 class MemoryTransactionalProducer:
@@ -22,6 +31,7 @@ class MemoryTransactionalProducer:
         self._transaction: MemoryTransaction | None = None
         """What the coordinator knows of it: nothing before the first record or offset."""
         self._failed: dict[object, str] = {}
+        self._refusals: dict[object, Refusal] = {}
         self._is_unanswered = False
         """Records got no answer, and only a new producer may end the transaction."""
         self._written: dict[tuple[str, int], int] = {}
@@ -30,16 +40,18 @@ class MemoryTransactionalProducer:
     def initialise(self, timeout_s: float, *, known_topic: str | None = None) -> None:
         with self._cluster.changed:
             self._enter("initialise")
+            self._check_allowed()
             self._epoch = self._cluster.initialise(self._id, self._timeout_ms)
 
     def begin(self) -> None:
         with self._cluster.changed:
             self._enter("begin")
+            self._check_allowed()
             if self._epoch == 0 or self._in_transaction:
                 raise TransactionAborted(self._text("begin: Operation not valid in the current state"))
             self._in_transaction = True
             self._transaction = None
-            self._failed = {}
+            self._failed, self._refusals = {}, {}
             self._is_unanswered = False
             self._written = {}
             self._must_abort = None
@@ -52,6 +64,10 @@ class MemoryTransactionalProducer:
             state = self._cluster.transactional(self._id)
             if state.epoch != self._epoch:
                 return  # the next step raises it: a client produces into its own queue
+            if record.topic in self._cluster.faults.denied:
+                self._must_abort = "Topic authorization failed"
+                self._refusals.setdefault(None, Refusal(AccessRefused(self._text(self._must_abort))))
+                return
             transaction = self._opened(state)
             if (record.topic, record.partition) in self._cluster.faults.leaderless:
                 self._failed[token] = f"{record.topic}[{record.partition}]: Message timed out"
@@ -62,6 +78,9 @@ class MemoryTransactionalProducer:
                 self._written[record.topic, record.partition] = answer + 1
             else:
                 self._failed[token] = f"{record.topic}[{record.partition}]: {answer}"
+                if self._cluster.refuses_for_good(record):
+                    refusal = Refusal(KafkaClientError(self._failed[token]), topic=record.topic)
+                    self._refusals.setdefault(token, refusal)
 
     def send_offsets(
         self, group_metadata: object | None, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
@@ -76,6 +95,10 @@ class MemoryTransactionalProducer:
             if reason is not None:
                 self._must_abort = f"group {group}: {reason}"
                 raise GroupFenced(self._text(self._must_abort), group=group)
+            if group in self._cluster.faults.denied:
+                self._must_abort = f"group {group}: Group authorization failed"
+                self._refusals[None] = Refusal(AccessRefused(self._text(self._must_abort)), group=group)
+                self._current("send_offsets")  # which raises it
             self._cluster.add_offsets(self._opened(state), group, topic, offsets)
 
     def commit(self, timeout_s: float) -> Mapping[tuple[str, int], int]:
@@ -120,6 +143,10 @@ class MemoryTransactionalProducer:
         fenced.is_fenced = True
         return fenced
 
+    def _check_allowed(self) -> None:
+        if self._id in self._cluster.faults.denied:
+            raise AccessRefused(self._text("Transactional Id authorization failed"))
+
     def _enter(self, step: str) -> None:
         self._process.check()
         self._step(step)
@@ -140,9 +167,10 @@ class MemoryTransactionalProducer:
             reasons = "; ".join(sorted(set(self._failed.values())))
             leaderless = self._cluster.faults.leaderless if self._is_unanswered else frozenset()
             text = self._text(f"{step}: records refused: {reasons}")
-            raise TransactionAborted(text, failed=frozenset(self._failed), leaderless=leaderless)
+            refusals = {token: refusal for token, refusal in self._refusals.items() if token in self._failed}
+            raise TransactionAborted(text, failed=frozenset(self._failed), leaderless=leaderless, refusals=refusals)
         if self._must_abort is not None:
-            raise TransactionAborted(self._text(f"{step}: {self._must_abort}"))
+            raise TransactionAborted(self._text(f"{step}: {self._must_abort}"), refusals=self._refusals)
         return state
 
     def _opened(self, state: TransactionalId) -> MemoryTransaction:

@@ -29,6 +29,7 @@ from jbm_kafka.ports.kafka import PositionOutOfRange as PositionOutOfRange
 from jbm_kafka.ports.kafka import QueueTooSmall as QueueTooSmall
 from jbm_kafka.ports.kafka import RecordSender as RecordSender
 from jbm_kafka.ports.kafka import RecordTooLarge as RecordTooLarge
+from jbm_kafka.ports.kafka import Refusal as Refusal
 from jbm_kafka.ports.kafka import SendReport as SendReport
 from jbm_kafka.ports.kafka import SettingRefused as SettingRefused
 from jbm_kafka.ports.kafka import TailReader as TailReader

@@ -169,11 +169,24 @@ class GroupFenced(KafkaClientError):
         self.group = group
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A no of Kafka's that stays one, however often one tries, until somebody changes a right, a setting or a limit."""
+
+    cause: KafkaClientError
+    """AccessRefused: a right."""
+    topic: str = ""
+    """Where it is known which one."""
+    group: str = ""
+    """Whose offsets are refused."""
+
+
 class TransactionAborted(KafkaClientError):
     """The transaction cannot commit and must be aborted; the producer stays usable.
 
     `failed` holds the tokens (see `TransactionalProducer.produce`) whose records a report named as refused.
     `leaderless`: records got no answer, for these partitions (topic, partition) have no leader now.
+    `refusals`: of these tokens trying again mends nothing; of None: of the transaction, and no report names a record.
     """
 
     def __init__(
@@ -182,10 +195,12 @@ class TransactionAborted(KafkaClientError):
         *,
         failed: frozenset[object] = frozenset(),
         leaderless: frozenset[tuple[str, int]] = frozenset(),
+        refusals: Mapping[object, Refusal] | None = None,
     ) -> None:
         super().__init__(message)
         self.failed = failed
         self.leaderless = leaderless
+        self.refusals = refusals or {}
 
 
 class OutcomeUnknown(KafkaClientError):
@@ -402,6 +417,9 @@ class KafkaAdmin(Protocol):
 
     def describe(self, topics: Sequence[str], *, with_config: bool = False) -> Mapping[str, TopicDescription]:
         """The topics that exist among those asked for."""
+
+    def unwritable(self, topics: Sequence[str]) -> frozenset[str]:
+        """Those of the topics that these credentials may not write to."""
 
     def check_answered(self, timeout_s: float) -> None:
         """Return when the cluster answers; Unreachable when it does not within this time."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.reference import DEFAULT_PRIORITY
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.settlement import Modified
@@ -146,6 +147,8 @@ class Notices:
         self._filled = filled
         self.failure: Exception | None = None
         """Why the group worker cannot serve the link any more; raised to the receiver."""
+        self.hindrance: JMSError | None = None
+        """Why nothing comes now, and nothing that is said of messages is recorded: each call raises it."""
         self.pending: deque[Exception] = deque()
         """What the receiver must know of a part that cannot be served; each is raised once, then it goes on."""
         self.is_open = False
@@ -170,6 +173,19 @@ class Notices:
         with self._filled.lock:
             self.failure = error
             self._filled.notify_all()
+
+    def hinder(self, error: JMSError | None) -> None:
+        """Tell the receiver that nothing comes, and nothing is recorded, until this is over; None: it is."""
+        with self._filled.lock:
+            self.hindrance = error
+            self._filled.notify_all()
+        if error is not None:
+            self.on_trouble(error)
+
+    @property
+    def has_trouble(self) -> bool:
+        """Whoever waits is to hear that nothing will come."""
+        return self.failure is not None or self.hindrance is not None
 
     def take_failure(self) -> Exception | None:
         """Why nothing comes; given once."""

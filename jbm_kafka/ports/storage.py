@@ -11,6 +11,10 @@ from jbm_kafka.ports.kafka import KafkaRecord
 class Journal(Protocol):
     """The local cache of changelogs, one per state folder: key to value per channel, and a changelog position."""
 
+    @property
+    def trouble(self) -> str:
+        """Why the latest write failed; empty: it did not. Any thread may look."""
+
     def load(self, channel: str) -> tuple[int, Mapping[bytes, bytes]]:
         """(changelog position up to which it is complete, entries). Position 0 and nothing when unknown."""
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from jbm_kafka.core.holders import with_receivers
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.statistics import DestinationStatistics, Health, Statistics
+from jbm_kafka.ports import Journal
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.channel.slewed_clock import SlewedClock
@@ -60,6 +61,7 @@ class Observation:
         destinations: Destinations,
         clock: SlewedClock,
         budget_bytes: int,
+        journal: Journal,
         logs: Callable[[], Mapping[str, DestinationStatistics]],
     ) -> None:
         """`logs`: what is kept of each destination's log, by its name."""
@@ -69,6 +71,7 @@ class Observation:
         self._destinations = destinations
         self._clock = clock
         self._budget_bytes = budget_bytes
+        self._journal = journal
         self._logs = logs
         self._last: Mapping[GroupWorker, Levels] = {}
 
@@ -83,6 +86,8 @@ class Observation:
         unready = ["Kafka does not answer"] if is_silent else []
         for worker in self._group_workers.all():
             unready += _closed_of(worker)
+        if self._journal.trouble:
+            unready.append(self._journal.trouble)
         return Health(not dead, not dead and not unready, (*dead, *unready))
 
     def _stuck(self) -> Iterator[str]:
@@ -94,7 +99,8 @@ class Observation:
         if self._checkpointer.has_died:
             yield "the checkpoint thread has ended"
         begun_ms = self._checkpointer.begun_ms
-        if begun_ms and now_ms - begun_ms > CHECKPOINT_MS:
+        is_refused = any(worker.data.unrecorded is not None for worker in self._group_workers.all())
+        if begun_ms and now_ms - begun_ms > CHECKPOINT_MS and not is_refused:  # a new process would be refused, too
             yield f"a checkpoint has been under way for {(now_ms - begun_ms) / 1000:.0f} s"
 
     def statistics(self) -> Statistics:
@@ -151,6 +157,10 @@ def _closed_of(worker: GroupWorker) -> Iterator[str]:
         if not worker.is_settled:
             yield f"{worker.data.group}: its partitions are not open yet"
         yield from map(str, list(worker.assignment.closed.values()))
+        if worker.turn.flow.trouble:
+            yield worker.turn.flow.trouble
+        if (unrecorded := worker.data.unrecorded) is not None:
+            yield f"{worker.data.group}: {unrecorded}"
 
 
 def _asking(worker: GroupWorker, found: dict[GroupWorker, Levels], done: Completion) -> Callable[[], None]:

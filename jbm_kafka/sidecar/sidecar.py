@@ -105,6 +105,7 @@ class Sidecar:
             self.destinations,
             given.clock,
             given.config.memory_budget_bytes,
+            stores.journal,
             logs=lambda: self._truncator.logs,
         )
         self._opener = self._new_opener()

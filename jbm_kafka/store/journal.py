@@ -13,11 +13,15 @@ from collections.abc import Mapping
 
 from rocksdict import ReadOptions, WriteBatch
 
+from jbm_kafka.core.log_rate_limit import LogRateLimit
 from jbm_kafka.ports import Clock
 from jbm_kafka.store.journal_age import is_fresh
 from jbm_kafka.store.rocks import Rocks
 
 log = logging.getLogger(__name__)
+
+LINE_MS = 60_000
+"""Of a disk that stays full each checkpoint has an error."""
 
 _HEAD = struct.Struct(">BQQ")
 _HEAD_VERSION = 1
@@ -41,6 +45,8 @@ class RocksJournal:
         self._clock = clock
         self._stuck: set[str] = set()
         """Channels that missed a batch. Later ones would leave a hole, so what stands is left as it is until `load`."""
+        self._lines: LogRateLimit[str] = LogRateLimit(interval_ms=LINE_MS, each_max=1)
+        self.trouble = ""
 
     def load(self, channel: str) -> tuple[int, Mapping[bytes, bytes]]:
         """The channel's state, or (0, nothing) when it is unknown, too old or damaged; then it is discarded too."""
@@ -89,7 +95,7 @@ class RocksJournal:
             return {}
 
     def write(self, batches: Mapping[str, tuple[int, Mapping[bytes, bytes | None]]]) -> None:
-        """All channels' changes in one atomic batch. A failure is logged and costs time only."""
+        """All channels' changes in one atomic batch. A failure costs time only, and is logged once a minute."""
         batch = WriteBatch(raw_mode=True)
         stamped_at_ms = self._clock.now_ms()
         for channel, (position, changes) in batches.items():
@@ -108,12 +114,15 @@ class RocksJournal:
             self._rocks.journal.write(batch)
         except Exception as error:
             self._stuck.update(batches)
-            log.warning(
-                "local state in %s cannot be written (%s); nothing is lost, but the next start reads more of the "
-                "changelog; make room or choose another state folder",
-                self._rocks.path,
-                error,
+            self.trouble = (
+                f"local state in {self._rocks.path} cannot be written ({error}); nothing is lost, but the next start "
+                "reads more of the changelog; make room or choose another state folder"
             )
+            more = self._lines.next_line("", self._clock.monotonic_ms())
+            if more is not None:
+                log.warning("%s%s", self.trouble, f" ({more} times since the last line)" if more else "")
+        else:
+            self.trouble = ""
 
     def discard(self, channel: str) -> None:
         """Forget the channel: the next `load` gives (0, nothing)."""

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 class NoJournal:
     """Implements `ports.storage.Journal`: reading a changelog needs no local state and must leave none."""
 
+    trouble = ""
+
     def load(self, channel: str) -> tuple[int, Mapping[bytes, bytes]]:
         return 0, {}
 

@@ -65,3 +65,10 @@ def test_whether_a_burst_goes_on_is_known() -> None:
     assert "a" in bursts
     bursts.due(10)
     assert "a" not in bursts, "an interval went by without one"
+
+
+def test_a_trouble_that_lasts_has_one_line_an_interval_which_counts_the_others() -> None:
+    bursts: LogRateLimit[str] = LogRateLimit(interval_ms=60_000, each_max=1)
+    assert [bursts.next_line("disk", second * 1_000) for second in (0, 1, 59)] == [0, None, None]
+    assert bursts.next_line("other", 59_000) == 0
+    assert [bursts.next_line("disk", second * 1_000) for second in (60, 61, 300)] == [2, None, 1]

@@ -21,6 +21,14 @@ from jbm_kafka.ports import (
 from tests.kafka.world import WAIT_S, consume_until, member, numbered, send_all, values
 
 
+def test_whoever_may_do_all_may_write_to_each_topic(kafka: Kafka, kafka_name: str) -> None:
+    """And one that is not there is not missing for want of a right; tests/security asks where one is."""
+    admin = kafka.admin()
+    admin.create_topic(kafka_name, partitions=1, config={})
+    assert admin.unwritable([kafka_name, f"{kafka_name}-nowhere"]) == frozenset()
+    assert admin.unwritable([]) == frozenset()
+
+
 def test_a_topic_is_described_with_its_partitions_and_config(kafka: Kafka, kafka_name: str) -> None:
     admin = kafka.admin()
     config = {"cleanup.policy": "compact", "max.message.bytes": "123456"}

@@ -42,6 +42,36 @@ def test_a_broker_that_stops_after_an_answer_is_not_said_to_want_credentials() -
     assert "credentials" not in str(raised.value)
 
 
+def asked(tries: int, *, is_answered: bool, timeout_s: float | None = None) -> str:
+    """What comes of a question whose broker is silent for so many tries, while others are asked, too."""
+    left = tries
+    questions = Questions(
+        bootstrap="127.0.0.1:31995",
+        timeout_s=0.0,
+        faults=ConnectionFaults(),
+        poll=lambda _: None,
+        is_answered=lambda: is_answered,
+    )
+
+    def question(_: Deadline) -> str:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return "answer"
+
+    return questions.ask("positions of topic jbm.registry", question, timeout_s)
+
+
+def test_a_dead_broker_of_three_was_no_answer_before_the_others_had_taken_over() -> None:
+    """CONN-3: a first send failed after 10 s, and a cluster takes longer than that to have other leaders."""
+    assert asked(5, is_answered=True) == "answer"
+    with pytest.raises(Unreachable, match="no answer from Kafka"):
+        asked(5, is_answered=False)
+    with pytest.raises(Unreachable, match="no answer from Kafka"):
+        asked(5, is_answered=True, timeout_s=0.0)
+
+
 def heard(reason: str, state: str, *, scheme: str = "") -> ConnectionFaults:
     """What is known after one line of librdkafka's log."""
     faults = ConnectionFaults()

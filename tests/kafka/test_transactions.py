@@ -105,6 +105,7 @@ def test_a_record_too_large_is_named_and_the_producer_goes_on(kafka: Kafka, kafk
     with pytest.raises(TransactionAborted, match=r"small\[0\].*too large") as caught:
         transaction.commit(WAIT_S)
     assert caught.value.failed == {"too large"}
+    assert {token: refusal.topic for token, refusal in caught.value.refusals.items()} == {"too large": small}
     transaction.abort(WAIT_S)
     transaction.begin()
     transaction.produce(numbered(topic, [2])[0], "innocent")

@@ -235,8 +235,10 @@ def test_a_full_disk_pauses_the_partition_and_loses_repeats_and_reorders_nothing
     assert "/state: disk full; make room" in caplog.messages[0]
     assert group_worker.channel.memory.is_paused
     assert group_worker.state.gates.waiting_count == 1_000
+    assert group_worker.flow.trouble == caplog.messages[0]
     group_worker.store.is_full = False
     group_worker.turn(200)
+    assert not group_worker.flow.trouble
     assert not group_worker.channel.memory.is_paused
     group_worker.fetch(500, "u")
     assert list(group_worker.drain(LATER_MS)) == list(range(1_500))

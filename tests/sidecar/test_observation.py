@@ -54,6 +54,17 @@ def test_partitions_that_are_not_open_yet_are_not_ready(process: SteppedSidecar)
     assert found.reasons == ("queue:orders: its partitions are not open yet",)
 
 
+def test_a_state_folder_that_takes_nothing_is_not_ready(process: SteppedSidecar) -> None:
+    health = process.sidecar.observation.health
+    process.group_worker.turn.flow.trouble = "orders[0]: waiting messages cannot be kept"
+    process.journal.trouble = "local state cannot be written"
+    found = health(None)
+    assert (found.is_alive, found.is_ready) == (True, False)
+    assert found.reasons == ("orders[0]: waiting messages cannot be kept", "local state cannot be written")
+    process.journal.trouble = process.group_worker.turn.flow.trouble = ""
+    assert health(None).is_ready
+
+
 def test_names_without_end_are_not_counted_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server whose clients make up subscriptions had a row with a histogram for each of them."""
     monkeypatch.setattr("jbm_kafka.sidecar.counted_sources.ENDED_MAX", 2)

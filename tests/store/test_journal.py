@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.ports import Journal
-from jbm_kafka.store.journal import RocksJournal
+from jbm_kafka.store.journal import LINE_MS, RocksJournal
 from jbm_kafka.store.journal_age import CLOCK_SKEW_MS_MAX, JOURNAL_AGE_MS_MAX
 from jbm_kafka.store.rocks import Rocks
 from tests.support.manual_clock import ManualClock
@@ -156,13 +156,29 @@ def test_after_a_batch_that_failed_later_ones_leave_no_hole(tmp_path: Path, capl
     under_test.journal.write({"a": (6, {b"k": b"6"})})
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "nothing is lost" in caplog.text
+    assert under_test.journal.trouble in caplog.text
     under_test.rocks.__init__(under_test.path)  # type: ignore[misc]  # the disk is well again, the journal is the same
     under_test.journal.write({"a": (7, {b"other": b"7"})})
+    assert not under_test.journal.trouble
     assert under_test.journal.entries("a") == {}, "not all of it is there"
     assert under_test.journal.load("a") == (5, {b"k": b"5"})
     under_test.journal.write({"a": (7, {b"k": b"6", b"other": b"7"})})
     assert under_test.journal.load("a") == (7, {b"k": b"6", b"other": b"7"})
     under_test.close()
+
+
+def test_of_a_full_disk_each_checkpoint_had_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """1,039 equal ones in a night: a line a minute is enough."""
+    under_test = RocksUnderTest(tmp_path / "rocks")
+    under_test.rocks.close()
+    for _ in range(3):
+        for _ in range(100):
+            under_test.journal.write({"a": (6, {b"k": b"6"})})
+        under_test.clock.advance(LINE_MS)
+    under_test.journal.write({"a": (6, {b"k": b"6"})})
+    under_test.journal.write({"a": (6, {b"k": b"6"})})
+    counts = [record.getMessage().partition(" folder")[2] for record in caplog.records]
+    assert counts == ["", *3 * [" (99 times since the last line)"]]
 
 
 def test_a_damaged_head_means_unknown_with_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

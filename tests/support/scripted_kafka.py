@@ -109,6 +109,9 @@ class ScriptedKafka:
     def check_answered(self, timeout_s: float) -> None:
         self._unasked()
 
+    def unwritable(self, topics: Sequence[str]) -> frozenset[str]:
+        self._unasked()
+
     def topic_names(self) -> frozenset[str]:
         self._unasked()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -86,6 +87,19 @@ class SecuredBroker:
         for future in admin.create_acls([each for rule in rules for each in rule.bindings(user)]).values():
             future.result(20)
 
+    @contextmanager
+    def denied(self, user: str, rule: "Rule") -> Iterator[None]:
+        """While the block runs the user may not do that, whatever else allows it."""
+        admin = self._admin()
+        bindings = rule.bindings(user, AclPermissionType.DENY)
+        for made in admin.create_acls(bindings).values():
+            made.result(20)
+        try:
+            yield
+        finally:
+            for gone in admin.delete_acls([_filter_of(each) for each in bindings]).values():
+                assert gone.result(20), f"{rule} was not there"
+
     def _admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.open, "log_level": 0})
 
@@ -100,7 +114,7 @@ class Rule:
     operations: tuple[str, ...]
     is_prefix: bool = False
 
-    def bindings(self, user: str) -> list[AclBinding]:
+    def bindings(self, user: str, permission: AclPermissionType = AclPermissionType.ALLOW) -> list[AclBinding]:
         """In Kafka's form."""
         kind = {
             "topic": ResourceType.TOPIC,
@@ -110,9 +124,21 @@ class Rule:
         }[self.kind]
         pattern = ResourcePatternType.PREFIXED if self.is_prefix else ResourcePatternType.LITERAL
         return [
-            AclBinding(kind, self.name, pattern, f"User:{user}", "*", AclOperation[each], AclPermissionType.ALLOW)
+            AclBinding(kind, self.name, pattern, f"User:{user}", "*", AclOperation[each], permission)
             for each in self.operations
         ]
+
+
+def _filter_of(each: AclBinding) -> AclBindingFilter:
+    return AclBindingFilter(
+        each.restype,
+        each.name,
+        each.resource_pattern_type,
+        each.principal,
+        each.host,
+        each.operation,
+        each.permission_type,
+    )
 
 
 EVERYTHING = tuple(

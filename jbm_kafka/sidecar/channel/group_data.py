@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -9,8 +10,10 @@ from jbm_kafka.browsing.intake import what_it_has
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import UndeliverableHere
 from jbm_kafka.core.counters import SourceCounters
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.reference import EVERYONE
 from jbm_kafka.ports import GroupConsumer
+from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.wake_up import WakeUp
@@ -18,6 +21,8 @@ from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.channel.selections import Selections
 from jbm_kafka.sidecar.channel.slewed_clock import SlewedClock
+
+log = logging.getLogger(__name__)
 
 
 class Mailbox:
@@ -95,8 +100,38 @@ class GroupData:
         """How many channels were opened so far. Any thread may look."""
         self.given_up_ms: int | None = None
         """When partitions were given up last, or are being given up now, monotonic; any thread may look."""
+        self.unrecorded: JMSError | None = None
+        """Why Kafka refuses to record anything, however often one tries: nothing more is handed over. Any thread may
+        look."""
+        self._waiting: list[Completion] = []
+        """Of calls that wait until what they said is recorded."""
         self.is_abandoned = False
         """The process leaves, and Kafka does not answer: nothing is waited for."""
+
+    def note_unrecorded(self, error: JMSError | None) -> None:
+        """What Kafka refuses to record, and why; None: it does so no more."""
+        if error is self.unrecorded:
+            return
+        # Before a receiver hears of it health says so, and it says so until the last has heard of the end.
+        self.unrecorded = error or self.unrecorded
+        for link in self.links.values():
+            link.notices.hinder(error)
+        self.unrecorded = error
+        self._refuse_waiting()
+        if error is not None:
+            log.warning("%s: %s", self.group, error)
+        else:
+            log.warning("%s: what is said of its messages is recorded again", self.group)
+
+    def note_waiting(self, done: Completion) -> None:
+        """A call waits until what it said is recorded."""
+        self._waiting = [each for each in (*self._waiting, done) if not each.is_done]
+        self._refuse_waiting()
+
+    def _refuse_waiting(self) -> None:
+        if self.unrecorded is not None:
+            for done in self._waiting:
+                done.complete(self.unrecorded)
 
     @property
     def is_settled(self) -> bool:

@@ -11,6 +11,7 @@ from jbm_kafka.core.changes import PassedToBranch
 from jbm_kafka.core.departure import DEPARTS_BY
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent
 from jbm_kafka.core.freeze import Freeze
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.states import ACKNOWLEDGED, Transition
 from jbm_kafka.ports import Outgoing
@@ -41,6 +42,9 @@ class Participant(Protocol):
 
     def give_up(self, error: Exception) -> None:
         """Nothing of it can be recorded any more: its receivers get the error."""
+
+    def unrecorded(self, error: JMSError | None) -> None:
+        """Kafka refuses to record anything of it, and goes on to; None: not any more."""
 
     def topic_gone(self) -> None:
         """Nothing of what its topic held can be recorded any more, for that is gone with it."""

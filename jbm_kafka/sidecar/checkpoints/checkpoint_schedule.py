@@ -159,6 +159,11 @@ class CheckpointSchedule:
         """What was taken has been carried out."""
         self._pace.end(now_ms)
 
+    @property
+    def is_cut_down(self) -> bool:
+        """A checkpoint takes one group: less does not go."""
+        return self._groups_max == 1
+
     def grow(self) -> None:
         """A checkpoint was committed in time: the next may be a little larger."""
         self._groups_max = min(self._groups_max + 1, GROUPS_MAX)

@@ -8,14 +8,24 @@ What harms a transaction is left out of the next try: a fenced group, a refused 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from jbm_kafka.core.counters import DurationCounter
 from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.core.redelivery import is_expired
-from jbm_kafka.ports import Clock, GroupFenced, KafkaClientError, OutcomeUnknown, RecordTooLarge, TransactionAborted
+from jbm_kafka.ports import (
+    AccessRefused,
+    Clock,
+    GroupFenced,
+    KafkaClientError,
+    OutcomeUnknown,
+    RecordTooLarge,
+    Refusal,
+    TransactionAborted,
+)
+from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait, Workers
@@ -25,6 +35,7 @@ from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FreezeRequest, Frozen
 from jbm_kafka.sidecar.checkpoints.checkpoint_schedule import CheckpointSchedule
 from jbm_kafka.sidecar.checkpoints.hanging_transactions import HangingTransactions
 from jbm_kafka.sidecar.checkpoints.transaction import TransactionWriter
+from jbm_kafka.sidecar.checkpoints.unrecorded import Unrecorded, refusal_of, rolled_back
 from jbm_kafka.sidecar.checkpoints.unwritable import without_leader
 from jbm_kafka.sidecar.log_lines.partition_lines import FenceLines, TwinLines
 
@@ -56,7 +67,7 @@ class _Round:
     failure: str = ""
     """Why the latest try failed, as Kafka said it."""
     was_cut_off: bool = False
-    """The latest try was not committed, and nobody refused anything: it may have been too large for its time."""
+    """The latest try was not committed, and nobody says whose fault it was: it may have been too large for its time."""
 
 
 class Backoff:
@@ -119,6 +130,7 @@ class Checkpointer:
         self._workers = workers
         self.schedule = CheckpointSchedule(interval_ms)
         self._backoff = Backoff(clock)
+        self._unrecorded = Unrecorded()
         self._worker: StepWorker | None = None
         self.checkpoints = 0
         """How many were committed."""
@@ -210,6 +222,10 @@ class Checkpointer:
 
     def _put_back(self, dirty: Sequence[Participant], left: _Round) -> Steps:
         """What a fenced group worker could not take part in waits for its next turn."""
+        for transfer in left.transfers:
+            why = self._unrecorded.why(transfer.participants & left.fenced)
+            if why is not None:
+                transfer.done.complete(rolled_back(transfer.about, why))
         waiting = [t for t in left.transfers if not t.done.is_done and t.participants & left.fenced]
         fenced = [group_worker for group_worker in dirty if group_worker in left.fenced]
         if not waiting and not fenced:
@@ -267,13 +283,22 @@ class Checkpointer:
             left.failure = str(error)
             self._finish(frozen, durable=False)
             yield GO_ON
-            left.fenced |= self._find_culprits(recorded, transfers, error)
+            left.fenced |= self._find_culprits(recorded, transfers, error, left)
+            return False
+        except AccessRefused as error:
+            left.failure = str(error)
+            self._finish(frozen, durable=False)
+            self._writer.renew()
+            left.fenced |= self._refuse_all(recorded, transfers, Refusal(error))
             return False
         except OutcomeUnknown as error:
             left.failure = str(error)
             level = self._level_of_unknown(checkpoint_id, is_fenced=error.is_fenced)
             log.log(level, "the outcome of checkpoint %s is not known (%s); finding out", checkpoint_id, error)
-            counts = yield from self._writer.find_out(recorded, checkpoint_id)
+            participants = [part.participant for part in recorded]
+            counts = yield from self._writer.find_out(
+                recorded, checkpoint_id, lambda refusal: self._unrecorded.refused(participants, refusal)
+            )
             said = "counts" if counts else "does not count"
             log.log(level, "the outcome of checkpoint %s is known: it %s", checkpoint_id, said)
             if not counts:
@@ -293,6 +318,7 @@ class Checkpointer:
         self._hanging.committed(recorded, checkpoint_id, self._writer.beside(recorded))
         self.schedule.grow()
         self._backoff.took_part(part.participant for part in frozen)
+        self._unrecorded.took_part(part.participant for part in frozen)
         yield GO_ON
         self._writer.write_journal(recorded)
         yield GO_ON
@@ -320,21 +346,42 @@ class Checkpointer:
             self._backoff.twin.fenced(checkpoint_id.partition(":")[0], now_ms)
         return logging.DEBUG if is_fenced and self._backoff.twin.is_logged(now_ms) else logging.INFO
 
-    def _find_culprits(
-        self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], error: TransactionAborted | RecordTooLarge
+    def _refuse_all(
+        self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], refusal: Refusal
     ) -> frozenset[Participant]:
-        """Fail the transfers and leave out the group workers that Kafka refused, by name or for want of a topic."""
-        tokens = error.failed if isinstance(error, TransactionAborted) else self._writer.last_tokens()
+        """Fail all the transfers, and leave out all the group workers."""
+        participants = frozenset(part.participant for part in frozen)
+        self._unrecorded.refused(participants, refusal)
+        self._backoff.refused(participants)
+        for transfer in transfers:
+            transfer.done.complete(_rolled_back(transfer, refusal))
+        return participants
+
+    def _find_culprits(
+        self,
+        frozen: Sequence[FrozenGroup],
+        transfers: Sequence[Transfer],
+        error: TransactionAborted | RecordTooLarge,
+        left: _Round,
+    ) -> frozenset[Participant]:
+        """Fail the transfers and leave out the group workers that Kafka refused, by name, for want of a topic or of a
+        right."""
+        refusals = _refusals_of(error, self._writer.last_tokens())
+        tokens = error.failed if isinstance(error, TransactionAborted) else refusals.keys()
+        whole = refusals.get(None)
         missing = self._writer.missing_topics(frozen, transfers)
+        denied = frozenset() if whole is None else self._writer.denied_topics(frozen, transfers)
         stuck = error.leaderless if isinstance(error, TransactionAborted) else frozenset()
         named = [
             t
             for t in transfers
-            if t in tokens or any(r.topic in missing or (r.topic, r.partition) in stuck for r in t.sends)
+            if t in tokens
+            or any(r.topic in missing or r.topic in denied or (r.topic, r.partition) in stuck for r in t.sends)
         ]
         for transfer in named:
             self._writer.forget_topics(transfer)
-            transfer.done.complete(_refused(transfer, error, missing))
+            refusal = refusal_of(transfer, refusals, denied & {record.topic for record in transfer.sends})
+            transfer.done.complete(_refused(transfer, error, missing, refusal))
         group_workers: set[Participant] = set()
         for part in frozen:
             lacking = sorted(missing & {part.group.topic, *(row.channel.changelog.topic for row in part.channels)})
@@ -346,10 +393,18 @@ class Checkpointer:
                     part.participant.changelog_gone()
                 else:
                     part.participant.give_up(_gone(lacking))
-            if lacking or part in tokens:
+            denied_here = denied & self._writer.topics_of(part)
+            refusal = refusal_of(part, refusals, denied_here, group=part.group.group_id)
+            if refusal is not None:
+                self._unrecorded.refused([part.participant], refusal)
+            if lacking or part in tokens or refusal is not None:
                 group_workers.add(part.participant)
+        if whole is not None and not named and not group_workers:
+            if self.schedule.is_cut_down:
+                return self._refuse_all(frozen, transfers, whole)
+            left.was_cut_off = True
         self._backoff.refused(group_workers)
-        if not named:
+        if not named and not refusals:
             log.warning("a checkpoint was aborted: %s; it is tried again", error)
         return frozenset(group_workers)
 
@@ -397,19 +452,35 @@ def _recorded(frozen: Sequence[FrozenGroup]) -> Sequence[FrozenGroup]:
     return [part for part in frozen if part.group.is_recorded]
 
 
+def _refusals_of(error: TransactionAborted | RecordTooLarge, tokens: Collection[object]) -> Mapping[object, Refusal]:
+    """`tokens`: whose record it was that was refused on the spot."""
+    if isinstance(error, TransactionAborted):
+        return error.refusals
+    return {token: Refusal(error) for token in tokens}
+
+
 def _taken(transfer: Transfer) -> TransactionRolledBackError:
     return TransactionRolledBackError(
         f"{transfer.about}: rolled back: a partition of its messages moved to another process; they are delivered again"
     )
 
 
-def _refused(transfer: Transfer, error: KafkaClientError, missing: Collection[str]) -> TransactionRolledBackError:
+def _rolled_back(transfer: Transfer, refusal: Refusal) -> TransactionRolledBackError:
+    values = {"topic": refusal.topic} if refusal.topic else {}
+    return rolled_back(transfer.about, as_jms_error(refusal.cause, refusal.topic or "Kafka refuses it", **values))
+
+
+def _refused(
+    transfer: Transfer, error: KafkaClientError, missing: Collection[str], refusal: Refusal | None
+) -> TransactionRolledBackError:
     leaderless = error.leaderless if isinstance(error, TransactionAborted) else frozenset()
     stuck = [record for record in transfer.sends if (record.topic, record.partition) in leaderless]
     if stuck:
         return without_leader(transfer.about, stuck)
     topic = next((record.topic for record in transfer.sends if record.topic in missing), None)
     if topic is None:
+        if refusal is not None:
+            return _rolled_back(transfer, refusal)
         return TransactionRolledBackError(f"{transfer.about}: rolled back: {error}", about=transfer.about)
     cause = gone(topic, about=f"{transfer.about}: rolled back")
     rolled_back = TransactionRolledBackError(str(cause), about=transfer.about, destination=topic)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import NamedTuple
 
 from jbm_kafka.codec.branch_records import NOTHING, applied_key, encode_applied
@@ -12,6 +12,7 @@ from jbm_kafka.codec.events import encode_events, in_portions
 from jbm_kafka.core.checkpoint_id import CheckpointId, first_checkpoint_id
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.ports import (
+    AccessRefused,
     Clock,
     CommittedOffset,
     GroupFenced,
@@ -22,6 +23,7 @@ from jbm_kafka.ports import (
     OutcomeUnknown,
     Outgoing,
     RecordTooLarge,
+    Refusal,
     TransactionAborted,
     TransactionalProducer,
 )
@@ -252,13 +254,42 @@ class TransactionWriter:
         finally:
             admin.close()
 
+    def denied_topics(self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer]) -> frozenset[str]:
+        """Topics of a refused transaction that may not be written to, as its coordinator tells librdkafka's log only;
+        none when Kafka does not answer."""
+        topics = {record.topic for transfer in transfers for record in transfer.sends}
+        topics = topics.union(*(self.topics_of(part) for part in frozen))
+        admin = self._kafka.admin()
+        try:
+            return admin.unwritable(sorted(topics))
+        except KafkaClientError as error:
+            log.info("cannot ask for rights: %s", error)
+            return frozenset()
+        finally:
+            admin.close()
+
+    def topics_of(self, part: FrozenGroup) -> frozenset[str]:
+        """Where its records go."""
+        topics = {row.channel.changelog.topic for row in part.channels}
+        if any(row.events is not None for row in part.channels):
+            topics.add(self._topics.events_topic)
+        if any(row.applied for row in part.channels):
+            topics.add(self._topics.branches_topic)
+        return frozenset(topics)
+
     def forget_topics(self, transfer: Transfer) -> None:
         """It was refused: what is known of the topics it is sent to may be wrong."""
         for record in transfer.sends:
             self._topics.forget(record.topic)
 
-    def find_out(self, frozen: Sequence[FrozenGroup], checkpoint_id: str) -> Generator[Wait, None, bool]:
-        """Whether the checkpoint was committed; asks until there is an answer.
+    def find_out(
+        self,
+        frozen: Sequence[FrozenGroup],
+        checkpoint_id: str,
+        refused: Callable[[Refusal], object] = lambda refusal: None,
+    ) -> Generator[Wait, None, bool]:
+        """Whether the checkpoint was committed; asks until there is an answer. `refused` hears that there is none yet
+        for want of a right.
 
         The new producer's start has ended the old transaction, so what is committed now stays as it is.
         """
@@ -272,6 +303,8 @@ class TransactionWriter:
                 unanswered += 1
                 return self._is_committed(frozen, checkpoint_id)
             except KafkaClientError as error:
+                if isinstance(error, AccessRefused):
+                    refused(Refusal(error))
                 log.info("checkpoint %s: cannot find out whether it was committed: %s", checkpoint_id, error)
                 yield Wait(FIND_OUT_PAUSE_S)
 

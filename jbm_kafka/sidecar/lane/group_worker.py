@@ -116,6 +116,8 @@ class ServedLinks:
             self.being_made.add(link.terms.link_id)
         if self.failure is not None:
             link.notices.fail(self.failure)
+        if self._data.unrecorded is not None:
+            link.notices.hinder(self._data.unrecorded)
 
     def detach(self, link_id: str) -> None:
         """One less."""

@@ -153,7 +153,7 @@ class Turn:
         self.pass_time(now_ms)
         self.keep_within_memory(consumer)  # before `grant`: it may open a channel anew, and with it revoke leases
         self._look_at_pause()  # each time: in memory a pause holds when its call returns
-        if self._is_paused:
+        if self._is_paused or self._data.unrecorded is not None:
             self.dispatch.take_back()
         else:
             self.dispatch.grant()
@@ -183,6 +183,8 @@ class Turn:
         self._holds_nothing = all(channel.holds_nothing for channel in channels)
         self._is_owing = any(channel.needs_checkpoint or channel.checkpoints.freeze is not None for channel in channels)
         self._next_at_ms = min([channel.next_at_ms for channel in channels], default=NEVER_MS)
+        if self._data.unrecorded is not None and not self._is_owing:  # as after its partitions went to others
+            self._data.note_unrecorded(None)
 
     # -- its parts -----------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from jbm_kafka.core.changes import Acknowledged, PassedToBranch
 from jbm_kafka.core.entries import MessageEvent
 from jbm_kafka.core.holders import kind_of
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.settlement import units_of, unknown_offsets
 from jbm_kafka.ports import GroupFenced
@@ -60,6 +61,9 @@ class CheckpointPart:
 
     def give_up(self, error: Exception) -> None:
         self._data.mailbox.post(lambda: self._give_up(error))
+
+    def unrecorded(self, error: JMSError | None) -> None:
+        self._data.mailbox.post(lambda: self._data.note_unrecorded(error))
 
     def topic_gone(self) -> None:
         self._data.mailbox.post(self._topic_gone)

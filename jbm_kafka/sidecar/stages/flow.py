@@ -14,6 +14,7 @@ from math import ceil
 from typing import TypeVar, cast
 
 from jbm_kafka.core.jms_errors import ChannelLost, ResourceAllocationError
+from jbm_kafka.core.log_rate_limit import LogRateLimit
 from jbm_kafka.core.spilling import Spillable, shelvable, spillable
 from jbm_kafka.core.unit_of_order import Gate
 from jbm_kafka.ports import GroupConsumer, HeldStore, KafkaRecord
@@ -34,6 +35,8 @@ SHELVED_COUNT = 4_000
 """Messages shelved in a turn at most: less than a tenth of a second, for the group worker has others to serve."""
 ARRIVALS_WEIGHED_MIN = 64
 """Fewer that may be handed over are not weighed: however large, they are soon gone."""
+LINE_MS = 60_000
+"""Of a disk that stays full, or is broken, each try has an error."""
 LOOK_EVERY = 64
 """Turns until gates are looked at again though the last look found too little to spill; looking costs a walk."""
 
@@ -55,6 +58,9 @@ class Flow:
         """Paused, for what waits there takes too much memory and cannot be spilled."""
         self._refused: set[OwnedChannel] = set()
         """Paused, for the held store did not take what waits there; nothing until it does."""
+        self._lines: LogRateLimit[str] = LogRateLimit(interval_ms=LINE_MS, each_max=1)
+        self.trouble = ""
+        """Why the held store takes nothing; empty: it does. Any thread may look."""
         self._goes_on = False
         """There was more to shelve than a turn has time for."""
         self._turns_to_look = 0
@@ -66,6 +72,7 @@ class Flow:
         """Once a turn. Returns channels of which the held store lost what it had: they must be opened anew."""
         unreadable: list[OwnedChannel] = []
         channels: Channels = data.channels
+        now_ms = data.clock.monotonic_ms()
         waiting_bytes = 0
         for channel in list(channels.values()):
             waiting_bytes += channel.memory.waiting_bytes
@@ -77,13 +84,15 @@ class Flow:
         self._turns_to_look -= 1
         limit = self._low if self._refused or self._goes_on else self._waiting_bytes_max
         if waiting_bytes > limit and (self._turns_to_look <= 0 or waiting_bytes > self._look_beyond):
-            self._spill(channels, waiting_bytes - self._low)
+            self._spill(channels, waiting_bytes - self._low, now_ms)
             left = sum(channel.memory.waiting_bytes for channel in channels.values())
             self._look_beyond = left + self._waiting_bytes_max // 16
             if not self._refused:
                 self._note_overfull(channels)
         elif self._overfull or self._refused:
             self._note_shrunk(channels, waiting_bytes)
+        if self.trouble and not self._refused:
+            self.trouble = ""
         self._pause_or_resume(channels, consumer, data.wanted())
         return unreadable
 
@@ -140,7 +149,7 @@ class Flow:
         size = (0 if value is None else len(value)) + numbers.RECORD_OVERHEAD_BYTES
         return len(arrivals) * size > self._waiting_bytes_max // channels_count
 
-    def _spill(self, channels: Channels, excess_bytes: int) -> None:
+    def _spill(self, channels: Channels, excess_bytes: int, now_ms: int) -> None:
         """Spill until so much is gone: the longest lines first, of equal ones what is due last; and then shelve."""
         found: list[tuple[int, int, OwnedChannel, Spillable]] = []
         for channel in channels.values():
@@ -154,11 +163,11 @@ class Flow:
             excess_bytes -= size if row.kept else size + numbers.LINE_BYTES
             rows.setdefault(channel, []).append(row)
         # One after the other: what is spilled here may be shelved at once.
-        taking = [channel for channel in channels.values() if self._is_put(channel, self._spilled.spill, rows)]
+        taking = [channel for channel in channels.values() if self._is_put(channel, self._spilled.spill, rows, now_ms)]
         self._goes_on = False
         if excess_bytes > 0:
             gates, excess_bytes = self._choose_gates(taking, excess_bytes)
-            taking = [channel for channel in taking if self._is_put(channel, self._spilled.shelve, gates)]
+            taking = [channel for channel in taking if self._is_put(channel, self._spilled.shelve, gates, now_ms)]
         is_refused = len(taking) < len(channels)
         self._turns_to_look = LOOK_EVERY if is_refused or (excess_bytes > 0 and not self._goes_on) else 0
 
@@ -167,6 +176,7 @@ class Flow:
         channel: OwnedChannel,
         put: Callable[[OwnedChannel, Sequence[T]], None],
         rows: Mapping[OwnedChannel, list[T]],
+        now_ms: int,
     ) -> bool:
         """False when the held store refuses what there is of the channel."""
         mine = rows.get(channel)
@@ -175,8 +185,9 @@ class Flow:
         try:
             put(channel, mine)
         except ResourceAllocationError as error:
+            self.trouble = f"{channel.name}: {error}. Until then what is in memory is not followed by more"
             if not self._refused:
-                log.warning("%s: %s. Until then what is in memory is not followed by more", channel.name, error)
+                self._warn_once_a_minute("put", self.trouble, now_ms)
             self._refused.add(channel)
             return False
         self._refused.discard(channel)
@@ -209,9 +220,15 @@ class Flow:
                 room = room_bytes // channel.memory.alone_bytes
                 self._spilled.bring_back(channel, room=room, selections=data.selections, wanted_by=wanted)
         except ChannelLost as error:
-            log.warning("%s: %s; the channel is recovered from its changelog and its topic", channel.name, error)
+            text = f"{channel.name}: {error}; the channel is recovered from its changelog and its topic"
+            self._warn_once_a_minute(channel.name, text, data.clock.monotonic_ms())
             return False
         return True
+
+    def _warn_once_a_minute(self, key: str, text: str, now_ms: int) -> None:
+        more = self._lines.next_line(key, now_ms)
+        if more is not None:
+            log.warning("%s%s", text, f" ({more} times since the last line)" if more else "")
 
     # -- what cannot be spilled ------------------------------------------------------------------------------------
 

@@ -121,6 +121,7 @@ class Settle:
             link.return_is_done(disposition)
         if disposition.done is not None:
             _complete_when_durable(disposition.done, waits_for, error)
+            self._data.note_waiting(disposition.done)
 
     def _note_undeliverable(self, session: SessionId, lease: PartitionLease, offset: int) -> None:
         """It is the receiver's that got it, which may be another one of the session than the one that says so."""
