@@ -12,7 +12,9 @@ import pytest
 from jbm_kafka.browsing.browse import browse
 from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.companion_group import companion_of
+from jbm_kafka.core.freeze import freeze
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
@@ -20,6 +22,7 @@ from jbm_kafka.ports import CommittedOffset, KafkaRecord, TransactionAborted
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.branches.entry_kinds import EntryKinds
+from jbm_kafka.sidecar.channel.parked_records import ParkedRecords
 from tests.sidecar.stepped import QUEUE, Start, SteppedSidecar
 
 DELAY_MS = 150_000
@@ -396,3 +399,38 @@ def test_a_group_that_may_not_be_written_keeps_nothing_else_from_being_recorded(
     checkpoints = one.sidecar.checkpointer.checkpoints
     one.run_for(5_000)
     assert one.sidecar.checkpointer.checkpoints <= checkpoints + 1, "it is not tried for ever"
+
+
+def test_a_number_whose_checkpoint_failed_is_written_again() -> None:
+    """LOG-11: also where it is the one before, for a checkpoint that was taken for failed may have been committed."""
+    records = ParkedRecords()
+    state = ChannelState()
+    taken = freeze(state, topic_id="T", checkpoint_id="jbm.f.0:1", offered_position=0)
+    assert records.note(2) == 2
+    records.ended(taken, durable=False)
+    assert records.must_note(0)
+    assert records.note(0) == 0
+    records.ended(taken, durable=True)
+    assert not records.must_note(0)
+
+
+def test_what_kafka_left_open_of_a_number_is_ended_with_its_checkpoint(start: Start) -> None:
+    """LOG-5, LOG-11: else its group could not be read for good."""
+    one = parked_and_deleted(start)
+    link = one.attach("t")
+    wait_for_the_delay(one)
+    (delivery,) = one.deliveries(link, 1)
+    one.cluster.faults.forgotten_marks = 1
+    delivery.lease.acknowledge(delivery.offset)
+    one.run(lambda: one.cluster.faults.forgotten_marks == 0)
+    silent_since_ms = one.clock.monotonic_ms()
+    group = QUEUE.group_id()
+    one.cluster.expire_member(group, next(iter(one.cluster.group(group).members)))
+    before = one.group_worker.data.channels[0]
+    one.run(lambda: one.group_worker.data.channels.get(0) is not before)
+    assert not one.cluster.is_stable(COMPANION, QUEUE.name, 0)
+    one.sidecar.checkpointer.schedule.note_back(silent_since_ms)
+    one.run(lambda: one.cluster.is_stable(COMPANION, QUEUE.name, 0))
+    now = number_beside(one)
+    assert now is not None
+    assert now.position == 1
