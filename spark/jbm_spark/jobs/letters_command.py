@@ -35,7 +35,7 @@ def dead_letters(
     in_session(
         "dead-letters",
         lambda spark: report.run(
-            spark, letters and letters.name, bootstrap=cluster.bootstrap, namespace=cluster.namespace,
+            spark, _name(letters), bootstrap=cluster.bootstrap, namespace=cluster.namespace,
             kafka=cluster.kafka, queue=None if queue is None else queue.name, top=top,
         ),
         cluster=cluster, master=master, as_json=as_json,
@@ -61,12 +61,16 @@ def retry(
     in_session(
         "dead-letters retry",
         lambda spark: letter_retry.run(
-            spark, source and source.name, bootstrap=cluster.bootstrap, namespace=cluster.namespace,
+            spark, _name(source), bootstrap=cluster.bootstrap, namespace=cluster.namespace,
             kafka=cluster.kafka, queue=None if queue is None else str(queue), where=where, limit=limit, rate=rate,
             is_dry_run=is_dry_run,
         ),
         cluster=cluster, master=master, as_json=as_json, check=lambda cluster: _check(cluster, source),
     )  # fmt: skip
+
+
+def _name(queue: Queue | None) -> str | None:
+    return None if queue is None else queue.name
 
 
 def _check(cluster: Cluster, letters: Queue | None, *others: Queue) -> None:
