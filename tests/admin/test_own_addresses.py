@@ -99,6 +99,7 @@ def test_what_expires_in_a_namespace_goes_to_an_address_of_its_own(shared: Admin
     with Admin(url, namespace="shop") as shop:
         with ConnectionFactory(url, namespace="shop").create_context() as jms:
             jms.create_producer().send(ORDERS, "late")
+        assert shop.expire(ORDERS, everything=True, dry_run=True).address == "shop.ExpiryQueue"
         assert shop.expire(ORDERS, everything=True).address == "shop.ExpiryQueue"
 
 

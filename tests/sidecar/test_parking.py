@@ -408,6 +408,7 @@ def test_a_number_whose_checkpoint_failed_is_written_again() -> None:
     taken = freeze(state, topic_id="T", checkpoint_id="jbm.f.0:1", offered_position=0)
     assert records.note(2) == 2
     records.ended(taken, durable=False)
+    assert records.must_note(2)
     assert records.must_note(0)
     assert records.note(0) == 0
     records.ended(taken, durable=True)
