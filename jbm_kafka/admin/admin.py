@@ -7,7 +7,6 @@ from typing import Literal, Self
 
 from jbm_kafka.admin.cluster.admin_arguments import queue_of
 from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
-from jbm_kafka.admin.cluster.catalog import SHIPPED_DEAD_LETTERS
 from jbm_kafka.admin.cluster.subscription_counts import SubscriptionCounts
 from jbm_kafka.admin.counts import QueueCounts
 from jbm_kafka.admin.dead_letters.letter_admin import RETRY_TIMEOUT_S, LetterAdmin
@@ -488,9 +487,13 @@ class Admin:
         """
         return self._letters.queues_with_letters(queues_max)
 
+    def dead_letter_queue(self) -> Queue:
+        """The queue that takes letters of this namespace where no setting names another."""
+        return self._letters.queue()
+
     def dead_letters(
         self,
-        queue: Queue | str = SHIPPED_DEAD_LETTERS,
+        queue: Queue | str | None = None,
         *,
         origin: Queue | Topic | str | None = None,
         reason: LetterReason | None = None,
@@ -500,6 +503,8 @@ class Admin:
     ) -> Iterable[tuple[DeadLetter, Message]]:
         """The messages of a dead-letter or expiry queue, with where each was and why it left; nothing is consumed.
 
+        Without a queue it is `dead_letter_queue`.
+
         Iterate what it gives; each iteration looks anew. Filters as of `retry_dead_letters`.
 
         Raises:
@@ -508,11 +513,11 @@ class Admin:
             InvalidDestinationError: when the first is asked for: there is no such queue.
         """
         wanted = letter_filter(origin, selector, reason=reason, unit=unit, message_id=message_id)
-        return self._letters.look(letters_queue(queue), wanted)
+        return self._letters.look(None if queue is None else letters_queue(queue), wanted)
 
     def retry_dead_letters(
         self,
-        queue: Queue | str = SHIPPED_DEAD_LETTERS,
+        queue: Queue | str | None = None,
         *,
         origin: Queue | Topic | str | None = None,
         reason: LetterReason | None = None,
@@ -526,6 +531,8 @@ class Admin:
         timeout_s: float = RETRY_TIMEOUT_S,
     ) -> RetryReport:
         """Send dead letters of `queue` to where they came from: of those that match, the `count` oldest, or all.
+
+        Without a queue it is `dead_letter_queue`. What receivers of another namespace gave up stays.
 
         One that a subscription of a topic gave up comes to that subscription alone (decision 51).
 
@@ -548,7 +555,7 @@ class Admin:
             TransactionInDoubtError: nobody knows whether the latest batch, a few hundred, was sent; it was sent whole
                 and left, or neither. Retry again: what was not sent is still there.
         """
-        source, timeout_s = letters_queue(queue), checked_seconds("timeout_s", timeout_s)
+        source, timeout_s = None if queue is None else letters_queue(queue), checked_seconds("timeout_s", timeout_s)
         checked_flag("dry_run", dry_run)
         if count is not None:
             checked_int("count", count, 1, None, "letters")

@@ -77,6 +77,9 @@ class QueueCounts:
     """Units that keep the partition they had before more were admitted (`Admin.unit_paths`)."""
     has_changelog: bool = True
     """False: somebody deleted it, and nobody has used the queue since; or nobody of ours has used it yet."""
+    parked_lost: int | None = 0
+    """Messages that were parked in the changelog, and that it has no more: they are lost, and the partitions that had
+    them stay closed; None: it is missing, and nobody knows how many. 0 where the messages were not counted."""
 
     @property
     def held(self) -> int:

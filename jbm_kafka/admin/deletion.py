@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscription_key, subscriptions_in
+from jbm_kafka.core.companion_group import companion_of
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, with_namespace
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.summary import summary
@@ -88,6 +89,8 @@ class Belongings:
     in_use: Sequence[str]
     """Of subscriptions that processes receive from."""
     kept: Sequence[str]
+    companions: Sequence[str] = ()
+    """Groups that say how much was parked of those that go."""
     is_topic_kept: bool = False
     """The topic is there, and not to be deleted: other namespaces use it."""
 
@@ -100,7 +103,7 @@ class Belongings:
     def groups(self) -> list[str]:
         """The consumer groups to delete: one with members cannot be."""
         own = [self.group] if self.group is not None and not self.receivers else []
-        return [*own, *sorted(self.subscriptions)]
+        return [*own, *sorted(self.subscriptions), *self.companions]
 
 
 def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Registry, now_ms: int) -> Belongings:
@@ -121,12 +124,14 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
     full_names = {group: record.subscription.full_name for group, record in subscriptions.items()}
     names_of = sorted(full_names[group] for group, record in subscriptions.items() if not record.is_ending)
     is_topic = bool(names_of) or (described is not None and registry.is_topic(queue.name, described.topic_id))
+    receivers = admin.group_members(group) if group in groups else 0
+    going = [*([] if receivers else [group]), *sorted(each for each in subscriptions if each not in in_use)]
     return Belongings(
         destination=Topic(queue.name) if is_topic else queue,
         topic=described,
         changelog=changelog if changelog in names and user is None else None,
         group=group if group in groups else None,
-        receivers=admin.group_members(group) if group in groups else 0,
+        receivers=receivers,
         listeners=len(private_readers(registry.log.values(), now_ms, topic=topic)),
         is_recorded=registry.is_recorded(queue.name, None if described is None else described.topic_id),
         others=sorted({*namespaces_among(queue, groups), *_by_changelogs(queue, names)} - {namespace}),
@@ -134,6 +139,7 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
         names=names_of,
         in_use=sorted(full_names[each] for each in in_use),
         kept=kept,
+        companions=[each for each in map(companion_of, going) if each in groups],
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from jbm_kafka.admin.cluster.admin_arguments import named, queue_of
 from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell, as_browsed
 from jbm_kafka.admin.counts import QueueCounts, count_group, tallies
 from jbm_kafka.admin.queue_look import QueueLook, Wait, wait_of
 from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
+from jbm_kafka.core.companion_group import lost_of
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.unit_places import UnitPlaces
@@ -18,6 +20,7 @@ from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import check_callable
 from jbm_kafka.jms.browser import Include, check_include
 from jbm_kafka.jms.message import Message
+from jbm_kafka.store.recovery import RecoveredChannel
 
 COUNT_MAX = 50_000
 """Messages read for one count: a second's work."""
@@ -47,16 +50,20 @@ class LookingAdmin:
             self._core.registry.refresh()
             name = group.destination.name
             places = self._core.registry.places.of(name, described.topic_id) or UnitPlaces(described.partitions)
-            return count_group(
+            begun: dict[int, RecoveredChannel] = {}
+            found = count_group(
                 group,
                 described,
                 admin=self._core.admin,
-                seen=lambda: tallies(self._core.seen(source), places, time.time_ns() // 1_000_000),
+                seen=lambda: tallies(
+                    self._core.seen(source, recovered=begun.update), places, time.time_ns() // 1_000_000
+                ),
                 count_max=count_max,
                 pause=self._core.registry.pauses.of(name),
                 places=places,
                 has_changelog=group.changelog_topic in topics,
             )
+            return replace(found, parked_lost=lost_of(each.parked_lost for each in begun.values()))
 
     def browse(
         self,

@@ -78,7 +78,7 @@ class TruncationAdmin:
             before = {partition: cut.before for partition, cut in kept.cuts.items() if cut.frees}
             keepers = keepers_of(topic, found.name, kept.cuts, self._subscriptions(found), reader)
             # What the factories of receiving processes say is not known here, and rarely says anything of this.
-            recorded = LiveSettings(core.registry.log, {})
+            recorded = LiveSettings(core.registry.log, {}, namespace=core.namespace)
             recorded.take()
             setting = recorded.resolve(found.name).truncate
             not_by_itself = look.why_kept(found.name, kept.topic_id, setting=setting)

@@ -28,7 +28,7 @@ from jbm_kafka.amqp_client.termini import browser_of, lookup_of, receiver_of, se
 from jbm_kafka.amqp_client.transaction_controller import TransactionController
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage
-from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.address_settings import ResolvedSettings, default_addresses
 from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
 from jbm_kafka.core.destination import (
     Destination,
@@ -625,7 +625,9 @@ class AmqpProvider:
         self._io.stop()
 
 
-_SETTINGS = ResolvedSettings(dead_letter_address="DLQ", expiry_address="ExpiryQueue")
+_SETTINGS = ResolvedSettings(
+    dead_letter_address=default_addresses().dead_letters, expiry_address=default_addresses().expired
+)
 
 
 def _refuse_xa() -> Never:

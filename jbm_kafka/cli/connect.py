@@ -12,6 +12,7 @@ from jbm_kafka.admin.cluster.administered import IN_MEMORY
 from jbm_kafka.admin.dead_letters.letter_arguments import letters_queue
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.render import printable
+from jbm_kafka.core.address_settings import default_addresses
 from jbm_kafka.core.addresses import address_fault
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, RESERVED_PREFIX, Queue, Topic
 from jbm_kafka.core.jms_errors import ConnectionFailedError, InvalidDestinationError, JMSError, JMSSecurityError
@@ -86,13 +87,17 @@ def as_address(context: click.Context, parameter: click.Parameter, value: str | 
     return value
 
 
+LETTERS_SHOWN, EXPIRED_SHOWN = (f"{each}, or NAMESPACE.{each}" for each in default_addresses())
+"""What helps show as default addresses."""
+
+
 def dead_letter_address_option(function: Function) -> Function:
     """`--dead-letter-address`; passed as `dead_letter_address`."""
     option = click.option(
         "--dead-letter-address",
         metavar="DEST",
         callback=as_address,
-        show_default="DLQ",
+        show_default=LETTERS_SHOWN,
         help="Where they go when no process receives; else it goes by the settings there.",
     )
     return option(function)
@@ -105,10 +110,10 @@ def as_destination(context: click.Context, parameter: click.Parameter, value: st
     return _made(Topic, value.removeprefix("topic:"), context, parameter)
 
 
-def as_letters_queue(context: click.Context, parameter: click.Parameter, value: str) -> Queue:
-    """The queue in which dead letters are looked for; a topic is wrong usage."""
+def as_letters_queue(context: click.Context, parameter: click.Parameter, value: str | None) -> Queue | None:
+    """The queue in which dead letters are looked for; a topic is wrong usage. None: none was named."""
     try:
-        return letters_queue(value)
+        return None if value is None else letters_queue(value)
     except InvalidDestinationError as error:
         raise click.BadParameter(str(error), context, parameter) from None
 

@@ -24,7 +24,7 @@ from jbm_kafka.cli.command_options import (
     json_option,
     selector_option,
 )
-from jbm_kafka.cli.connect import admin_of, as_destination, as_letters_queue
+from jbm_kafka.cli.connect import LETTERS_SHOWN, admin_of, as_destination, as_letters_queue
 from jbm_kafka.cli.lazy import CommandGroup
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.departure import OPERATOR
@@ -56,7 +56,7 @@ def _filters(function: Function) -> Function:
                      help=f"Only what left for this reason: {' or '.join(REASONS)}."),
         click.option("--origin", metavar="DEST", callback=as_destination,
                      help="Only those from this queue, or topic:NAME."),
-        click.option("--from", "source", metavar="DEST", callback=as_letters_queue, default="DLQ", show_default=True,
+        click.option("--from", "source", metavar="DEST", callback=as_letters_queue, show_default=LETTERS_SHOWN,
                      help="The dead-letter or expiry queue to look into."),
     ):  # fmt: skip
         function = option(function)
@@ -74,7 +74,7 @@ def dead_letters() -> None:
 @cluster_options
 @json_lines_option
 def list_dead_letters(
-    source: Queue,
+    source: Queue | None,
     origin: Queue | Topic | None,
     reason: LetterReason | None,
     unit: str | None,
@@ -99,6 +99,7 @@ def list_dead_letters(
                 others += 1
 
     with admin_of(cluster) as admin:
+        source = source or admin.dead_letter_queue()
         found = letters(
             admin.dead_letters(
                 source, origin=origin, reason=reason, unit=unit, message_id=message_id, selector=selector
@@ -135,7 +136,7 @@ def list_dead_letters(
 @cluster_options
 @json_option
 def retry(
-    source: Queue,
+    source: Queue | None,
     origin: Queue | Topic | None,
     reason: LetterReason | None,
     unit: str | None,
@@ -153,6 +154,7 @@ def retry(
     sent stays, with the reason; then the exit code is 1, as where an origin, unit or id that was named has none.
     """
     with admin_of(cluster) as admin:
+        source = source or admin.dead_letter_queue()
         send = partial(
             admin.retry_dead_letters, source, origin=origin, reason=reason, unit=unit, message_id=message_id,
             selector=selector, count=count, timeout_s=timeout,

@@ -105,7 +105,8 @@ def _show(found: Explanation, *, is_all: bool, log: Truncation | None) -> None:
             click.echo(f"without a partition: {printable(name)}")
     lines.of_messages(found.messages)
     if is_all and found.is_whole and not (found.messages or found.partitions):
-        click.echo("nothing is held")
+        is_lost = any(each.rule is Rule.PARKED_LOST for each in found.reasons)
+        click.echo("nothing else is held" if is_lost else "nothing is held")
     for partition in found.partitions:
         reasons = partition.reasons if is_all else lines.new(partition.reasons)
         if reasons or is_all:

@@ -21,7 +21,15 @@ from jbm_kafka.cli.command_options import (
     selector_option,
     subscription_options,
 )
-from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named, as_queue, dead_letter_address_option
+from jbm_kafka.cli.connect import (
+    EXPIRED_SHOWN,
+    Named,
+    admin_of,
+    as_address,
+    as_named,
+    as_queue,
+    dead_letter_address_option,
+)
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError
@@ -151,7 +159,7 @@ def remove(destination: Named, yes: bool, dry_run: bool, cluster: Cluster, as_js
     "--expiry-address",
     metavar="DEST",
     callback=as_address,
-    show_default="ExpiryQueue",
+    show_default=EXPIRED_SHOWN,
     help="Where they go when no process receives; else it goes by the settings there.",
 )
 @choice_options

@@ -88,6 +88,8 @@ def _list_beside(counts: QueueCounts) -> None:
     """What somebody should see to, and no column of the list has."""
     if not counts.has_changelog:
         click.echo(f"{counts.name}: {NO_CHANGELOG}")
+    if counts.parked_lost != 0:
+        click.echo(f"{counts.name}: {_lost(counts)}")
     if not counts.next_partitions and 0 < counts.unit_partitions < len(counts.partitions):
         click.echo(
             f"{counts.name}: units are routed by {counts.unit_partitions} of its {len(counts.partitions)} partitions: "
@@ -138,6 +140,8 @@ def show(
     if counts.pause:
         click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {counts.name}")
     of = "" if subscription is None else subscription_words(subscription, client_id)
+    if counts.parked_lost != 0:
+        click.echo(_lost(counts))
     _show_set_aside(counts, of)
     _show_shares(counts, of)
     if counts.misplaced:
@@ -234,6 +238,12 @@ def _whose(counts: QueueCounts, of: str = "") -> str:
     return f"if for long: jbm-kafka explain {counts.name}{of} tells whose it is and what ends it"
 
 
+def _lost(counts: QueueCounts) -> str:
+    """Parked messages that are gone, or may be."""
+    number = "an unknown number" if counts.parked_lost is None else counts.parked_lost
+    return f"parked messages that its changelog has lost: {number}; jbm-kafka explain {counts.name} tells more"
+
+
 def _held(counts: QueueCounts) -> str:
     return str(counts.held) if counts.is_exact else at_most(counts.held)
 
@@ -259,6 +269,7 @@ def _summary(counts: QueueCounts) -> dict[str, object]:
         "unit_partitions": counts.unit_partitions,
         "kept_units": counts.kept_units,
         "has_changelog": counts.has_changelog,
+        "parked_lost": counts.parked_lost,
         "receivers": counts.members,
         "paused": pause_values(counts.name, counts.pause),
         "oldest_at_ms": counts.oldest_at_ms,

@@ -16,6 +16,7 @@ from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER
 
 ORIG_DESTINATION = "_JBM_ORIG_DESTINATION"
+ORIG_NAMESPACE = "_JBM_ORIG_NAMESPACE"
 ORIG_SUBSCRIPTION = "_JBM_ORIG_SUBSCRIPTION"
 ORIG_SUBSCRIPTION_KIND = "_JBM_ORIG_SUBSCRIPTION_KIND"
 ORIG_MESSAGE_ID = "_JBM_ORIG_MESSAGE_ID"
@@ -30,6 +31,7 @@ ACTUAL_EXPIRY = "_JBM_ACTUAL_EXPIRY"
 HOP_PROPERTIES = frozenset(
     [
         ORIG_DESTINATION,
+        ORIG_NAMESPACE,
         ORIG_SUBSCRIPTION,
         ORIG_SUBSCRIPTION_KIND,
         ORIG_MESSAGE_ID,
@@ -64,15 +66,17 @@ def dead_letter_headers(
     timestamp_ms: int = 0,
     subscription: Subscription | None = None,
     topic_id: str = "",
+    namespace: str = "",
 ) -> list[Header]:
     """The headers of a dead letter.
 
     `message_id` is the message's id as its receivers saw it; a record whose own header does not say so gets it as a
     header. `last_error`: why the last attempt failed. `subscription`: whose copy of a topic's message it was.
-    `topic_id`: that of the topic it was in, as in the channel's `Position`; "": it was in none of its own.
+    `topic_id`: that of the topic it was in, as in the channel's `Position`; "": it was in none of its own. `namespace`:
+    whose receivers gave it up.
     `timestamp_ms`, when given, keeps the message's JMSTimestamp although the copy's record has a later one.
     """
-    hop = _hop(destination, message_id, partition, offset, delivery_count, subscription, topic_id)
+    hop = _hop(destination, message_id, partition, offset, delivery_count, subscription, topic_id, namespace)
     hop[DEAD_LETTER_REASON] = Property("string", reason)
     if last_error is not None:
         hop[LAST_ERROR] = Property("string", last_error)
@@ -91,9 +95,10 @@ def expired_headers(
     timestamp_ms: int = 0,
     subscription: Subscription | None = None,
     topic_id: str = "",
+    namespace: str = "",
 ) -> list[Header]:
     """The headers of an expired message's copy; `actual_expiry_ms` is when it was found to be expired."""
-    hop = _hop(destination, message_id, partition, offset, delivery_count, subscription, topic_id)
+    hop = _hop(destination, message_id, partition, offset, delivery_count, subscription, topic_id, namespace)
     hop[ACTUAL_EXPIRY] = Property("long", actual_expiry_ms)
     return _copied(original, message_id, timestamp_ms, hop)
 
@@ -117,6 +122,8 @@ class Origin(NamedTuple):
     """Why the last attempt failed."""
     subscription_kind: str | None = None
     """Of a topic: `durable`, `shared-durable`, `shared` or `private`; letters of earlier versions do not tell it."""
+    namespace: str | None = None
+    """Whose receivers gave it up; letters of earlier versions do not tell it."""
 
 
 def origin_of(headers: Sequence[Header] | None) -> Origin:
@@ -142,6 +149,7 @@ def origin_of(headers: Sequence[Header] | None) -> Origin:
         actual_expiry_ms=number(ACTUAL_EXPIRY),
         last_error=text(LAST_ERROR),
         subscription_kind=text(ORIG_SUBSCRIPTION_KIND),
+        namespace=text(ORIG_NAMESPACE),
     )
 
 
@@ -176,6 +184,7 @@ def _hop(
     delivery_count: int,
     subscription: Subscription | None,
     topic_id: str,
+    namespace: str,
 ) -> dict[str, Property]:
     of = {}
     if subscription is not None:
@@ -183,6 +192,7 @@ def _hop(
         of[ORIG_SUBSCRIPTION_KIND] = Property("string", subscription.kind.value)
     return {
         ORIG_DESTINATION: Property("string", str(destination)),
+        ORIG_NAMESPACE: Property("string", namespace),
         **of,
         ORIG_MESSAGE_ID: Property("string", message_id),
         **({ORIG_TOPIC_ID: Property("string", topic_id)} if topic_id else {}),

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from jbm_kafka.core.address_pattern import checked_pattern, matches, specificity
 from jbm_kafka.core.addresses import as_address, destination_at
-from jbm_kafka.core.destination import Destination, Topic
+from jbm_kafka.core.destination import Destination, Topic, with_namespace
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.plain_text import plain_text
 from jbm_kafka.core.sentinels import UNSET, UnitMarker, Unset
@@ -46,9 +46,10 @@ class AddressSettings:
     """No wait is longer; None: ten times the delay. Default: None."""
     dead_letter_address: str | Destination | Unset | None = UNSET
     """What takes messages given up: the name of a queue, or Topic(name), which is kept as the text "topic:name"; None:
-    they are removed. Default: "DLQ"."""
+    they are removed. Default: "DLQ", or "<namespace>.DLQ"."""
     expiry_address: str | Destination | Unset | None = UNSET
-    """What takes expired messages, in the same form; None: they are removed. Default: "ExpiryQueue"."""
+    """What takes expired messages, in the same form; None: they are removed. Default: "ExpiryQueue", or
+    "<namespace>.ExpiryQueue"."""
     on_dead_letter: OnDeadLetter | Unset = UNSET
     """Whether a unit goes on when its head was given up ("continue"), or waits for an operator ("hold"). Default:
     "continue"."""
@@ -172,10 +173,25 @@ class ResolvedSettings:
     """Letters end here, or would come back: nothing that failed leaves it (REDELIVER-3)."""
 
 
-SHIPPED_SETTINGS: Mapping[str, AddressSettings] = {
-    "#": AddressSettings(dead_letter_address="DLQ", expiry_address="ExpiryQueue"),
-}
-"""What holds without any configuration (REDELIVER-8); every setting given for the same name wins over it."""
+class DefaultAddresses(NamedTuple):
+    """The queues that take messages where no setting names any."""
+
+    dead_letters: str
+    expired: str
+
+
+def default_addresses(namespace: str = "") -> DefaultAddresses:
+    """Those of a namespace; without one those that all share that have none of their own."""
+    return DefaultAddresses(with_namespace("DLQ", namespace), with_namespace("ExpiryQueue", namespace))
+
+
+def shipped_settings(namespace: str = "") -> Mapping[str, AddressSettings]:
+    """What holds without any configuration (REDELIVER-8); every setting given for the same name wins over it."""
+    addresses = default_addresses(namespace)
+    return {"#": AddressSettings(dead_letter_address=addresses.dead_letters, expiry_address=addresses.expired)}
+
+
+SHIPPED_SETTINGS = shipped_settings()
 
 
 class AddressSettingsRepository:

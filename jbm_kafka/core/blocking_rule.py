@@ -73,6 +73,8 @@ class Rule(Enum):
     """Its topic has got more partitions than its units are routed by: what has a unit is refused (UNIT-11)."""
     NO_CHANGELOG = "no-changelog"
     """Its changelog is missing: what was recorded of it is lost, and the next receiver makes it again."""
+    PARKED_LOST = "parked-lost"
+    """Its changelog lacks messages that were parked there, or may have been: nothing else had them (LOG-8)."""
     OFFSETS_RESET = "offsets-reset"
     """Somebody reset its group's offsets: the next receiver gets it again, or never (LOG-2)."""
     NOT_HELD = "not-held"

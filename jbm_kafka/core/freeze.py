@@ -33,6 +33,8 @@ class Freeze:
     """Apply when the checkpoint is committed."""
     failed: FreezeFailed
     """Apply when it is aborted."""
+    parked_count: int = 0
+    """How many records the changelog keeps once it is committed."""
 
 
 def freeze(
@@ -64,6 +66,7 @@ def freeze(
     )
     parked = {row.offset: row for row in parking if row.offset in state.unsettled and row.offset not in tentative}
     watermark = state.durable.watermark_without([*tentative, *parked]) if tentative or parked else state.watermark
+    kept = {*state.durable.parked_bytes, *parked}
     unparked = state.durable.dirty_parked.union(o for o in tentative if o in state.durable.parked_bytes)
     blocks = state.durable.dirty_blocks | {offset >> BLOCK_BITS for offset in tentative}
     blocks |= {number for number in state.durable.written_blocks if (number + 1) << BLOCK_BITS <= watermark}
@@ -108,6 +111,7 @@ def freeze(
             parked={offset: row.size for offset, row in parked.items()},
         ),
         failed=FreezeFailed(frozen=frozen),
+        parked_count=len(kept.difference(tentative)) if kept else 0,
     )
 
 

@@ -171,7 +171,9 @@ class MemoryAdmin:
             known = {each.name for each in self._cluster.known_groups()}
             asked = [("topic", name) for name in topics if name in self._cluster.topics]
             asked += [("group", name) for name in groups if name in known]
-            return {each: OPERATIONS - self._cluster.faults.denied.get(each[1], frozenset()) for each in asked}
+            return {
+                each: OPERATIONS - self._cluster.faults.operations_denied.get(each[1], frozenset()) for each in asked
+            }
 
     def cluster_id(self) -> str:
         self._process.check()

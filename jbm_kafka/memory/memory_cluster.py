@@ -68,7 +68,7 @@ class Faults:
     """So many are there."""
     replication: tuple[int, int] = (1, 1)
     """So many brokers have each partition, and so many of them all of it."""
-    denied: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    operations_denied: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By the name of a topic or group, what a user is told that he may not do with it."""
     share_groups: frozenset[str] = frozenset()
     """Groups of another kind that are there."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jbm_kafka.codec.registry_records import SubscriptionRecord
+from jbm_kafka.core.companion_group import companion_of
 from jbm_kafka.core.destination import Destination, Queue, with_namespace
 from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
@@ -79,6 +80,11 @@ class ChannelGroup:
             subscription=source if isinstance(source, Subscription) else None,
             begun=begun,
         )
+
+    @property
+    def companion(self) -> str:
+        """The group whose offsets tell how many messages are parked."""
+        return companion_of(self.group_id)
 
     @property
     def is_temporary(self) -> bool:

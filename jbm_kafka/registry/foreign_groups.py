@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 
+from jbm_kafka.core.companion_group import is_companion
 from jbm_kafka.ports import Clock, GroupKind, KafkaAdmin
 
 LOOK_MS = 60_000
 """Groups are listed no more often: every broker is asked for it."""
 _ELSEWHERE = ("jbm.queue.", "jbm.holder.", "jbm.private.", "jbm.shared.")
 """How groups of ours begin that read one topic only, which another name of theirs says."""
+_MARK = re.compile(r"(?:[A-Za-z0-9._-]+\.)?jbm\.[A-Za-z0-9._-]+\.mark")
+"""The group of a producer's mark, in any namespace."""
+
+
+def _is_no_reader(name: str) -> bool:
+    """Groups of ours whose offsets are no positions."""
+    return _MARK.fullmatch(name) is not None or is_companion(name)
 
 
 class ForeignGroups:
@@ -42,7 +51,7 @@ class ForeignGroups:
             return "these credentials may not describe the cluster, so groups that still read may not be listed"
         found = self._admin.groups()
         others = sorted(name for name, group in found.items() if group.kind is GroupKind.OTHER)
-        self._names = [name for name in found if not name.startswith(self._prefixes) and not name.endswith(".mark")]
+        self._names = [name for name in found if not (name.startswith(self._prefixes) or _is_no_reader(name))]
         return "" if not others else f"how far the share group {others[0]!r} is cannot be read here"
 
     def committed(

@@ -11,9 +11,17 @@ from collections.abc import Iterable, Mapping
 
 from jbm_kafka.codec.settings_record import decode_settings, patterns_in
 from jbm_kafka.core.address_pattern import checked_pattern
-from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository, Overridden, ResolvedSettings
+from jbm_kafka.core.address_settings import (
+    AddressSettings,
+    AddressSettingsRepository,
+    Overridden,
+    ResolvedSettings,
+    default_addresses,
+    shipped_settings,
+)
 from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, NewerRecordError
 from jbm_kafka.core.temporary_name import settings_name
+from jbm_kafka.registry.own_addresses import addresses_of
 from jbm_kafka.registry.registry_log import RegistryLog
 
 lines = logging.getLogger("jbm_kafka.settings")
@@ -22,9 +30,12 @@ lines = logging.getLogger("jbm_kafka.settings")
 class LiveSettings:
     """The settings in force now; those of the factory until the registry is first read. Any thread may call it."""
 
-    def __init__(self, registry: RegistryLog, ours: Mapping[str, AddressSettings]) -> None:
+    def __init__(self, registry: RegistryLog, ours: Mapping[str, AddressSettings], *, namespace: str = "") -> None:
         """`ours`: the factory's, by pattern."""
         self._registry = registry
+        self._namespace = namespace
+        self._addresses = ""
+        """The namespace whose default addresses hold."""
         self._ours = ours
         self._repository = AddressSettingsRepository(ours)
         self._lock = threading.Lock()
@@ -41,6 +52,10 @@ class LiveSettings:
     def takes_copies(self, name: str) -> bool:
         """The name is some destination's dead-letter or expiry address."""
         return self._repository.takes_copies(name)
+
+    def is_default_address(self, name: str) -> bool:
+        """The name is that of a queue that takes messages where no setting names any."""
+        return name in default_addresses(self._addresses)
 
     def load(self) -> None:
         """Have read the registry once.
@@ -65,12 +80,14 @@ class LiveSettings:
                 return False
             self._version = self._registry.version
             recorded = dict(patterns_in(self._registry.values()))
-            if recorded == self._recorded:
+            addresses = addresses_of(self._namespace, self._registry.values())
+            if (recorded, addresses) == (self._recorded, self._addresses):
                 return False
-            before, self._recorded = self._recorded, recorded
+            before, self._recorded, self._addresses = self._recorded, recorded, addresses
             known = {pattern: self._decoded(pattern, value) for pattern, value in recorded.items()}
             overrides = {pattern: settings for pattern, settings in known.items() if settings is not None}
-            self._repository = AddressSettingsRepository(self._ours, overrides=overrides)
+            defaults = shipped_settings(addresses)
+            self._repository = AddressSettingsRepository(self._ours, defaults, overrides=overrides)
         for pattern in sorted(before.keys() | recorded.keys()):
             if before.get(pattern) != recorded.get(pattern):
                 lines.info("address settings of %r in the registry: %s", pattern, _shown(overrides.get(pattern)))

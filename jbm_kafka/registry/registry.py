@@ -19,6 +19,7 @@ from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, TopicDescription
 from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.steps import pause_thread
+from jbm_kafka.registry.own_addresses import first_records
 from jbm_kafka.registry.pauses import Pauses
 from jbm_kafka.registry.registry_log import Changes, RegistryLog
 from jbm_kafka.registry.unit_paths import UnitPaths
@@ -43,7 +44,16 @@ class Registry:
         chance: Callable[[], float] = random.random,
     ) -> None:
         clock = clock or SystemClock()
-        self.log = RegistryLog(kafka, admin, topic, is_taken=self._is_taken, clock=clock, pause=pause, chance=chance)
+        self.log = RegistryLog(
+            kafka,
+            admin,
+            topic,
+            is_taken=self._is_taken,
+            first=first_records(topic),
+            clock=clock,
+            pause=pause,
+            chance=chance,
+        )
         """All records, for callers that know the other kinds."""
         self.pauses = Pauses(self.log)
         self.places = UnitPaths(self.log)

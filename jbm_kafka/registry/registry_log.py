@@ -20,6 +20,7 @@ from jbm_kafka.ports import (
     Outgoing,
     TailReader,
     TransactionAborted,
+    UnknownTopic,
     Unreachable,
 )
 from jbm_kafka.ports.clock import SystemClock
@@ -54,13 +55,16 @@ class RegistryLog:
         topic: str,
         *,
         is_taken: Callable[[bytes, bytes], bool] = lambda key, value: True,
+        first: Changes | None = None,
         clock: Clock | None = None,
         pause: Callable[[float], None] = pause_thread,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """A value that is not taken leaves the one before it. `pause` waits after a lost race, so long by `chance`."""
+        """A value that is not taken leaves the one before it. `first`: what a topic says first, into which nobody has
+        written yet. `pause` waits after a lost race, so long by `chance`."""
         self.topic = topic
         self._is_taken = is_taken
+        self._first = first
         self._kafka = kafka
         self._admin = admin
         self._topic_id = ""
@@ -192,8 +196,17 @@ class RegistryLog:
         return dict(self._values)
 
     def _create(self) -> None:
-        if not self._topic_id:
-            self._admin.create_topic(self.topic, partitions=1, config=REGISTRY_CONFIG)
+        is_made = not self._topic_id and self._admin.create_topic(self.topic, partitions=1, config=REGISTRY_CONFIG)
+        if self._first and not self._values and (is_made or self._is_empty()):
+            self._send(self._first)
+            self._first = None
+
+    def _is_empty(self) -> bool:
+        """Nobody has ever written there: somebody made it for others to use."""
+        try:
+            return not self._admin.end_positions(self.topic, [0], stable=False)[0]
+        except UnknownTopic:  # made a moment ago, and whoever did writes what it says first
+            return False
 
     def _send(self, changes: Changes) -> None:
         troubles: list[KafkaClientError | None] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from jbm_kafka.core.companion_group import companion_of
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, KafkaClientError, Outgoing
 from jbm_kafka.ports.steps import Workers
@@ -31,7 +32,7 @@ class SubscriptionRemains:
     def drop_offsets(self, group: str) -> None:
         """Of a subscription that had the name before. Not needed, they would count for nothing, but misleading."""
         try:
-            self._admin.delete_groups([group])
+            self._admin.delete_groups([group, companion_of(group)])
         except KafkaClientError as error:
             log.info("group %s: its old offsets stay: %s", group, error)
 
@@ -47,7 +48,7 @@ class SubscriptionRemains:
                 )
                 return False
             self._workers.pause(LOOK_S)
-        self._admin.delete_groups([group])
+        self._admin.delete_groups([group, companion_of(group)])
         return True
 
     def tombstones(self, group: str, topic: Topic) -> list[Outgoing]:

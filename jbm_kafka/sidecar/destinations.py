@@ -26,9 +26,6 @@ from jbm_kafka.sidecar.topics.topic_watch import TopicWatch
 
 log = logging.getLogger(__name__)
 
-SHIPPED_QUEUES = (Queue("DLQ"), Queue("ExpiryQueue"))
-"""Made in any case: the settings that hold unless others are given name them."""
-
 
 class Destinations:
     """Finds, makes and follows destinations, until `stop`. Any thread may call it."""
@@ -65,7 +62,7 @@ class Destinations:
             back=back,
         )
         self._registry = registry.log
-        self._settings = LiveSettings(registry.log, config.address_settings)
+        self._settings = LiveSettings(registry.log, config.address_settings, namespace=config.namespace)
         self.settings_of = self._settings.resolve
         """The address settings in force for the destination of a name."""
         self.targets = AddressTopics(
@@ -112,13 +109,18 @@ class Destinations:
             return self.temporaries.ensure(destination)
         found = self.topics.ensure(
             destination,
-            create=self._auto_create or destination in SHIPPED_QUEUES,
+            create=self._auto_create or self._is_default_address(destination),
             partitions=self.settings_of(destination.name).partitions,
             message_bytes_min=message_bytes_min,
         )
+        self._settings.take()  # the first use of a namespace says in its registry that its addresses are its own
         if is_new:
             self._settings.warn_of_differences([destination.name])
         return found
+
+    def _is_default_address(self, destination: Destination) -> bool:
+        """It is made in any case: the settings that hold unless others are given name it."""
+        return isinstance(destination, Queue) and self._settings.is_default_address(destination.name)
 
     def follow_settings(self) -> None:
         """What the registry says of settings and pauses holds for the next hand-over, failure and send."""

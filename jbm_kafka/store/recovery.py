@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
-from jbm_kafka.core.entries import Attempted, Duplicates, Entry, Held, OffsetRange, Parked, Prepared
+from jbm_kafka.core.companion_group import companion_of, lost_remedy, lost_text, parked_at
+from jbm_kafka.core.entries import PARKED, Attempted, Duplicates, Entry, Held, OffsetRange, Parked, Prepared
 from jbm_kafka.core.partition_names import named
 from jbm_kafka.core.reset_effects import effects_of, undo_of
 from jbm_kafka.core.start_position import Facts, Reset, Start, StartReason, decide_start, is_disputed, reset_of
-from jbm_kafka.ports import CommittedOffset, Journal, KafkaAdmin, LogReader
+from jbm_kafka.ports import AccessRefused, CommittedOffset, Journal, KafkaAdmin, KafkaClientError, LogReader
 from jbm_kafka.store.changelog_reader import ChangelogContents, ChangelogScope, read_changelogs
 from jbm_kafka.store.recovered_entries import (
     DecodedChangelog,
@@ -40,6 +41,8 @@ LATER_S = 1.0
 delivers again what was acknowledged, so it is asked for ten seconds more; a restored offset, which looks the same, is
 rare and can wait for so long."""
 
+_NOBODY_KNOWS = CommittedOffset(1, "")
+"""A number that no checkpoint has written."""
 _OF_PARKED = (Parked, Held, Attempted, Prepared)
 """Entries of parked messages."""
 _QUIET = frozenset({StartReason.CHANGELOG, StartReason.NOTHING_RECORDED, StartReason.SUBSCRIBED_ANEW})
@@ -82,8 +85,14 @@ class RecoveredChannel:
     has_offset: bool = True
     """False: the group has none committed, as when it was deleted or its offsets expired."""
     closed_because: str = ""
-    """Not empty: a newer version's records are there, and a channel opened without what they say would lose it. One
-    line for people; the entries may be looked at, never built on."""
+    """Not empty: a newer version's records are there, or what was parked is not: a channel opened without would lose
+    that. One line for people; the entries may be looked at, never built on."""
+    parked_lost: int | None = 0
+    """How many messages were parked that the changelog has no more; None: it is missing, and nobody knows."""
+    parked_noted: int | None = 0
+    """The number of parked messages that stands beside; None: a checkpoint is to write it, whichever it is."""
+    may_note: bool = True
+    """These credentials may read that number."""
 
     @property
     def parked(self) -> Sequence[Parked]:
@@ -104,8 +113,30 @@ class _Found:
     committed: CommittedOffset | None
     contents: ChangelogContents
     decoded: DecodedChangelog
-    is_written: bool = False
+    is_written: bool
     """The changelog has another position than at the reading before, which an owner must have written."""
+    note: CommittedOffset | None
+    """How many messages are parked, as it stands beside."""
+    topic_id: str
+    """Of the topic as it is now."""
+
+    @property
+    def parked_lost(self) -> int | None:
+        """As of `RecoveredChannel`."""
+        position, committed = self.decoded.position, self.committed
+        if position is not None:
+            if position.topic_id != self.topic_id:
+                return 0  # it was of another log, or of another subscription
+            return self._lacking(parked_at(self.note, position.checkpoint_id) or 0)
+        if committed is None or parse_checkpoint_id(committed.metadata) is None or _is_position_damaged(self.decoded):
+            return 0
+        noted = parked_at(self.note, committed.metadata)
+        return None if noted is None else self._lacking(noted)
+
+    def _lacking(self, noted: int) -> int:
+        damaged = (*self.decoded.corrupt, *self.decoded.newer)  # which is told of by itself
+        there = sum(isinstance(entry, Parked) for entry in self.decoded.others.values())
+        return max(noted - there - sum(_kind_of(key) == PARKED.encode() for key in damaged), 0)
 
     @property
     def is_disputed(self) -> bool:
@@ -113,7 +144,11 @@ class _Found:
 
     @property
     def is_to_be_read_again(self) -> bool:
-        return self.is_journal_damaged or (self.is_disputed and not self.is_written)
+        return self.is_journal_damaged or bool(self.parked_lost) or (self.is_disputed and not self.is_written)
+
+    def is_doubtful(self, is_look: bool) -> bool:
+        """Whether a broker that has just started may have said it."""
+        return self.is_older or (bool(self.parked_lost) and not is_look)
 
     @property
     def is_older(self) -> bool:
@@ -159,13 +194,16 @@ def recover_channels(
             pause(LATER_S)
         committed = admin.committed(scope.group, scope.topic, asked)
         contents = read_changelogs(scope, asked, admin=admin, reader=reader, journal=journal, timeout_s=timeout_s)
+        decoded = {p: decode_values(contents[p].values) for p in asked}
+        # Last: a number that is older than a position is the latest one.
+        notes = _parked_notes(scope, asked, admin, is_needed=any(each.position is None for each in decoded.values()))
         for p in asked:
-            decoded = decode_values(contents[p].values)
-            found[p] = _Found(committed.get(p), contents[p], decoded, _is_written(found.get(p), decoded))
-            if found[p].is_journal_damaged:
+            is_written, note = _is_written(found.get(p), decoded[p]), None if notes is None else notes.get(p)
+            found[p] = _Found(committed.get(p), contents[p], decoded[p], is_written, note, scope.topic_id)
+            if found[p].is_journal_damaged or found[p].parked_lost:
                 journal.discard(scope.journal_channel(p))
         is_late = reading >= READINGS_MAX - 1
-        asked = [p for p in asked if (found[p].is_older if is_late else found[p].is_to_be_read_again)]
+        asked = [p for p in asked if (found[p].is_doubtful(is_look) if is_late else found[p].is_to_be_read_again)]
         if not asked:
             break
     begins = admin.begin_positions(scope.topic, partitions)
@@ -178,17 +216,46 @@ def recover_channels(
             log_begin=begins[p],
             log_end=ends[p],
             delivered_below=delivered_below or 0,
+            may_note=notes is not None,
         )
         for p in partitions
     }
     made_anew = [each for each in recovered.values() if each.reason is StartReason.TOPIC_RECREATED]
     level = logging.INFO if is_look else logging.WARNING
     _log_made_anew(scope, made_anew, level if delivered_below is None else logging.DEBUG)  # else it was logged already
+    _log_lost(scope, recovered, is_look=is_look)
     _log_no_changelog(scope, [p for p in partitions if not is_look and _comes_again(recovered[p], found[p], ends[p])])
     _log_resets(scope, recovered, is_look=is_look)
     _log_refused(scope, recovered, begins, is_look=is_look)
     _log_deleted(scope, {p: _deleted(recovered[p], found[p]) for p in partitions}, recovered)
     return recovered
+
+
+def _parked_notes(
+    scope: ChangelogScope, partitions: Sequence[int], admin: KafkaAdmin, *, is_needed: bool
+) -> Mapping[int, CommittedOffset] | None:
+    """How many messages are parked, as the companion group says; None: these credentials may not read it.
+
+    Raises:
+        KafkaClientError: no answer; only where it is needed, for no changelog says it.
+    """
+    group = companion_of(scope.group)
+    try:
+        return admin.committed(group, scope.topic, partitions)
+    except AccessRefused as error:
+        log.info(
+            "%s: how many messages group %s has parked stands in its changelog alone (%s); allow Read on the group %s",
+            scope.topic,
+            scope.group,
+            error,
+            group,
+        )
+        return None
+    except KafkaClientError as error:
+        if is_needed:
+            raise
+        log.info("%s: how many messages group %s has parked cannot be read beside: %s", scope.topic, scope.group, error)
+        return dict.fromkeys(partitions, _NOBODY_KNOWS)
 
 
 def _is_written(before: _Found | None, decoded: DecodedChangelog) -> bool:
@@ -206,6 +273,7 @@ def _recovered(
     log_begin: int,
     log_end: int,
     delivered_below: int,
+    may_note: bool,
 ) -> RecoveredChannel:
     facts = Facts(
         topic_id=scope.topic_id,
@@ -225,9 +293,9 @@ def _recovered(
         position = replace(position, fetched=max([position.fetched, *(end_of(entry) for entry in kept.values())]))
     cause = _cause(facts, start)
     reset = reset_of(facts) if start.reason is StartReason.OPERATOR_RESET else None
-    closed_because = _newer(scope, partition, found)
-    if closed_because:
-        log.error("%s", closed_because)
+    newer, lost = _newer(scope, partition, found), found.parked_lost
+    if newer:
+        log.error("%s", newer)
     else:
         _log_corrupt(scope, partition, found)
         _log_decision(scope, partition, found, facts, start, cause)
@@ -243,7 +311,10 @@ def _recovered(
         skipped=_skipped(facts, start),
         reset=reset,
         has_offset=found.committed is not None,
-        closed_because=closed_because,
+        closed_because=newer or (_of_lost(scope, {partition: lost}) if lost else ""),
+        parked_lost=lost,
+        parked_noted=None if found.note is not None and found.note.position else 0,
+        may_note=may_note,
     )
 
 
@@ -329,8 +400,11 @@ def _log_decision(scope: ChangelogScope, partition: int, found: _Found, facts: F
 def _comes_again(channel: RecoveredChannel, found: _Found, log_end: int) -> bool:
     """Whether messages come again for want of a changelog. A position that is damaged has a line of its own."""
     is_without = channel.reason is StartReason.COMMITTED_OFFSET and not channel.closed_because
-    is_damaged = any(_kind_of(key) == b"position" for key in found.decoded.corrupt)
-    return is_without and not is_damaged and channel.start_position < log_end
+    return is_without and not _is_position_damaged(found.decoded) and channel.start_position < log_end
+
+
+def _is_position_damaged(decoded: DecodedChangelog) -> bool:
+    return any(_kind_of(key) == b"position" for key in decoded.corrupt)
 
 
 def _kind_of(key: bytes) -> bytes:
@@ -348,6 +422,25 @@ def _log_no_changelog(scope: ChangelogScope, partitions: Sequence[int]) -> None:
             scope.group,
             named(partitions),
         )
+
+
+def _of_lost(scope: ChangelogScope, counts: Mapping[int, int]) -> str:
+    """What became of what was parked, for people."""
+    lost, stay = sum(counts.values()), "stays" if len(counts) == 1 else "stay"
+    return (
+        f"{lost_text(scope.changelog_topic, scope.group, lost)}; {named(counts)} {stay} closed, others go on: "
+        f"{lost_remedy(scope.group)}"
+    )
+
+
+def _log_lost(scope: ChangelogScope, channels: Mapping[int, RecoveredChannel], *, is_look: bool) -> None:
+    """One line, however many partitions: a changelog is deleted as a whole."""
+    lost = {p: each.parked_lost for p, each in channels.items() if each.parked_lost}
+    if lost:
+        log.log(logging.INFO if is_look else logging.ERROR, "%s: %s", scope.topic, _of_lost(scope, lost))
+    unknown = [p for p, each in channels.items() if each.parked_lost is None]
+    if unknown and not is_look:
+        log.warning("%s: %s (%s)", scope.topic, lost_text(scope.changelog_topic, scope.group, None), named(unknown))
 
 
 def _log_resets(scope: ChangelogScope, channels: Mapping[int, RecoveredChannel], *, is_look: bool) -> None:

@@ -13,11 +13,13 @@ except ModuleNotFoundError as error:
 from jbm_kafka.codec import dead_letter as names
 from jbm_kafka.core.destination import Destination
 from jbm_spark.columns import PropertyType, property_column
+from jbm_spark.dead_letter_queue import dead_letter_queue
 from jbm_spark.messages import messages
 from jbm_spark.options import Position
 
 _ORIGIN: dict[str, tuple[str, PropertyType]] = {
     "origin_destination": (names.ORIG_DESTINATION, "string"),
+    "origin_namespace": (names.ORIG_NAMESPACE, "string"),
     "origin_topic_id": (names.ORIG_TOPIC_ID, "string"),
     "origin_subscription": (names.ORIG_SUBSCRIPTION, "string"),
     "origin_subscription_kind": (names.ORIG_SUBSCRIPTION_KIND, "string"),
@@ -34,7 +36,7 @@ _ORIGIN: dict[str, tuple[str, PropertyType]] = {
 @without_call_sites()
 def letters(
     spark: SparkSession,
-    destination: str | Destination = "DLQ",
+    destination: str | Destination | None = None,
     *,
     bootstrap: str,
     namespace: str = "",
@@ -45,8 +47,11 @@ def letters(
 ) -> DataFrame:
     """What the topic of a dead-letter or expiry address holds: the columns of `messages`, and where each came from.
 
+    Without a destination it is the namespace's dead-letter queue.
+
     Also those that were received or sent again since. Arguments and errors are those of `messages`.
     """
+    destination = destination or dead_letter_queue(bootstrap, namespace, kafka)
     found = messages(spark, destination, bootstrap=bootstrap, namespace=namespace, starting=starting, ending=ending,
                      kafka=kafka, options=options)  # fmt: skip
     return letter_columns(found)

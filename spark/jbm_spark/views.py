@@ -30,7 +30,7 @@ def create_views(
     bootstrap: str,
     subscription: str | None = None,
     client_id: str = "",
-    dead_letters: str | Destination = "DLQ",
+    dead_letters: str | Destination | None = None,
     prefix: str = "",
     namespace: str = "",
     kafka: Mapping[str, object] | None = None,

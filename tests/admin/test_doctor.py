@@ -163,13 +163,13 @@ def test_parked_messages_are_counted_and_told_where_one_broker_alone_has_them(wa
 
 
 def test_rights_that_a_role_needs_and_who_asks_lacks_are_told(ward: Ward) -> None:
-    ward.cluster.faults.denied = {"orders": frozenset({"WRITE"}), "jbm.events": frozenset({"WRITE", "READ"})}
+    ward.cluster.faults.operations_denied = {"orders": frozenset({"WRITE"}), "jbm.events": frozenset({"WRITE", "READ"})}
     assert ward.found(Ailment.RIGHTS) == []
     found = {each.about: each for each in ward.admin.doctor(role="worker").findings}
     assert set(found) == {("orders",), ("jbm.events",)}
     assert found["jbm.events",].text == "these credentials may not Read, Write on this topic, which a worker needs"
     assert found["orders",].remedy == "kafka-acls.sh --add --allow-principal User:… --topic NAME --operation Write"
-    ward.cluster.faults.denied = {QUEUE.group_id(""): frozenset({"DESCRIBE"})}
+    ward.cluster.faults.operations_denied = {QUEUE.group_id(""): frozenset({"DESCRIBE"})}
     (each,) = ward.found(Ailment.RIGHTS)
     assert "on this group, which who only looks needs" in each.text
     with pytest.raises(InvalidSettingError, match="it is 'worker', 'sender', 'look'"):

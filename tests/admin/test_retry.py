@@ -61,6 +61,7 @@ class Shop:
             reader=kafka.log_reader(),
             info_of=connection._core.provider.ensure,
             subscriptions_of=lambda _: [],
+            namespace="",
         )
         plan = planner.plan(self.records(), wanted or LetterFilter(), None)
         assert not plan.kept

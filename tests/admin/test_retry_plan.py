@@ -34,13 +34,14 @@ class Cluster:
         self.kafka.admin().create_topic("DLQ", partitions=2, config={})
         self.orders = TopicInfo("orders", "t", 4, LIMIT)
 
-    def planner(self) -> RetryPlanner:
+    def planner(self, namespace: str = "") -> RetryPlanner:
         return RetryPlanner(
             DLQ,
             admin=self.kafka.admin(),
             reader=self.kafka.log_reader(),
             info_of=self._info_of,
             subscriptions_of=lambda _: [],
+            namespace=namespace,
         )
 
     def _info_of(self, queue: Queue | Topic) -> TopicInfo:
@@ -279,3 +280,28 @@ def test_a_letter_of_a_client_whose_id_has_a_slash_goes_to_no_other_subscription
         letters = [origin_of([("jms.string._JBM_ORIG_SUBSCRIPTION", each.full_name.encode())]) for each in known]
         assert [subscription_of(letter, known) for letter in letters] == known
     assert subscription_of(origin_of([("jms.string._JBM_ORIG_SUBSCRIPTION", b"a/b/c")]), [one]) == one
+
+
+OLD: list[Header] = [("jms.string._JBM_ORIG_DESTINATION", b"queue:orders"), ("jms.int._JBM_ORIG_PARTITION", b"0")]
+"""A letter of a version that told no namespace."""
+
+
+@pytest.mark.parametrize(
+    ("namespace", "has_received", "why"),
+    [
+        ("", False, None),
+        ("shop", True, None),
+        ("shop", False, "an earlier version wrote it, and nobody in namespace 'shop' has received from queue:orders"),
+    ],
+)
+def test_a_letter_that_does_not_tell_its_namespace_is_sent_where_it_can_be_its_own(
+    namespace: str, has_received: bool, why: str | None
+) -> None:
+    """Of REDELIVER-9."""
+    cluster = Cluster()
+    if has_received:
+        cluster.kafka.admin().create_topic("shop.orders.jbm-changelog", partitions=4, config={})
+    cluster.record("x", OLD)
+    plan = cluster.planner(namespace).plan(cluster.letters(), ALL, None)
+    assert len(plan.letters) == (why is None)
+    assert [row.why.startswith(why or "-") for row in plan.kept] == [True] * (why is not None)

@@ -47,6 +47,7 @@ def dead_letter(original: list[Header] | None, **changed: Any) -> list[Header]:
 
 HOP: list[Header] = [
     ("jms.string._JBM_ORIG_DESTINATION", b"queue:orders"),
+    ("jms.string._JBM_ORIG_NAMESPACE", b""),
     ("jms.string._JBM_ORIG_MESSAGE_ID", b"ID:p:1"),
     ("jms.int._JBM_ORIG_PARTITION", b"3"),
     ("jms.long._JBM_ORIG_OFFSET", b"4711"),
@@ -118,6 +119,7 @@ def test_an_expired_message_tells_when_it_expired_and_no_reason() -> None:
     assert expired == [
         *KEPT,
         ("jms.string._JBM_ORIG_DESTINATION", b"topic:prices"),
+        ("jms.string._JBM_ORIG_NAMESPACE", b""),
         ("jms.string._JBM_ORIG_MESSAGE_ID", b"ID:p:1"),
         ("jms.int._JBM_ORIG_PARTITION", b"0"),
         ("jms.long._JBM_ORIG_OFFSET", b"1"),
@@ -139,9 +141,9 @@ def test_a_letter_that_is_sent_again_is_what_it_was() -> None:
 
 def test_a_dead_letter_tells_where_it_was() -> None:
     assert origin_of(dead_letter(ORIGINAL)) == (
-        "queue:orders", None, "ID:p:1", 3, 4711, 10, "max-delivery-attempts", None, None, None,
+        "queue:orders", None, "ID:p:1", 3, 4711, 10, "max-delivery-attempts", None, None, None, "",
     )  # fmt: skip
     assert origin_of([("_JBM_ORIG_DESTINATION", b"queue:orders"), ("_JBM_ORIG_OFFSET", b"7")]) == (
-        "queue:orders", None, None, None, None, None, None, None, None, None,
+        "queue:orders", None, None, None, None, None, None, None, None, None, None,
     )  # fmt: skip
     assert set(origin_of(None)) == {None}

@@ -98,6 +98,7 @@ ADMINISTRATION: dict[type, tuple[str, ...]] = {
         "remove",
         "expire",
         "send_to_dead_letter",
+        "dead_letter_queue",
         "dead_letters",
         "retry_dead_letters",
         "admit_partitions",

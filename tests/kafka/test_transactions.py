@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import pytest
 
+from jbm_kafka.core.companion_group import companion_of
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.kafka import ConfluentKafka, transactional_producer
 from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
@@ -468,4 +469,28 @@ def test_an_offset_without_a_member_tells_how_the_last_transaction_ended(kafka: 
     admin.delete_groups([group, f"{group}-never-there"])
     assert admin.committed(group, topic, [0]) == {}
     for used in (transaction, other):
+        used.close()
+
+
+def test_the_number_of_what_is_parked_commits_with_its_groups_offset_or_not_at_all(kafka: Kafka, topic: str) -> None:
+    """LOG-11: two groups in one transaction, of which one has a member."""
+    group, companion = f"{topic}-g", companion_of(f"{topic}-g")
+    consumer, admin, transaction = member(kafka, group, topic), kafka.admin(), producer(kafka)
+    consume_until(lambda: bool(consumer.assignment()), consumer)
+
+    def write(number: int) -> None:
+        transaction.begin()
+        text = f"jbm.f.0:{number}"
+        transaction.send_offsets(consumer.group_metadata(), group, topic, {0: CommittedOffset(10 + number, text)})
+        transaction.send_offsets(None, companion, topic, {0: CommittedOffset(number, text)})
+
+    write(1)
+    transaction.commit(WAIT_S)
+    write(2)
+    transaction.abort(WAIT_S)
+    found = [admin.committed(each, topic, [0])[0] for each in (group, companion)]
+    assert found == [CommittedOffset(11, "jbm.f.0:1"), CommittedOffset(1, "jbm.f.0:1")]
+    admin.delete_groups([companion])
+    assert admin.committed(companion, topic, [0]) == {}
+    for used in (transaction, consumer):
         used.close()

@@ -51,7 +51,7 @@ def test_every_command_works_with_a_config_file(
     assert kafka_name in done("list")
     assert "1 held" in done("show", kafka_name)
     assert "hello" in done("browse", kafka_name)
-    assert "no dead letters in queue:DLQ" in done("dead-letters", "list", "--origin", kafka_name)
+    assert f"no dead letters in queue:{NAMESPACE}.DLQ" in done("dead-letters", "list", "--origin", kafka_name)
     assert done("receive", kafka_name) == "hello\n"
     done("admit-partitions", kafka_name)
     with Admin(secured.open, namespace=NAMESPACE) as admin:

@@ -12,6 +12,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
+from jbm_kafka.core.address_settings import default_addresses
 from tests.docs.page import read_page, run_page
 from tests.house.sources import ROOT
 from tests.support.secured import PASSWORD, Rule, SecuredBroker
@@ -21,7 +22,8 @@ pytestmark = pytest.mark.thorough
 PAGE = (ROOT / "docs" / "security.md").read_text()
 USER, NAMESPACE = "billing", "shop"
 _SETTINGS = ("JBM_BOOTSTRAP", "JBM_NAMESPACE", "JBM_CONFIG", "JBM_KAFKA_", "XDG_CONFIG_HOME")
-QUEUES = ("orders", "DLQ", "ExpiryQueue")
+LETTERS, EXPIRED = default_addresses(NAMESPACE)
+QUEUES = ("orders", LETTERS, EXPIRED)
 
 
 def blocks(language: str) -> list[str]:
@@ -137,12 +139,12 @@ def test_a_process_needs_no_more_than_the_rules_of_the_page(broker: SecuredBroke
             else:
                 message.acknowledge()
             finished.add(message.body)
-        letters = connection.create_session(AcknowledgeMode.AUTO).create_consumer(Queue("DLQ"))
+        letters = connection.create_session(AcknowledgeMode.AUTO).create_consumer(Queue(LETTERS))
         letter = letters.receive(timeout=20)
         while letter is not None and letter.body != "bad":  # others' letters, such as the demo's, are in DLQ too
             letter = letters.receive(timeout=20)
         assert letter is not None
-        expired = connection.create_session(AcknowledgeMode.AUTO).create_consumer(Queue("ExpiryQueue"))
+        expired = connection.create_session(AcknowledgeMode.AUTO).create_consumer(Queue(EXPIRED))
         assert expired.receive(timeout=20) is not None
         assert list(working.create_browser(orders, include="all")) == []
     with Admin(broker.sasl, kafka=kafka, namespace=NAMESPACE) as admin:

@@ -5,19 +5,24 @@ Method: whole sidecars, step by step, over a Kafka in memory; its logs are looke
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from jbm_kafka.browsing.browse import browse
 from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.companion_group import companion_of
+from jbm_kafka.core.freeze import freeze
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryKafka
-from jbm_kafka.ports import CommittedOffset, KafkaRecord
+from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
+from jbm_kafka.ports import CommittedOffset, KafkaRecord, TransactionAborted
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.branches.entry_kinds import EntryKinds
+from jbm_kafka.sidecar.channel.parked_records import ParkedRecords
 from tests.sidecar.stepped import QUEUE, Start, SteppedSidecar
 
 DELAY_MS = 150_000
@@ -47,6 +52,12 @@ def log_begin(one: SteppedSidecar) -> int:
 def committed(one: SteppedSidecar) -> int:
     group = one.group_worker.data.group
     return one.kafka.admin().committed(group.group_id, group.topic, [0])[0].position
+
+
+def has_committed(one: SteppedSidecar, offset: int) -> bool:
+    """Also while a transaction on it is open."""
+    found = one.cluster.decided_offset(QUEUE.group_id(), QUEUE.name, 0)
+    return found is not None and found.position == offset
 
 
 def parked_and_deleted(start: Start) -> SteppedSidecar:
@@ -250,3 +261,177 @@ def test_what_is_parked_keeps_its_time_and_the_kind_of_that(start: Start) -> Non
     stamps = [cast(KafkaRecord, each.reference.record).timestamp() for each in two.deliveries(link, len(HELD))]
     assert [kind for kind, _ in stamps] == [2, 2]
     assert all(at_ms > 0 for _, at_ms in stamps)
+
+
+COMPANION = companion_of(QUEUE.group_id())
+CHANGELOG = QUEUE.changelog_topic()
+
+
+def number_beside(one: SteppedSidecar) -> CommittedOffset | None:
+    """How many messages are parked, as the companion group says."""
+    return MemoryKafka(one.cluster).admin().committed(COMPANION, QUEUE.name, [0]).get(0)
+
+
+def test_how_many_are_parked_is_written_beside_when_it_changes_and_then_only(start: Start) -> None:
+    """LOG-11: by the checkpoint that parks or settles them, so a checkpoint costs no request more."""
+    one = parked_and_deleted(start)
+    parked = number_beside(one)
+    assert parked is not None
+    assert parked.position == len(HELD)
+    one.send("behind")
+    one.run_for(1_000)
+    link = one.attach("t")
+    (behind,) = one.deliveries(link, 1)
+    behind.lease.acknowledge(behind.offset)
+    one.run_for(1_000)
+    assert committed(one) == COUNT + 1
+    assert number_beside(one) == parked
+    wait_for_the_delay(one)
+    for left in (1, 0):
+        (delivery,) = one.deliveries(link, 1)
+        delivery.lease.acknowledge(delivery.offset)
+        one.run_for(1_000)
+        now = number_beside(one)
+        assert now is not None
+        assert now.position == left
+
+
+def test_nothing_is_written_beside_where_nothing_was_ever_parked(start: Start) -> None:
+    """Of LOG-11: no queue has a second group for nothing."""
+    one = start("one", settings=SETTINGS)
+    link = one.attach("s")
+    one.send(*map(str, range(COUNT)))
+    for delivery in one.deliveries(link, COUNT):
+        delivery.lease.acknowledge(delivery.offset)
+    one.run_for(LOOKS_MS)
+    assert committed(one) == COUNT
+    assert COMPANION not in one.kafka.admin().groups()
+
+
+def test_a_number_is_written_again_once_an_hour(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LOG-11: a broker forgets offsets of a group without members, and a message may wait for weeks."""
+    one = parked_and_deleted(start)
+    MemoryKafka(one.cluster).admin().delete_groups([COMPANION])
+    one.run_for(20_000)
+    assert number_beside(one) is None
+    monkeypatch.setattr("jbm_kafka.sidecar.channel.parked_records.AGAIN_MS", 20_000)
+    one.run_for(20_000)
+    again = number_beside(one)
+    assert again is not None
+    assert again.position == len(HELD)
+
+
+def test_a_new_owner_writes_the_number_of_what_an_older_version_had_parked(start: Start) -> None:
+    """LOG-11: until then it is unknown."""
+    one = parked_and_deleted(start)
+    one.crash()
+    MemoryKafka(one.cluster).admin().delete_groups([COMPANION])
+    two, _ = another(start)
+    two.run(lambda: two.cluster.decided_offset(COMPANION, QUEUE.name, 0) is not None)
+    now = number_beside(two)
+    assert now is not None
+    assert (now.position, now.metadata.partition(":")[0]) == (len(HELD), "jbm.two.0")
+
+
+def test_what_was_parked_was_gone_without_a_word_with_its_changelog(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """LOG-11: nothing of that partition goes on, until somebody accepts the loss."""
+    one = parked_and_deleted(start)
+    one.crash()
+    one.cluster.delete_topic(CHANGELOG)
+    two, link = another(start)
+    two.send("behind")
+    two.run(lambda: bool(two.group_worker.assignment.closed))
+    two.run_for(20_000)
+    assert not link.buffer
+    (closed,) = two.group_worker.assignment.closed.values()
+    assert "lacks 2 messages that were parked there" in str(closed)
+    assert caplog.text.count("lacks 2 messages that were parked there") == 1
+    assert f"delete the group {COMPANION}" in caplog.text
+    two.crash()
+    MemoryKafka(two.cluster).admin().delete_groups([COMPANION])
+    three, link = another(start, "three")
+    assert three.receive(link, 1) == [COUNT]
+
+
+def test_what_was_parked_was_gone_where_the_changelog_was_made_again_a_moment_before_it_moved(start: Start) -> None:
+    """LOG-11: its owner had written a checkpoint there, and had not looked whose it is."""
+    one = parked_and_deleted(start)
+    one.cluster.delete_topic(CHANGELOG)
+    one.cluster.create_topic(CHANGELOG, 1, {"cleanup.policy": "compact"})
+    link = one.attach("t")
+    one.send("behind")
+    (behind,) = one.deliveries(link, 1)
+    behind.lease.acknowledge(behind.offset)
+    one.run(lambda: has_committed(one, COUNT + 1))
+    one.crash()
+    two, _ = another(start)
+    two.run(lambda: bool(two.group_worker.assignment.closed))
+
+
+def test_a_changelog_that_a_living_owner_writes_anew_has_all_that_was_parked(start: Start) -> None:
+    """LOG-7, LOG-11."""
+    one = parked_and_deleted(start)
+    one.cluster.delete_topic(CHANGELOG)
+    one.run_for(15_000)
+    one.crash()
+    two, link = another(start)
+    wait_for_the_delay(two)
+    assert sorted(two.receive(link, 2)) == list(HELD)
+
+
+def test_a_group_that_may_not_be_written_keeps_nothing_else_from_being_recorded(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """LOG-11: rights of before cover the group alone."""
+    send_offsets = MemoryTransactionalProducer.send_offsets
+
+    def refuse(self: MemoryTransactionalProducer, metadata: object, group: str, *rest: Any) -> None:
+        if group == COMPANION:
+            raise TransactionAborted("GROUP_AUTHORIZATION_FAILED")
+        send_offsets(self, metadata, group, *rest)
+
+    monkeypatch.setattr(MemoryTransactionalProducer, "send_offsets", refuse)
+    one = parked_and_deleted(start)
+    assert number_beside(one) is None
+    assert caplog.text.count(f"allow Read on the group {COMPANION}") == 1
+    checkpoints = one.sidecar.checkpointer.checkpoints
+    one.run_for(5_000)
+    assert one.sidecar.checkpointer.checkpoints <= checkpoints + 1, "it is not tried for ever"
+
+
+def test_a_number_whose_checkpoint_failed_is_written_again() -> None:
+    """LOG-11: also where it is the one before, for a checkpoint that was taken for failed may have been committed."""
+    records = ParkedRecords()
+    state = ChannelState()
+    taken = freeze(state, topic_id="T", checkpoint_id="jbm.f.0:1", offered_position=0)
+    assert records.note(2) == 2
+    records.ended(taken, durable=False)
+    assert records.must_note(2)
+    assert records.must_note(0)
+    assert records.note(0) == 0
+    records.ended(taken, durable=True)
+    assert not records.must_note(0)
+
+
+def test_what_kafka_left_open_of_a_number_is_ended_with_its_checkpoint(start: Start) -> None:
+    """LOG-5, LOG-11: else its group could not be read for good."""
+    one = parked_and_deleted(start)
+    link = one.attach("t")
+    wait_for_the_delay(one)
+    (delivery,) = one.deliveries(link, 1)
+    one.cluster.faults.forgotten_marks = 1
+    delivery.lease.acknowledge(delivery.offset)
+    one.run(lambda: one.cluster.faults.forgotten_marks == 0)
+    silent_since_ms = one.clock.monotonic_ms()
+    group = QUEUE.group_id()
+    one.cluster.expire_member(group, next(iter(one.cluster.group(group).members)))
+    before = one.group_worker.data.channels[0]
+    one.run(lambda: one.group_worker.data.channels.get(0) is not before)
+    assert not one.cluster.is_stable(COMPANION, QUEUE.name, 0)
+    one.sidecar.checkpointer.schedule.note_back(silent_since_ms)
+    one.run(lambda: one.cluster.is_stable(COMPANION, QUEUE.name, 0))
+    now = number_beside(one)
+    assert now is not None
+    assert now.position == 1

@@ -62,6 +62,16 @@ def with_a_group(one: SteppedSidecar) -> None:
     one.kafka.admin().alter_offsets("theirs", QUEUE.name, {0: CommittedOffset(4, "")})
 
 
+def with_numbers_that_are_no_positions(one: SteppedSidecar) -> None:
+    """Of what is parked, here and in another namespace, and a producer's mark."""
+    for group in ("jbm.queue.orders.parked", "shop.jbm.queue.orders.parked", "shop.jbm.f.0.mark"):
+        one.kafka.admin().alter_offsets(group, QUEUE.name, {0: CommittedOffset(4, "")})
+
+
+def with_a_group_of_a_like_name(one: SteppedSidecar) -> None:
+    one.kafka.admin().alter_offsets("theirs.mark", QUEUE.name, {0: CommittedOffset(4, "")})
+
+
 def with_a_share_group(one: SteppedSidecar) -> None:
     one.cluster.faults.share_groups = frozenset({"sharers"})
 
@@ -77,10 +87,21 @@ def with_hidden_groups(one: SteppedSidecar) -> None:
         (with_a_reader, 3),
         (with_a_kept_original, 2),
         (with_a_group, 4),
+        (with_numbers_that_are_no_positions, 7),
+        (with_a_group_of_a_like_name, 4),
         (with_a_share_group, 0),
         (with_hidden_groups, 0),
     ],
-    ids=["nobody else", "a reader", "a kept original", "another group", "a share group", "groups that are not seen"],
+    ids=[
+        "nobody else",
+        "a reader",
+        "a kept original",
+        "another group",
+        "numbers that are no positions",
+        "another of a like name",
+        "a share group",
+        "groups that are not seen",
+    ],
 )
 def test_what_nobody_needs_any_more_is_deleted(before: Act, begin: int) -> None:
     """Of LOG-4, of REDELIVER-4: up to the first message that is not settled, or that somebody has not read."""

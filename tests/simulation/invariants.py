@@ -122,6 +122,20 @@ def offsets_agree(paper: Paper, committed: Callable[[ChannelName], CommittedOffs
         )
 
 
+def what_is_parked_is_numbered(paper: Paper, noted: Callable[[ChannelName], CommittedOffset | None]) -> None:
+    """LOG-11: outside the changelog stands how many it keeps, by the process that wrote the latest checkpoint."""
+    for (queue, partition), changelog in paper.changelogs.items():
+        position, kept = changelog.position, len(changelog.parked)
+        if position is None:
+            continue
+        note = noted(paper.names[queue, partition])
+        count = 0 if note is None else note.position
+        assert count == kept, f"what_is_parked_is_numbered: {queue}[{partition}] keeps {kept}, and {note} is beside"
+        if note is not None and count:
+            processes = {text.partition(":")[0] for text in (note.metadata, position.checkpoint_id)}
+            assert len(processes) == 1, f"what_is_parked_is_numbered: {queue}[{partition}] {note}, by {position}"
+
+
 def replay_equals_live(paper: Paper, live: Iterable[OwnedChannel]) -> None:
     """What the changelog tells is the durable part of a living channel that has nothing to record."""
     for channel in live:

@@ -140,6 +140,7 @@ class Simulation:
             for promise in invariants.ON_PAPER:
                 promise(paper)
             invariants.offsets_agree(paper, world.decided_offset)
+            invariants.what_is_parked_is_numbered(paper, world.decided_number)
         self._checked_version = paper.version
 
     def _meanwhile(self, node: Node, seconds: float) -> None:

@@ -8,10 +8,16 @@ message must come to its end. A failure prints the command that repeats it.
 import os
 import random
 import secrets
+from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
+from jbm_kafka.core import parking
+from jbm_kafka.core.entries import Parked
 from jbm_kafka.ports import CommittedOffset
+from jbm_kafka.ports.installation import SidecarConfig
+from jbm_kafka.sidecar.channel import parked_records
 from tests.simulation.names import group_of
 from tests.simulation.run import BrokenPromiseError, Simulation
 
@@ -53,6 +59,24 @@ def test_every_promise_holds(seed: int, request: pytest.FixtureRequest) -> None:
     """UNIT-1, UNIT-2, REDELIVER-1, REDELIVER-5, REDELIVER-7, ACK-7, LOG-5, LOG-6, LOG-7, of LOG-2: in every history."""
     print(f"seed {seed}")
     play(seed, request.config.getoption("--simulation-steps", default=None) or STEPS)
+
+
+@pytest.mark.parametrize("seed", [5, pytest.param(8, marks=pytest.mark.thorough)])
+def test_every_promise_holds_where_much_is_parked(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LOG-11: whatever ends a checkpoint, and whoever is next, the number beside is that of the records."""
+    parked: list[Parked] = []
+    decided = parked_records.ParkedRecords.take
+
+    def take(self: parked_records.ParkedRecords) -> Sequence[Parked]:
+        taken = decided(self)
+        parked.extend(taken)
+        return taken
+
+    monkeypatch.setattr(parking, "SETTLED_FOR_EACH", 0)
+    monkeypatch.setattr(parked_records.ParkedRecords, "take", take)
+    monkeypatch.setattr("tests.simulation.world.SidecarConfig", partial(SidecarConfig, park_look_ms=100))
+    play(seed, STEPS)
+    assert parked
 
 
 @pytest.mark.thorough

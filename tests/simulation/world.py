@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.checkpoint_id import CommittedOffset
+from jbm_kafka.core.companion_group import companion_of
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.offered_target import OfferedLimits
@@ -158,6 +159,10 @@ class World:
     def decided_offset(self, channel: ChannelName) -> CommittedOffset | None:
         """What is committed for a channel's group, readers aside."""
         return self.cluster.decided_offset(channel.group, channel.topic, channel.partition)
+
+    def decided_number(self, channel: ChannelName) -> CommittedOffset | None:
+        """What stands beside of how many messages of a channel are parked, readers aside."""
+        return self.cluster.decided_offset(companion_of(channel.group), channel.topic, channel.partition)
 
     def send(
         self, queue: str, unit: bytes | None, *, poison: bool = False, expires_in_ms: int = 0, delay_ms: int = 0

@@ -6,7 +6,7 @@ Method: topics as lists, written by the test as checkpoints write them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -14,11 +14,14 @@ from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.companion_group import companion_of
 from jbm_kafka.core.entries import Attempted, Duplicates, Held, HeldGone, Parked, Position, SeenId
 from jbm_kafka.core.start_position import StartReason
-from jbm_kafka.ports import CommittedOffset, Unreachable
+from jbm_kafka.memory.memory_journal import MemoryJournal
+from jbm_kafka.ports import AccessRefused, CommittedOffset, Unreachable
+from jbm_kafka.store.changelog_reader import CHANGELOG_ID_KEY
 from jbm_kafka.store.recovery import LATER_READINGS_MAX, LATER_S, READINGS_MAX, recover_channels
-from tests.support.recovery_world import CHANGELOG, GROUP, SCOPE, TOPIC, World, held, settled
+from tests.support.recovery_world import CHANGELOG, GROUP, SCOPE, TOPIC, World, corrupt, held, settled
 from tests.support.scripted_kafka import ScriptedKafka
 
 
@@ -320,3 +323,188 @@ def test_a_long_sparse_changelog_is_read_in_slices(monkeypatch: pytest.MonkeyPat
     assert world.recover_anew().entries == expected
     world.changelog.compact(0)
     assert world.recover_anew().entries == expected
+
+
+def note_parked(world: World, count: int, checkpoint_id: str | None = None) -> None:
+    """As a checkpoint writes it beside; None: that of the latest."""
+    latest = f"jbm.f.0:{world.number}" if checkpoint_id is None else checkpoint_id
+    world.kafka.offsets[companion_of(GROUP), TOPIC, 0] = CommittedOffset(count, latest)
+
+
+def parked(*offsets: int) -> list[Parked]:
+    return [Parked(offset, b"u", b"body", (), 1, 1_000) for offset in offsets]
+
+
+def lose_all(world: World) -> None:
+    del world.kafka.topics[CHANGELOG]
+
+
+def lose_some(world: World) -> None:
+    """As a retention that somebody set, or an owner that died while it wrote the changelog anew."""
+    key = encode_entry(GROUP, parked(4)[0])[0]
+    world.changelog.logs[0] = {offset: row for offset, row in world.changelog.logs[0].items() if row[0] != key}
+
+
+@pytest.mark.parametrize(("lose", "lost"), [(lose_all, 2), (lose_some, 1)], ids=["all of it", "some of it"])
+@pytest.mark.parametrize("later", [0, 1], ids=["written by the latest checkpoint", "and one came since"])
+def test_a_changelog_that_has_lost_what_was_parked_was_taken_for_one_of_a_queue_that_holds_nothing(
+    caplog: pytest.LogCaptureFixture, lose: Callable[[World], None], lost: int, later: int
+) -> None:
+    """LOG-11: nothing else had these messages."""
+    world = World()
+    world.checkpoint(15, *parked(4, 12))
+    note_parked(world, 2)
+    for _ in range(later):
+        world.checkpoint(16)
+    lose(world)
+    found = world.recover_anew()
+    assert found.parked_lost == lost
+    said = f"{lost} message{'s that were' if lost > 1 else ' that was'} parked"
+    (line,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    for text in (found.closed_because, line.getMessage()):
+        assert said in text
+        assert f"delete the group {GROUP}.parked" in text
+    assert len(world.pauses) == LATER_READINGS_MAX, "a broker that has just started may have said it"
+
+
+def test_a_look_does_not_wait_to_say_what_was_lost(caplog: pytest.LogCaptureFixture) -> None:
+    """LOG-11."""
+    world = World()
+    world.checkpoint(15, *parked(4, 12))
+    note_parked(world, 2)
+    lose_all(world)
+    found = recover_channels(
+        SCOPE, (0,), admin=world.kafka, reader=world.kafka, journal=MemoryJournal(clock=world.clock), timeout_s=1,
+        pause=world.pauses.append, is_look=True,
+    )[0]  # fmt: skip
+    assert (found.parked_lost, world.pauses) == (2, [])
+    assert not [each for each in caplog.records if each.levelno > logging.INFO]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda world: None,
+        lambda world: note_parked(world, 2, "jbm.other.0:1"),
+        lambda world: note_parked(world, 2, ""),
+    ],
+    ids=["no number", "another process wrote since", "an operator's"],
+)
+def test_how_much_was_parked_is_unknown_where_nobody_says_it(
+    caplog: pytest.LogCaptureFixture, told: Callable[[World], None]
+) -> None:
+    """LOG-11: it goes on, and says so."""
+    world = World()
+    world.checkpoint(15, *parked(4, 12))
+    told(world)
+    lose_all(world)
+    found = world.recover_anew()
+    assert (found.parked_lost, found.closed_because, found.reason) == (None, "", StartReason.COMMITTED_OFFSET)
+    assert "how many messages group jbm.queue.orders had parked there, if any, is not known" in caplog.text
+
+
+def as_it_was(world: World) -> None:
+    note_parked(world, 2)
+
+
+def with_none_parked(world: World) -> None:
+    note_parked(world, 0)
+    lose_all(world)
+
+
+def with_an_older_number(world: World) -> None:
+    note_parked(world, 3, "jbm.other.0:1")
+
+
+def with_a_newer_number(world: World) -> None:
+    """Of a checkpoint that came after the changelog was read."""
+    note_parked(world, 3, f"jbm.f.0:{world.number + 1}")
+
+
+def with_a_damaged_one(world: World) -> None:
+    note_parked(world, 2)
+    corrupt(world, parked(12)[0])
+
+
+def with_another_topic(world: World) -> None:
+    note_parked(world, 3)
+    last = Position("another", f"jbm.f.0:{world.number}", 15, 15, 15, 0)
+    world.changelog.append(0, [encode_entry(GROUP, last)])
+
+
+def after_a_reset(world: World) -> None:
+    note_parked(world, 2)
+    world.reset_offset(2)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        as_it_was,
+        with_none_parked,
+        with_an_older_number,
+        with_a_newer_number,
+        with_a_damaged_one,
+        with_another_topic,
+        after_a_reset,
+    ],
+    ids=lambda told: told.__name__,
+)
+def test_nothing_that_was_parked_is_called_lost_that_is_not(told: Callable[[World], None]) -> None:
+    """LOG-11."""
+    world = World()
+    world.checkpoint(15, *parked(4, 12))
+    told(world)
+    found = world.recover_anew()
+    assert (found.parked_lost, found.closed_because) == (0, "")
+
+
+def test_a_journal_that_lacks_what_was_parked_is_not_believed() -> None:
+    """LOG-7, LOG-11: the changelog has it."""
+    world = World()
+    last = world.checkpoint(15, *parked(4, 12))
+    note_parked(world, 2)
+    world.write_journal(last)
+    world.journal.write({SCOPE.journal_channel(0): (world.changelog.ends[0], {CHANGELOG_ID_KEY: b"L"})})
+    found = world.recover()
+    assert ([row.offset for row in found.parked], found.parked_lost) == ([4, 12], 0)
+
+
+def test_credentials_that_may_not_read_the_number_open_the_channel(caplog: pytest.LogCaptureFixture) -> None:
+    """Of LOG-11: rights of before cover the group alone."""
+
+    class Refusing(ScriptedKafka):
+        def committed(
+            self, group: str, topic: str, partitions: Sequence[int], *, timeout_s: float | None = None
+        ) -> Mapping[int, CommittedOffset]:
+            if group == companion_of(GROUP):
+                raise AccessRefused("GROUP_AUTHORIZATION_FAILED")
+            return super().committed(group, topic, partitions, timeout_s=timeout_s)
+
+    world = World()
+    world.checkpoint(15, *parked(4, 12))
+    world.kafka = Refusing(world.kafka.topics, world.kafka.offsets)
+    caplog.set_level(logging.INFO)
+    found = world.recover()
+    assert ([row.offset for row in found.parked], found.may_note, found.closed_because) == ([4, 12], False, "")
+    assert f"allow Read on the group {GROUP}.parked" in caplog.text
+
+
+def test_without_an_answer_only_a_missing_changelog_waits_for_the_number() -> None:
+    """LOG-11."""
+
+    class Silent(ScriptedKafka):
+        def committed(
+            self, group: str, topic: str, partitions: Sequence[int], *, timeout_s: float | None = None
+        ) -> Mapping[int, CommittedOffset]:
+            if group == companion_of(GROUP):
+                raise Unreachable("Timed out")
+            return super().committed(group, topic, partitions, timeout_s=timeout_s)
+
+    world = World()
+    world.checkpoint(15, *parked(4, 12))
+    world.kafka = Silent(world.kafka.topics, world.kafka.offsets)
+    assert world.recover_anew().parked_noted is None, "it is written anew"
+    lose_all(world)
+    with pytest.raises(Unreachable):
+        world.recover_anew()

@@ -33,6 +33,7 @@ from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.provider import Seen
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.registry import Registry
+from jbm_kafka.store.recovery import RecoveredChannel
 
 log = logging.getLogger(__name__)
 
@@ -146,8 +147,10 @@ class AdminCore:
         selector: Selector | None = None,
         *,
         hands: UnacknowledgedQuery | None = None,
+        recovered: Callable[[Mapping[int, RecoveredChannel]], object] | None = None,
     ) -> Iterator[Seen]:
-        """All that a queue or subscription holds; owners are asked for what is in hand only with `hands`."""
+        """All that a queue or subscription holds; owners are asked for what is in hand only with `hands`. `recovered`
+        as of `browse`."""
         return browse(
             self.kafka,
             self.group(source),
@@ -155,6 +158,7 @@ class AdminCore:
             hands=hands,
             include_all=True,
             selector=selector,
+            recovered=recovered,
         )
 
     def hands(self, tell: Callable[[str], object] | None = None) -> UnacknowledgedQuery:

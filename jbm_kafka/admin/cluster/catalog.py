@@ -6,19 +6,18 @@ from collections.abc import Callable, Collection, Sequence
 
 from jbm_kafka.admin.cluster.admin_arguments import letters_in_topic, which_subscription
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
+from jbm_kafka.core.address_settings import DefaultAddresses, default_addresses
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, name_fault, with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.registry.own_addresses import addresses_of
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.topics import Topics
 
 DEFAULT_PARTITIONS = 16
-SHIPPED_DEAD_LETTERS = "DLQ"
-SHIPPED_EXPIRED = "ExpiryQueue"
-SHIPPED = (SHIPPED_DEAD_LETTERS, SHIPPED_EXPIRED)
 
 
 class Catalog:
@@ -144,7 +143,14 @@ class Catalog:
 
     def is_unused(self, queue: Queue) -> bool:
         """A shipped address that nobody needed yet: it is made with the first receiver of any queue."""
-        return queue.name in SHIPPED and self.described(queue) is None
+        return queue.name in self.default_addresses() and self.described(queue) is None
+
+    def default_addresses(self) -> DefaultAddresses:
+        """The queues that take letters and expired messages here where no setting names any."""
+        if not self._namespace:
+            return default_addresses()
+        self._registry.refresh()
+        return default_addresses(addresses_of(self._namespace, self._registry.log.values()))
 
     def grower(self, destination: Queue | Topic) -> Callable[[int], None]:
         """What has a queue or topic have so many partitions, and its changelog too; it has no more."""

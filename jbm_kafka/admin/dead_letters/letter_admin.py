@@ -47,8 +47,14 @@ class LetterAdmin:
     def __init__(self, core: AdminCore) -> None:
         self._core = core
 
-    def look(self, queue: Queue, wanted: LetterFilter) -> Iterable[tuple[DeadLetter, Message]]:
+    def queue(self) -> Queue:
+        """The one that takes letters where no setting names another."""
+        with self._core.asking("look for the dead-letter queue"):
+            return Queue(self._core.catalog.default_addresses().dead_letters)
+
+    def look(self, queue: Queue | None, wanted: LetterFilter) -> Iterable[tuple[DeadLetter, Message]]:
         """The dead letters of the queue that are wanted; each iteration looks anew."""
+        queue = queue or self.queue()
         return LetterLook(queue, lambda: self._dead_letters(queue, wanted))
 
     def _dead_letters(self, queue: Queue, wanted: LetterFilter) -> Iterator[tuple[DeadLetter, Message]]:
@@ -80,7 +86,7 @@ class LetterAdmin:
 
     def retry(
         self,
-        source: Queue,
+        source: Queue | None,
         wanted: LetterFilter,
         count: int | None,
         rate: float | None,
@@ -89,13 +95,19 @@ class LetterAdmin:
         timeout_s: float,
     ) -> RetryReport:
         """Send those that are wanted to where they came from."""
+        source = source or self.queue()
         with self._core.asking(f"retry dead letters of {source}"), closing(self._core.kafka.log_reader()) as reader:
             if self._core.catalog.is_unused(source):
                 return planned_report(source, RetryPlan(), is_dry_run=dry_run)
             self._core.catalog.with_letters(source)
             subscriptions_of = self._core.catalog.subscriptions_of
             planner = partial(
-                RetryPlanner, source, admin=self._core.admin, reader=reader, subscriptions_of=subscriptions_of
+                RetryPlanner,
+                source,
+                admin=self._core.admin,
+                reader=reader,
+                subscriptions_of=subscriptions_of,
+                namespace=self._core.namespace,
             )
             self._core.registry.refresh()
             looking = planner(info_of=self._sendable)

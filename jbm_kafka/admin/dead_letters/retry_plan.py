@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import cache
 
-from jbm_kafka.admin.cluster.catalog import SHIPPED_DEAD_LETTERS
 from jbm_kafka.admin.dead_letters.letters import (
     DeadLetter,
     KeptLetter,
@@ -21,6 +20,7 @@ from jbm_kafka.codec.bodies import NONE, body_kind
 from jbm_kafka.codec.dead_letter import Origin, retried_headers
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_size import batch_bytes, compressed_bytes_max
+from jbm_kafka.core.address_settings import default_addresses
 from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.departure import OPERATOR
 from jbm_kafka.core.destination import Queue, Topic, parse_destination
@@ -59,12 +59,20 @@ class RetryPlanner:
         reader: LogReader,
         info_of: Callable[[Queue | Topic], TopicInfo],
         subscriptions_of: Callable[[Topic], Sequence[Subscription]],
+        namespace: str,
         check_sendable: Callable[[Queue | Topic], None] | None = None,
     ) -> None:
-        """`info_of` a destination raises JMSError when it cannot be sent to, and so does `check_sendable`, which is
-        asked for each letter: a pause may begin meanwhile."""
+        """
+        Args:
+            namespace: whose letters may be sent.
+            info_of: of a destination; raises JMSError when it cannot be sent to.
+            check_sendable: does so, too, and is asked for each letter: a pause may begin meanwhile.
+        """
         self._source = source
+        self._namespace = namespace
         self._admin = admin
+        self._is_received_here: dict[str, bool] = {}
+        """By destination, where a letter did not say whose it is."""
         self._reader = reader
         self._info_of = info_of
         self._check_sendable = check_sendable
@@ -91,7 +99,7 @@ class RetryPlanner:
         stayed = [*first_others.values(), *oldest[len(chosen) :]]
         warnings = [*given_up(chosen, wanted), *passed_over(self._source, chosen, stayed), *self._gone_on(chosen)]
         if not (chosen or kept):
-            warnings.extend(nothing_matched(self._source, wanted))
+            warnings.extend(nothing_matched(self._source, wanted, _usual(self._namespace)))
         return RetryPlan(chosen, kept, warnings)
 
     def outgoing(self, letter: DeadLetter, record: KafkaRecord) -> Outgoing:
@@ -101,6 +109,7 @@ class RetryPlanner:
             JMSError: it cannot be sent; the text says why, and what to do.
         """
         destination = self._destination(letter)
+        self._check_ours(letter, destination)
         info = self._info(destination)
         if self._check_sendable is not None:
             self._check_sendable(destination)
@@ -122,6 +131,26 @@ class RetryPlanner:
             )
         partition = _partition(letter, info, key)
         return Outgoing(info.topic, partition, key, value, headers, None, info.max_message_bytes)
+
+    def _check_ours(self, letter: DeadLetter, destination: Queue | Topic) -> None:
+        """Each namespace receives what is sent again, so another's letter would be handed to who never had it."""
+        namespace = letter.origin.namespace
+        if namespace is not None and namespace != self._namespace:
+            whose = f"of namespace {namespace!r}" if namespace else "of no namespace"
+            raise InvalidDestinationError(
+                f"receivers {whose} gave it up, not those of {self._namespace or 'no namespace'}: retry it from there"
+            )
+        if namespace is None and self._namespace and not self._may_be_ours(destination):
+            raise InvalidDestinationError(
+                f"an earlier version wrote it, and nobody in namespace {self._namespace!r} has received from "
+                f"{destination}: it is another namespace's; retry it from there"
+            )
+
+    def _may_be_ours(self, destination: Queue | Topic) -> bool:
+        changelog = destination.changelog_topic(self._namespace)
+        if changelog not in self._is_received_here:
+            self._is_received_here[changelog] = changelog in self._admin.describe([changelog])
+        return self._is_received_here[changelog]
 
     def _why_kept(self, letter: DeadLetter, record: KafkaRecord) -> str | None:
         try:
@@ -275,10 +304,14 @@ def given_up(sent: Iterable[DeadLetter], wanted: LetterFilter) -> Iterator[str]:
         yield f"{len(theirs)} of them {were} given up by an operator ({named}{more}){leave}"
 
 
-def nothing_matched(source: Queue, wanted: LetterFilter) -> Iterator[str]:
+def _usual(namespace: str) -> Collection[str]:
+    return default_addresses().dead_letters, default_addresses(namespace).dead_letters
+
+
+def nothing_matched(source: Queue, wanted: LetterFilter, usual: Collection[str]) -> Iterator[str]:
     """A warning of a name that no letter has, or of a queue without any: it would look like a retry of all there was.
 
-    Not of the usual dead-letter queue: empty it is what one hopes for.
+    Not of a `usual` dead-letter queue: empty it is what one hopes for.
     """
     asked = {"origin": wanted.origin, "reason": wanted.reason, "unit": wanted.unit, "message_id": wanted.message_id}
     named = [f"{name}={str(value)!r}" for name, value in asked.items() if value is not None]
@@ -288,7 +321,7 @@ def nothing_matched(source: Queue, wanted: LetterFilter) -> Iterator[str]:
         named.append("the places that were named")
     if named:
         yield f"nothing in {source} is of {' and '.join(named)}; Admin.dead_letters() tells what there is"
-    elif source.name != SHIPPED_DEAD_LETTERS:
+    elif source.name not in usual:
         yield (
             f"nothing is in {source}; the letters of messages that were sent there are in a dead-letter queue: leave "
             f"the queue out, or name that one, and choose them with origin={source.name!r}"

@@ -34,6 +34,7 @@ from jbm_kafka.codec.command_records import EXPLAIN
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.core.blocking_rule import Rule
+from jbm_kafka.core.companion_group import lost_of
 from jbm_kafka.core.entries import Prepared
 from jbm_kafka.core.holders import branch_of
 from jbm_kafka.core.unit_places import UnitPlaces
@@ -223,6 +224,7 @@ class Diagnosis:
                 if isinstance(entry, Prepared)
                 for offset in entry.offsets or ()
             }
+            self._held.parked_lost = lost_of(each.parked_lost for each in begun.values())
             self._held.resets = {place: each.reset for place, each in begun.items() if each.reset is not None}
         except Unreachable as error:
             self._held = HeldUnits(is_whole=False)
@@ -321,7 +323,10 @@ class Diagnosis:
 
     def _of_all(self, *, is_found: bool) -> Iterable[Reason]:
         """What keeps all of the queue or subscription."""
-        if not (self._question.is_all or is_found or self._unreadable):
+        lost = self._held.parked_lost
+        if lost != 0:
+            yield reasons.parked_lost(self._group, lost)
+        if not (self._question.is_all or is_found or self._unreadable or lost != 0):
             yield reason(Rule.NOT_HELD)
         if self._pause.production is not None:
             yield self._paused(Rule.SENDING_PAUSED, self._pause.production)

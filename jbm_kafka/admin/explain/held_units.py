@@ -77,6 +77,8 @@ class HeldUnits:
     """By partition and offset the id of the prepared branch that has the message."""
     resets: Mapping[int, Reset] = field(default_factory=dict)
     """By partition a reset of the group's offsets by which nobody has received yet."""
+    parked_lost: int | None = 0
+    """How many parked messages the changelog has no more; None: nobody knows."""
 
 
 def look_at(

@@ -10,6 +10,7 @@ from jbm_kafka.admin.explain.explanation import ExplainedReceiver, Holder, Reaso
 from jbm_kafka.admin.explain.receiver_states import HANGS_MS, Doing, doing, how_busy, may_hang
 from jbm_kafka.core.blocking_rule import Rule
 from jbm_kafka.core.branch import name_of
+from jbm_kafka.core.companion_group import lost_remedy, lost_text
 from jbm_kafka.core.reset_effects import effects_of, offsets_before
 from jbm_kafka.core.start_position import Reset
 from jbm_kafka.ports import FoundTransactions, OpenTransaction, Unreachable
@@ -121,6 +122,8 @@ def _words(rule: Rule) -> tuple[str, str]:
             )
         case Rule.NO_CHANGELOG:
             return (NO_CHANGELOG, "")
+        case Rule.PARKED_LOST:
+            return ("{lost}", "")
         case Rule.OFFSETS_RESET:
             return (
                 "somebody reset the group's offsets, and the next receiver begins there: {effects}",
@@ -160,6 +163,12 @@ def reason(
         holder=holder,
         remedy=advice.format(**facts) if remedy is None else remedy,
     )
+
+
+def parked_lost(group: ChannelGroup, count: int | None) -> Reason:
+    """The changelog lacks so many parked messages; None: it is missing, and nobody knows."""
+    remedy = lost_remedy(group.group_id) if count else ""
+    return reason(Rule.PARKED_LOST, lost=lost_text(group.changelog_topic, group.group_id, count), remedy=remedy)
 
 
 def some(names: Sequence[str]) -> str:

@@ -9,13 +9,14 @@ from jbm_kafka.admin.cluster.recorded_settings import recorded_settings
 from jbm_kafka.admin.messages.operations import MessagesReport, Wish, take_out
 from jbm_kafka.admin.messages.units_on_hold import ReleaseReport, check_which, on_hold, release
 from jbm_kafka.codec.registry_records import SubscriptionRecord
-from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository
+from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository, shipped_settings
 from jbm_kafka.core.addresses import as_address, destination_at
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.operator_removal import route_of_verb
 from jbm_kafka.core.sentinels import Unset
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
+from jbm_kafka.registry.own_addresses import addresses_of
 
 
 class MessageAdmin:
@@ -75,7 +76,8 @@ class MessageAdmin:
         if self._core.admin.group_members(self._core.group(source).group_id):
             return None
         recorded = recorded_settings(self._core.registry.log, None)
-        resolved = AddressSettingsRepository({name: settings}, overrides=recorded).resolve(name)
+        defaults = shipped_settings(addresses_of(self._core.namespace, self._core.registry.log.values()))
+        resolved = AddressSettingsRepository({name: settings}, defaults, overrides=recorded).resolve(name)
         to = None if wish.to is None else wish.to.name
         address = route_of_verb(wish.verb, resolved, source=as_address(wish.destination), to=to).address
         if address is not None and not self._core.catalog.is_unused(Queue(destination_at(address).name)):

@@ -245,7 +245,7 @@ class ChannelOpener:
             records_attempts=self._config.persist_delivery_count_before_delivery,
             offered_limits=self._config.offered_limits,
             offered_pace=pace,
-            parked=ParkedRecords(found.parked, found.start_position),
+            parked=ParkedRecords(found.parked, found.start_position, noted=found.parked_noted, may_note=found.may_note),
         )
 
     def _state(self, recovered: RecoveredChannel) -> ChannelState:

@@ -34,6 +34,7 @@ def copy_of(
     compressed: CompressedBytes | None,
     subscription: Subscription | None = None,
     topic_id: str = "",
+    namespace: str = "",
 ) -> tuple[Outgoing, bool]:
     """The copy, and whether it has its body: one too large for the target's topic goes without.
 
@@ -41,7 +42,7 @@ def copy_of(
     measured as it is. `topic_id`: as the channel's position has it; "" of a temporary destination.
     """
     record = cast(KafkaRecord, leaving.reference.record)
-    headers = _headers(leaving, record, source, now_ms, subscription, topic_id)
+    headers = _headers(leaving, record, source, now_ms, subscription, topic_id, namespace)
     key = record.key() or None
     partition = leaving.reference.offset % target.partitions if key is None else target.home(key)
     value = record.value()
@@ -83,6 +84,7 @@ def _headers(
     now_ms: int,
     subscription: Subscription | None,
     topic_id: str,
+    namespace: str,
 ) -> Headers:
     partition, offset = cast(int, record.partition()), leaving.reference.offset
     message_id = message_id_of(record.headers(), cast(str, record.topic()), partition, offset)
@@ -101,6 +103,7 @@ def _headers(
             timestamp_ms=timestamp_ms,
             subscription=subscription,
             topic_id=topic_id,
+            namespace=namespace,
         )
     return dead_letter_headers(
         record.headers(),
@@ -114,4 +117,5 @@ def _headers(
         timestamp_ms=timestamp_ms,
         subscription=subscription,
         topic_id=topic_id,
+        namespace=namespace,
     )

@@ -207,7 +207,7 @@ class OwnedChannel:
         """Something is not in the changelog yet."""
         if self.state.is_dirty or self.mark.must_record or self.changelog.must_record or self.parked.chosen:
             return True
-        return self.checkpoints.must_tell
+        return self.checkpoints.must_tell or self.parked.must_note(len(self.state.durable.parked_bytes))
 
     @property
     def is_awaited(self) -> bool:

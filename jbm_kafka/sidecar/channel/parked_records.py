@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jbm_kafka.core.companion_group import AGAIN_MS
 from jbm_kafka.core.entries import Parked
 from jbm_kafka.core.freeze import Freeze
 
@@ -15,7 +16,16 @@ for the changelog, and must not keep the channel from recording anything else.""
 class ParkedRecords:
     """The owner thread's."""
 
-    def __init__(self, unread: Sequence[Parked] = (), log_position: int = 0) -> None:
+    def __init__(
+        self,
+        unread: Sequence[Parked] = (),
+        log_position: int = 0,
+        *,
+        noted: int | None = 0,
+        may_note: bool = True,
+    ) -> None:
+        """`noted`: the number that the companion group has; None: it must be written, whichever it is. `may_note`:
+        these credentials may use that group."""
         self.unread = list(unread)
         """Read first, ascending; what the log may have lost."""
         self.log_position = log_position
@@ -31,11 +41,34 @@ class ParkedRecords:
         self.never: set[int] = set()
         """Offsets that cannot be parked, and so hold the watermark."""
         self._failures = 0
+        self._noted = noted
+        self._may_note = may_note
+        self._noting: int | None = None
+        """The checkpoint under way writes this number."""
+        self._noted_at_ms: int | None = None
+        """When a look first found the number written; monotonic."""
 
     @property
     def may_look(self) -> bool:
         """There is nothing under way."""
         return not (self.unread or self.chosen or self.is_being_read) and self._failures < FAILURES_MAX
+
+    def must_note(self, count: int) -> bool:
+        """Whether the companion group does not say yet that so many are parked."""
+        return count != self._noted and self._may_note
+
+    def note(self, count: int) -> int | None:
+        """So many are parked once the checkpoint that begins is durable: the number that it is to write beside; None:
+        it is written already."""
+        self._noting = count if self.must_note(count) else None
+        return self._noting
+
+    def look(self, now_ms: int) -> None:
+        """Have a number written again in time; monotonic."""
+        if self._noted_at_ms is None:
+            self._noted_at_ms = now_ms
+        elif self._noted and now_ms - self._noted_at_ms >= AGAIN_MS:
+            self._noted = None
 
     def take(self) -> Sequence[Parked]:
         """What the checkpoint that begins parks; if it fails, a later look chooses anew."""
@@ -46,3 +79,6 @@ class ParkedRecords:
         """The checkpoint's end is known."""
         if taken.durable.parked:
             self._failures = 0 if durable else self._failures + 1
+        if self._noting is not None:
+            self._noted, self._noted_at_ms = self._noting if durable else None, None
+        self._noting = None

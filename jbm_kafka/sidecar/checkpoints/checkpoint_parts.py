@@ -112,6 +112,8 @@ class FrozenChannel:
     """Of them what branches get; as they."""
     applied: Sequence[tuple[str, str]] = ()
     """Branches that have ended here, and of each what became of its messages without a decision, if anything did."""
+    parked: int | None = None
+    """How many are parked, where that is to be written beside; None: it stands there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

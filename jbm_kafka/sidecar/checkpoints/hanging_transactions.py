@@ -20,6 +20,7 @@ from jbm_kafka.ports import Clock, CommittedOffset, Kafka, KafkaClientError, Out
 from jbm_kafka.ports.steps import Steps, Wait
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FrozenGroup
 from jbm_kafka.sidecar.checkpoints.producer_pool import PooledProducer, ProducerPool
+from jbm_kafka.sidecar.checkpoints.transaction import parked_numbers
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,9 @@ class CommittedPlace:
     changelog_group: str
     position: Entry
     """As it stands in the changelog; it names the checkpoint."""
+    companion: str
+    parked: CommittedOffset | None
+    """The companion group's offset, as it was written last; None: not by this process."""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -65,6 +69,8 @@ class HangingTransactions:
         self._clock = clock
         self._latest: dict[PooledProducer, tuple[int, Sequence[CommittedPlace]]] = {}
         """What each producer committed last, and when, monotonic ms."""
+        self._parked: dict[tuple[str, str, int], CommittedOffset] = {}
+        """By group, topic and partition what was written last of how many messages are parked."""
         self._beside: dict[PooledProducer, tuple[int, Sequence[Outgoing]]] = {}
         """By producer what ends what it left open elsewhere, and when it wrote there last."""
 
@@ -73,8 +79,13 @@ class HangingTransactions:
         besides."""
         if beside:
             self._beside[self._pool.current] = (self._clock.monotonic_ms(), beside)
-        places = [place for part in frozen for place in _places(part, checkpoint_id)]
         given_up = _given_up(frozen)
+        for part in frozen:
+            for partition, number in parked_numbers(part, checkpoint_id).items():
+                self._parked[part.group.group_id, part.group.topic, partition] = number
+        for key in given_up:
+            self._parked.pop(key, None)
+        places = [place for part in frozen for place in _places(part, checkpoint_id, self._parked)]
         if given_up:
             for producer, (at_ms, earlier) in self._latest.items():
                 self._latest[producer] = (at_ms, [place for place in earlier if place.key not in given_up])
@@ -162,6 +173,8 @@ def _by_group(places: Sequence[CommittedPlace]) -> Mapping[tuple[str, str], Mapp
     found: defaultdict[tuple[str, str], dict[int, CommittedOffset]] = defaultdict(dict)
     for place in places:
         found[place.group_id, place.topic][place.partition] = place.offset
+        if place.parked is not None:
+            found[place.companion, place.topic][place.partition] = place.parked
     return found
 
 
@@ -175,7 +188,9 @@ def _given_up(frozen: Sequence[FrozenGroup]) -> frozenset[tuple[str, str, int]]:
     )
 
 
-def _places(part: FrozenGroup, checkpoint_id: str) -> Sequence[CommittedPlace]:
+def _places(
+    part: FrozenGroup, checkpoint_id: str, parked: Mapping[tuple[str, str, int], CommittedOffset]
+) -> Sequence[CommittedPlace]:
     """Not of what is being given up: others may have it before Kafka is silent."""
     group = part.group
     return [
@@ -187,6 +202,8 @@ def _places(part: FrozenGroup, checkpoint_id: str) -> Sequence[CommittedPlace]:
             row.channel.changelog.topic,
             row.channel.changelog.group,
             row.freeze.entries[0],
+            group.companion,
+            parked.get((group.group_id, group.topic, row.channel.partition)),
         )
         for row in part.channels
         if not row.channel.is_closing

@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 COMMIT_TIMEOUT_S = 10.0
 """As usual."""
 FIND_OUT_PAUSE_S = 0.2
+REFUSALS_MAX = 3
 HANGS_AFTER = 2
 """So many questions without an answer, of 10 s each on a broker: by then any transaction that is open is overdue."""
 
@@ -79,6 +80,8 @@ class TransactionWriter:
         self._tokens: frozenset[object] = frozenset()
         self._said: dict[FrozenChannel, _Said] = {}
         self._positions: Mapping[tuple[str, int], int] = {}
+        self._refusals: dict[str, int] = {}
+        """By companion group, how often in a row its offsets were refused."""
         self._has_mark = False
         """The latest transaction carries a mark."""
         self._transfers: Sequence[Transfer] = ()
@@ -127,6 +130,7 @@ class TransactionWriter:
                 yield GO_ON
                 offsets = _offsets(part, checkpoint_id)
                 producer.send_offsets(part.group_metadata, part.group.group_id, part.group.topic, offsets)
+                self._note_parked(producer, part, checkpoint_id)
             if transfers or any(row.channel.checkpoints.is_waited_for for part in frozen for row in part.channels):
                 yield GO_ON
                 self._mark(producer, checkpoint_id)
@@ -185,6 +189,32 @@ class TransactionWriter:
         self._has_mark = self._pool.current.is_marked = True
         group = self._pool.current.mark_group
         producer.send_offsets(None, group, self._topics.registry_topic, {0: CommittedOffset(0, checkpoint_id)})
+
+    def _note_parked(self, producer: TransactionalProducer, part: FrozenGroup, checkpoint_id: str) -> None:
+        """Write beside how many messages are parked, where that changed.
+
+        Raises:
+            KafkaClientError: as of the other offsets. Refused a few times in a row, it is written no more: that number
+                must not keep a group from recording anything else.
+        """
+        group = part.group.companion
+        numbers = parked_numbers(part, checkpoint_id)
+        if not numbers or self._refusals.get(group, 0) >= REFUSALS_MAX:
+            return
+        try:
+            producer.send_offsets(None, group, part.group.topic, numbers)
+        except TransactionAborted as error:
+            self._refusals[group] = self._refusals.get(group, 0) + 1
+            if self._refusals[group] == REFUSALS_MAX:
+                log.warning(
+                    "%s: how many messages are parked cannot be written beside its changelog, and is not tried any "
+                    "more until this process begins anew (%s); allow Read on the group %s",
+                    part.group,
+                    error,
+                    group,
+                )
+            raise
+        self._refusals.pop(group, None)
 
     def _produce_channel(self, producer: TransactionalProducer, part: FrozenGroup, row: FrozenChannel) -> None:
         changelog = row.channel.changelog
@@ -330,6 +360,7 @@ class TransactionWriter:
                 # As nobody's member: the metadata may be of a membership that is over, and it comes to nothing anyway.
                 offsets = _offsets(part, checkpoint_id)
                 producer.send_offsets(None, part.group.group_id, part.group.topic, offsets)
+                self._note_parked(producer, part, checkpoint_id)
             if self._has_mark:
                 self._mark(producer, checkpoint_id)
             # Last, for the answer that is waited for is in what is above.
@@ -369,6 +400,15 @@ class TransactionWriter:
         except KafkaClientError as error:
             log.warning("an abort failed: %s; a new producer takes over", error)
             self.renew()
+
+
+def parked_numbers(part: FrozenGroup, checkpoint_id: str) -> Mapping[int, CommittedOffset]:
+    """What the companion group's offsets are to be, of the partitions of which it does not say so yet."""
+    return {
+        row.channel.partition: CommittedOffset(row.parked, checkpoint_id)
+        for row in part.channels
+        if row.parked is not None
+    }
 
 
 def _offsets(part: FrozenGroup, checkpoint_id: str) -> Mapping[int, CommittedOffset]:

@@ -310,6 +310,7 @@ class OperatorDepartures:
                     compressed=compressed_bytes_max if target.keeps_compression else None,
                     subscription=group.subscription,
                     topic_id=errand.channel.changelog.topic_id,
+                    namespace=self._data.config.namespace,
                 )
                 if reason == MOVED and not has_body:
                     too_large.append(offset)

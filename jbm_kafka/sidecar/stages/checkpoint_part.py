@@ -139,7 +139,8 @@ class CheckpointPart:
         committed = [o for settling in settled if kind_of(settling.session).has_receiver for o in settling.offsets]
         leaving: list[MessageEvent] = [event for settling in settlings for event in settling.events]
         events = channel.events(checkpoint_id, self._data.clock.now_ms(), committed=committed, leaving=leaving)
-        return FrozenChannel(channel, taken, events, settlings, passing, channel.checkpoints.frozen_applied)
+        parked, applied = channel.parked.note(taken.parked_count), channel.checkpoints.frozen_applied
+        return FrozenChannel(channel, taken, events, settlings, passing, applied, parked)
 
     def finish(self, frozen: FrozenGroup, *, durable: bool) -> None:
         """The checkpoint is committed, or aborted."""

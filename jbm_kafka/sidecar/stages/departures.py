@@ -91,6 +91,7 @@ class Departures:
             compressed=compressed,
             subscription=group.subscription,
             topic_id=channel.changelog.topic_id,
+            namespace=self._data.config.namespace,
         )
         if not has_body:
             if not group.is_temporary:

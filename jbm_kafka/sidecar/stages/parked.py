@@ -68,6 +68,7 @@ class Parking:
         room = CHANNELS_MAX
         for channel in sorted(self._data.channels.values(), key=lambda each: each.parked.chosen_ms):
             parked, durable = channel.parked, channel.state.durable
+            parked.look(now_ms)
             if channel.is_closing or channel.is_lost or not parked.may_look:
                 continue
             below = min(parked.known_below, channel.state.read_position)

@@ -14,6 +14,7 @@ from jbm_kafka.codec.dead_letter import (
     ORIG_DESTINATION,
     ORIG_MESSAGE_ID,
 )
+from jbm_spark.dead_letter_queue import dead_letter_queue
 from jbm_spark.jobs.report import DeadLetterGroup, DeadLetterReport, ErrorGroup, QueueContent
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def queue_content(name: str, held: "DataFrame", *, top: int) -> QueueContent:
 
 def run(
     spark: "SparkSession",
-    dead_letters: str = "DLQ",
+    dead_letters: str | None = None,
     *,
     bootstrap: str,
     namespace: str = "",
@@ -169,6 +170,8 @@ def run(
         As `messages`.
     """
     from jbm_spark.messages import messages
+
+    dead_letters = dead_letters or dead_letter_queue(bootstrap, namespace, kafka)
 
     def rows(name: str) -> "DataFrame":
         return messages(spark, name, bootstrap=bootstrap, namespace=namespace, kafka=kafka)

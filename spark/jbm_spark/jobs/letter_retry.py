@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jbm_kafka.admin import Admin, DeadLetter
 from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_spark.dead_letter_queue import dead_letter_queue
 from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs.report import counted, printable, table
 
@@ -67,7 +68,7 @@ class RetriedLetters:
 
 def run(
     spark: "SparkSession",
-    dead_letters: str = "DLQ",
+    dead_letters: str | None = None,
     *,
     bootstrap: str,
     namespace: str = "",
@@ -94,6 +95,7 @@ def run(
 
     from jbm_spark.letters import letters
 
+    dead_letters = dead_letters or dead_letter_queue(bootstrap, namespace, kafka)
     found = letters(spark, dead_letters, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     if queue is not None:
         found = found.where(F.col("origin_destination") == str(destination_at(queue)))
