@@ -28,6 +28,8 @@ from jbm_kafka.admin.log_keepers import LogKeeper
 from jbm_kafka.admin.messages.operations import KeptMessage, MessagesReport
 from jbm_kafka.admin.messages.selection import ChosenMessage
 from jbm_kafka.admin.messages.units_on_hold import HeldMessage, ReleaseReport
+from jbm_kafka.admin.moving.exporting import ExportReport
+from jbm_kafka.admin.moving.importing import ImportReport
 from jbm_kafka.admin.partition_admission import PathsEnded
 from jbm_kafka.admin.prepared_admin import PreparedTransaction
 from jbm_kafka.admin.queue_look import QueueLook, Wait
@@ -47,9 +49,11 @@ __all__ = [
     "ExplainedPartition",
     "ExplainedReceiver",
     "Explanation",
+    "ExportReport",
     "Halt",
     "HeldMessage",
     "Holder",
+    "ImportReport",
     "KeptLetter",
     "KeptMessage",
     "KeptPartition",

@@ -61,18 +61,20 @@ PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 class _Report:
     """What becomes of a token's records, as the callback of each; one object, because a transaction makes thousands."""
 
-    __slots__ = ("failed", "token", "unanswered", "written")
+    __slots__ = ("failed", "offsets", "token", "unanswered", "written")
 
     def __init__(
         self,
         failed: dict[object, str],
         unanswered: set[object],
         written: dict[tuple[str, int], int],
+        offsets: dict[object, int],
         token: object,
     ) -> None:
         self.failed = failed
         self.unanswered = unanswered
         self.written = written
+        self.offsets = offsets
         self.token = token
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
@@ -87,6 +89,8 @@ class _Report:
         elif offset is not None and offset >= 0:
             # Reports of a partition come in order. One that was retried may not know its offset.
             self.written[topic, partition] = offset + 1  # type: ignore[index]  # of what is written both are known
+            if self.token is not None:
+                self.offsets[self.token] = offset
 
 
 class _SmallBatches:
@@ -154,7 +158,9 @@ class ConfluentTransactionalProducer:
         """Those of them that no broker refused: no answer came in time."""
         self._written: dict[tuple[str, int], int] = {}
         """One past the last offset that a report named, by topic and partition, in this transaction."""
-        self._report = _Report(self._failed, self._unanswered, self._written, None)
+        self._offsets: dict[object, int] = {}
+        """Where the last record of each token was written, in this transaction."""
+        self._report = _Report(self._failed, self._unanswered, self._written, self._offsets, None)
         """Of all records without a token."""
         self._memberless: dict[str, object] = {}
 
@@ -178,7 +184,8 @@ class ConfluentTransactionalProducer:
         self._failed = {}
         self._unanswered = set()
         self._written = {}
-        self._report = _Report(self._failed, self._unanswered, self._written, None)
+        self._offsets = {}
+        self._report = _Report(self._failed, self._unanswered, self._written, self._offsets, None)
         self._small_batches.clear()
         try:
             self._producer.begin_transaction()
@@ -188,7 +195,9 @@ class ConfluentTransactionalProducer:
 
     def produce(self, record: Outgoing, token: object = None) -> None:
         deadline = time.monotonic() + self._timeout_s
-        report = self._report if token is None else _Report(self._failed, self._unanswered, self._written, token)
+        report = self._report
+        if token is not None:
+            report = _Report(self._failed, self._unanswered, self._written, self._offsets, token)
         is_retry = False
         if self._small_batches.count(record):
             _hear_all(self._producer, self._timeout_s)
@@ -229,6 +238,14 @@ class ConfluentTransactionalProducer:
             except (BufferError, KafkaException):
                 self.produce(record)  # nothing was queued: it waits for room, or tells what is wrong
         return count
+
+    def offsets_written(self, timeout_s: float) -> Mapping[object, int]:
+        _hear_all(self._producer, timeout_s)
+        if self._failed:
+            raise self._refused("offsets written")
+        if len(self._producer):
+            raise TransactionAborted(f"transactional id {self._id}: not all was confirmed within {timeout_s:g} s")
+        return self._offsets
 
     def send_offsets(
         self, group_metadata: object | None, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
