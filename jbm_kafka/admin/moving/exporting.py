@@ -86,8 +86,8 @@ def export(core: AdminCore, destination: Queue | Topic, path: Path) -> ExportRep
         if look.branches:
             raise IllegalStateError(
                 f"export {destination}: {len(look.branches)} prepared branches of transactions hold messages of it, "
-                f"and nobody knows yet what becomes of them: jbm-kafka prepared list shows them; their transaction manager "
-                f"ends them, or jbm-kafka prepared resolve",
+                f"and nobody knows yet what becomes of them: jbm-kafka prepared list shows them; their transaction "
+                f"manager ends them, or jbm-kafka prepared resolve",
                 destination=destination.name,
             )
         write_export(path, rows(look))

@@ -128,8 +128,7 @@ def _check_other(
     if partitions != head.partitions:
         raise _other_partitions(target, partitions, head)
     if isinstance(target, Queue):
-        used = {name for name, each in core.admin.groups().items() if core.admin.committed(name, target.name, [0])}
-        others = sorted(set(namespaces_among(target, used)) - {core.namespace})
+        others = sorted(set(namespaces_among(target, core.admin.groups())) - {core.namespace})
         if others:
             raise InvalidDestinationError(
                 f"{target}: others receive from its topic in {' and '.join(repr(each) for each in others)} (a "
