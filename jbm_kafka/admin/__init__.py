@@ -28,6 +28,7 @@ from jbm_kafka.admin.log_keepers import LogKeeper
 from jbm_kafka.admin.messages.operations import KeptMessage, MessagesReport
 from jbm_kafka.admin.messages.selection import ChosenMessage
 from jbm_kafka.admin.messages.units_on_hold import HeldMessage, ReleaseReport
+from jbm_kafka.admin.moving.adopting import Adoption
 from jbm_kafka.admin.moving.exporting import ExportReport
 from jbm_kafka.admin.moving.importing import ImportReport
 from jbm_kafka.admin.partition_admission import PathsEnded
@@ -41,6 +42,7 @@ from jbm_kafka.core.blocking_rule import Rule
 
 __all__ = [
     "Admin",
+    "Adoption",
     "Asks",
     "ChosenMessage",
     "DeadLetter",

@@ -21,6 +21,7 @@ from jbm_kafka.admin.messages.message_admin import MessageAdmin
 from jbm_kafka.admin.messages.operations import MessagesReport, wish_of
 from jbm_kafka.admin.messages.selection import Order, choice_of
 from jbm_kafka.admin.messages.units_on_hold import ReleaseReport
+from jbm_kafka.admin.moving.adopting import Adoption, From
 from jbm_kafka.admin.moving.exporting import ExportReport
 from jbm_kafka.admin.moving.importing import ImportReport
 from jbm_kafka.admin.moving.moving_admin import MovingAdmin, PathLike
@@ -62,7 +63,7 @@ class Admin:
     Settings while programs run: set_address_settings, unset_address_settings, address_settings.
     Dead letters: queues_with_dead_letters, dead_letters, retry_dead_letters.
     Messages that wait: move, remove, expire, send_to_dead_letter.
-    Into a file and back: export_messages, import_messages.
+    Into a file and back: export_messages, import_messages. Of another cluster's tools: adopt.
     More partitions: admit_partitions, unit_paths, end_paths.
     Transactions of several systems: prepared, resolve.
     What the log keeps: truncate.
@@ -731,6 +732,25 @@ class Admin:
             OSError: the file cannot be read.
         """
         return self._moving.import_(file, to)
+
+    def adopt(self, destination: Queue | Topic | str, *, begin: From) -> Adoption:
+        """Take a Kafka topic that others copied, as MirrorMaker does, for this queue, or for each durable subscription
+        of this `Topic`: its receivers begin where `begin` says.
+
+        A copy has another Kafka id than its source, so what a copied changelog says counts for nothing until this is
+        done. Killed at any moment: again.
+
+        Args:
+            begin: `"begin"`: with all that the log has; `"end"`: with what is sent from now on; an offset for each
+                partition; or `"held"`: with what was held, with attempts, delays and duplicate ids, where topic and
+                changelog were copied with equal offsets.
+
+        Raises:
+            InvalidDestinationError: there is no such topic, or it has no durable subscription.
+            IllegalStateError: processes receive from it, its changelog is of this topic already, or the offsets of a
+                copied changelog are not those of the log.
+        """
+        return self._moving.adopt(destination, begin)
 
     def admit_partitions(
         self,

@@ -54,6 +54,9 @@ COMMANDS = {
         "Put there what such a file has: each message with its past, once.",
         _QUEUES,
     ),
+    "adopt": LazyCommand(
+        "jbm_kafka.cli.moving_commands:adopt", "Take a topic that other tools copied, such as MirrorMaker.", _QUEUES
+    ),
     "settings": LazyCommand(
         "jbm_kafka.cli.settings_commands:settings", "Settings of queues while programs run: list, set, unset.", _QUEUES
     ),

@@ -1,7 +1,9 @@
-"""`jbm-kafka export | import`: what a queue or topic holds, in a file and back."""
+"""`jbm-kafka export | import | adopt`: what is held, in a file and back; and topics that others copied."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -9,7 +11,7 @@ from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named
-from jbm_kafka.cli.render import json_line, printable
+from jbm_kafka.cli.render import json_line, printable, table
 
 
 @click.command(
@@ -66,6 +68,67 @@ def import_(file: Path, target: Named | None, cluster: Cluster, as_json: bool) -
     click.echo(printable(f"{report.destination}: {_messages(report.messages)} imported{present}"))
     if report.subscriptions:
         click.echo(printable(f"  subscriptions: {', '.join(report.subscriptions)}"))
+
+
+class _Begin(click.ParamType):  # type: ignore[type-arg]
+    name = "begin"
+
+    def convert(
+        self, value: object, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Literal["begin", "end", "held"] | Mapping[int, int]:
+        if value == "begin" or value == "end" or value == "held":
+            return value
+        try:
+            pairs = [each.split("=") for each in str(value).split(",")]
+            return {int(partition): int(offset) for partition, offset in pairs}
+        except ValueError:
+            self.fail(f"{value!r} is none of begin, end, held, or offsets such as 0=12,1=40", parameter, context)
+
+
+@click.command(
+    short_help="Take a topic that other tools copied, such as MirrorMaker.",
+    epilog="Example: jbm-kafka adopt orders --from end",
+)
+@click.argument("destination", callback=as_named, metavar="DEST")
+@click.option(
+    "--from",
+    "begin",
+    required=True,
+    type=_Begin(),
+    metavar="PLACE",
+    help="Where receivers begin: begin or end of the log; 0=12,1=40 by partition; held: with what was held, where "
+    "topic and changelog were copied with equal offsets.",
+)
+@cluster_options
+@json_option
+def adopt(
+    destination: Named, begin: Literal["begin", "end", "held"] | Mapping[int, int], cluster: Cluster, as_json: bool
+) -> None:
+    """Take a Kafka topic that other tools copied, for a queue, or with topic: in front for each durable subscription.
+
+    A copy has another Kafka id than its source, so a copied changelog counts for nothing until this is done.
+    """
+    with admin_of(cluster) as admin:
+        found = admin.adopt(destination, begin=begin)
+    if as_json:
+        click.echo(json_line({**asdict(found), "destination": str(found.destination)}))
+        return
+    comes = (
+        "what was settled, attempts, delays and duplicate ids come with it"
+        if found.has_held
+        else ("nothing but messages comes with it: no attempts, delays or duplicate ids")
+    )
+    click.echo(printable(f"{found.destination}: adopted; {comes}"))
+    click.echo(f"  {_count(found.records, 'record is', 'records are')} in the log from there on")
+    rows = [(name, partition, offset) for name, its in found.begins.items() for partition, offset in its.items()]
+    table(("for", "partition", "begins at"), [(printable(name), *rest) for name, *rest in rows])
+    if found.is_kept:
+        click.echo(
+            printable(
+                f"  jbm-kafka did not make the topic, so nothing of it is deleted by itself: "
+                f"jbm-kafka settings set {found.destination.name} truncate=settled"
+            )
+        )
 
 
 def _messages(count: int) -> str:

@@ -22,9 +22,9 @@ from jbm_kafka.core.restoring import Restoring
 from jbm_kafka.ports import CommittedOffset, GroupFenced, LogReader, OutcomeUnknown, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.registry.channel_group import ChannelGroup
-from jbm_kafka.store.changelog_reader import ChangelogScope, read_changelogs
+from jbm_kafka.store.changelog_reader import ChangelogContents, ChangelogScope, read_changelogs
 from jbm_kafka.store.no_journal import NoJournal
-from jbm_kafka.store.recovered_entries import decode_values
+from jbm_kafka.store.recovered_entries import DecodedChangelog, decode_values
 from jbm_kafka.store.recovery import RecoveredChannel
 
 TRANSACTION_TIMEOUT_MS = 60_000
@@ -61,6 +61,7 @@ class ChannelWriter:
         self._checkpoint_id = first_checkpoint_id(transactional_id, now_ms=core.cluster.clock.now_ms())
         self._done: dict[int, int] = {}
         self._recovered: list[Mapping[int, RecoveredChannel]] = []
+        self._changelogs: list[Mapping[int, ChangelogContents]] = []
         self._channels: dict[tuple[int, int], Restoring] = {}
         self._begun: set[int] = set()
         """Partitions of which something was written."""
@@ -81,9 +82,9 @@ class ChannelWriter:
         """What the last one that wrote there called `done`; None: nothing was written."""
         return self._done.get(partition)
 
-    def recovered(self, place: int, partition: int) -> RecoveredChannel:
-        """What the group at this place had of the partition."""
-        return self._recovered[place][partition]
+    def recorded(self, place: int, partition: int) -> DecodedChangelog:
+        """What the changelog says of the group at this place, of whichever topic."""
+        return decode_values(self._changelogs[place][partition].values)
 
     def channel(self, place: int, partition: int) -> Restoring:
         """What the group at this place has of the partition."""
@@ -100,8 +101,10 @@ class ChannelWriter:
         self._producer.abort(STEP_TIMEOUT_S)
         return offset
 
-    def write(self, partition: int, records: Sequence[Outgoing], entries: Entries, *, done: int) -> None:
-        """Write all of it, or nothing.
+    def write(
+        self, partition: int, records: Sequence[Outgoing], entries: Entries, *, done: int, is_anew: bool = True
+    ) -> None:
+        """Write all of it, or nothing. What counted no more for the topic as it is now goes with it, if it `is_anew`.
 
         Raises:
             IllegalStateError: others receive now.
@@ -119,7 +122,7 @@ class ChannelWriter:
                 raise JMSError(f"{self.info.topic}[{partition}]: Kafka does not tell where records are; do it again")
             offsets = [written[number] for number in range(len(records))]
             found = entries(offsets, str(self._checkpoint_id))
-            for row in (*self._obsolete(partition), *self._rows(found), self._mark_row(done)):
+            for row in (*(self._obsolete(partition) if is_anew else ()), *self._rows(found), self._mark_row(done)):
                 self._producer.produce(Outgoing(self._groups[0].changelog_topic, partition, *row))
             for group, member, its in zip(self._groups, metadata, found, strict=True):
                 watermark = next(each.watermark for each in its if isinstance(each, Position))
@@ -160,18 +163,21 @@ class ChannelWriter:
             if newer:
                 raise JMSError(newer[0])
             self._recovered.append(found)
+            self._changelogs.append(self._contents(scope))
         if not self._groups:
             return
-        scope = ChangelogScope(self._mark, self.info.topic, self.info.topic_id, self._groups[0].changelog_topic)
-        marks = read_changelogs(
+        mark = ChangelogScope(self._mark, self.info.topic, self.info.topic_id, self._groups[0].changelog_topic)
+        for partition, contents in self._contents(mark).items():
+            position = decode_values(contents.values).position
+            if position is not None and position.topic_id == self.info.topic_id:
+                self._done[partition] = position.watermark
+
+    def _contents(self, scope: ChangelogScope) -> Mapping[int, ChangelogContents]:
+        return read_changelogs(
             scope,
-            range(partitions),
-            admin=admin,
+            range(self.info.partitions),
+            admin=self._core.admin,
             reader=self._reader,
             journal=NoJournal(),
             timeout_s=READ_TIMEOUT_S,
         )
-        for partition, contents in marks.items():
-            position = decode_values(contents.values).position
-            if position is not None and position.topic_id == self.info.topic_id:
-                self._done[partition] = position.watermark

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from jbm_kafka.admin.cluster.admin_arguments import queue_of
 from jbm_kafka.admin.cluster.admin_core import AdminCore
+from jbm_kafka.admin.moving.adopting import Adoption, From, adopt
 from jbm_kafka.admin.moving.exporting import ExportReport, export
 from jbm_kafka.admin.moving.importing import ImportReport, import_file
 from jbm_kafka.core.destination import Queue, Topic
@@ -31,6 +33,12 @@ class MovingAdmin:
         path = _path(file)
         with self._core.asking(f"import {path}"):
             return import_file(self._core, path, to)
+
+    def adopt(self, destination: Queue | Topic | str, begin: From) -> Adoption:
+        """Take a topic that others copied."""
+        found = destination if isinstance(destination, Topic) else queue_of(destination, "destination")
+        with self._core.asking(f"adopt {found}"):
+            return adopt(self._core, found, begin)
 
 
 def _path(file: object) -> Path:
