@@ -749,6 +749,7 @@ class Admin:
             InvalidDestinationError: there is no such topic, or it has no durable subscription.
             IllegalStateError: processes receive from it, its changelog is of this topic already, or the offsets of a
                 copied changelog are not those of the log.
+            TransactionInDoubtError: nobody knows whether the last partition was done: again.
         """
         return self._moving.adopt(destination, begin)
 

@@ -32,7 +32,7 @@ def export(destination: Named, file: Path, cluster: Cluster, as_json: bool) -> N
         click.echo(json_line({**asdict(report), "destination": str(report.destination)}))
         return
     of = f" of {_several(report.subscriptions, 'subscription')}" if report.subscriptions else ""
-    click.echo(printable(f"{report.destination}: {_messages(report.messages)}{of} are in {report.file}"))
+    click.echo(printable(f"{report.destination}: {_messages(report.messages)}{of} in {report.file}"))
     if report.members:
         click.echo(
             f"  {_count(report.members, 'process receives', 'processes receive')}: what they settle from now on is in "

@@ -40,6 +40,7 @@ class Adoption:
     """How a copied topic was taken."""
 
     destination: Queue | Topic
+    """What was adopted."""
     begins: Mapping[str, Mapping[int, int]]
     """By subscription, or of a queue by its own name, where its receivers begin, by partition."""
     has_held: bool
@@ -67,6 +68,8 @@ def adopt(core: AdminCore, destination: Queue | Topic, begin: From) -> Adoption:
         closing(core.kafka.log_reader()) as reader,
         ChannelWriter(core, groups, members, info, "jbm.adopt", reader) as writer,
     ):
+        if all(writer.done(p) is not None for p in places) and all(each.topic_id == info.topic_id for each in records):
+            raise _no_copy(destination, groups[0])
         for partition in places:
             found = [writer.recorded(place, partition) for place in range(len(groups))]
             if writer.done(partition) is None:
@@ -153,11 +156,15 @@ def _check_foreign(
 ) -> None:
     for group, its in zip(groups, found, strict=True):
         if its.position is not None and its.position.topic_id == group.log_id(info.topic_id):
-            raise IllegalStateError(
-                f"{group}: its changelog is of this very topic, so it is no copy, or somebody has received from it "
-                f"already; to begin elsewhere reset the offsets of group {group.group_id} with Kafka's tools",
-                destination=destination.name,
-            )
+            raise _no_copy(destination, group)
+
+
+def _no_copy(destination: Queue | Topic, group: ChannelGroup) -> IllegalStateError:
+    return IllegalStateError(
+        f"{group}: its changelog is of this very topic, so it is no copy, was adopted, or somebody has received from it "
+        f"already; to begin elsewhere reset the offsets of group {group.group_id} with Kafka's tools",
+        destination=destination.name,
+    )
 
 
 def _begins_at(group: ChannelGroup, info: TopicInfo, offset: int) -> Position:

@@ -35,7 +35,9 @@ class ExportReport:
     """What was written into a file."""
 
     destination: Queue | Topic
+    """What was exported."""
     file: str
+    """Where."""
     messages: int
     """So many the file has."""
     subscriptions: tuple[str, ...]

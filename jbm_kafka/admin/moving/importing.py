@@ -52,6 +52,7 @@ class ImportReport:
     """What became of a file's messages."""
 
     destination: Queue | Topic
+    """Where they are."""
     messages: int
     """So many were written now."""
     present: int
