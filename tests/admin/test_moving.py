@@ -401,3 +401,8 @@ def test_units_that_keep_another_partition_do_so_there(here: Place, there: Place
         for unit in "abcdefgh":
             jms.create_producer().send(ORDERS, f"{unit}2", unit_of_order=unit)
     assert sorted(there.receive_all(ORDERS)) == sorted((f"{unit}{n}", 1) for unit in "abcdefgh" for n in ("", "2"))
+    there.admin.create_queue("elsewhere", partitions=5)
+    with there.context() as jms:
+        jms.create_producer().send(Queue("elsewhere"), "x", unit_of_order="x")
+    with pytest.raises(InvalidDestinationError, match="has units in other partitions than the file"):
+        there.admin.import_messages(file, to="elsewhere")

@@ -161,8 +161,8 @@ def _check_foreign(
 
 def _no_copy(destination: Queue | Topic, group: ChannelGroup) -> IllegalStateError:
     return IllegalStateError(
-        f"{group}: its changelog is of this very topic, so it is no copy, was adopted, or somebody has received from it "
-        f"already; to begin elsewhere reset the offsets of group {group.group_id} with Kafka's tools",
+        f"{group}: its changelog is of this very topic, so it is no copy, was adopted, or somebody has received "
+        f"from it already; to begin elsewhere reset the offsets of group {group.group_id} with Kafka's tools",
         destination=destination.name,
     )
 

@@ -39,6 +39,7 @@ from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.other_namespaces import namespaces_among
 from jbm_kafka.registry.registry_log import Changes, Values
+from jbm_kafka.registry.topic_configs import DEFAULT_MAX_MESSAGE_BYTES
 from jbm_kafka.registry.topics import Topics
 
 SLICE_MESSAGES = 1_000
@@ -94,25 +95,21 @@ def _destination(core: AdminCore, target: Queue | Topic, head: ExportedDestinati
     if found is not None:
         _check_other(core, target, head, found.topic_id, found.partitions)
     topics = Topics(core.admin, namespace=core.namespace, registry=core.registry)
-    info = topics.ensure(
-        target, create=True, partitions=head.partitions, message_bytes_min=largest + RECORD_OVERHEAD_BYTES
-    )
+    needed = largest + RECORD_OVERHEAD_BYTES
+    needed = needed if needed > DEFAULT_MAX_MESSAGE_BYTES else 0  # else what the brokers' default says
+    info = topics.ensure(target, create=True, partitions=head.partitions, message_bytes_min=needed)
     if info.partitions != head.partitions:  # made by others meanwhile
         raise _other_partitions(target, info.partitions, head)
     places = core.registry.places.of(target.name, info.topic_id)
     wanted = UnitPlaces(head.unit_partitions, paths={unit: UnitPath(p) for unit, p in head.paths})
     if places != wanted:
-        if found is not None and places is not None and places.partitions != wanted.partitions:
+        if any(core.admin.end_positions(info.topic, range(info.partitions), stable=False).values()):
             raise InvalidDestinationError(
-                f"{target} routes units by {places.partitions} partitions, and in the file they are by "
-                f"{wanted.partitions}: import it into a name that is not there yet",
+                f"{target} has units in other partitions than the file (more were admitted, here or there): import it "
+                f"into a name that is not there yet",
                 destination=target.name,
             )
-        core.registry.places.change(
-            target.name,
-            info.topic_id,
-            lambda now: replace(now, partitions=wanted.partitions, paths={**now.paths, **wanted.paths}),
-        )
+        core.registry.places.change(target.name, info.topic_id, lambda _: wanted)
     return info
 
 
