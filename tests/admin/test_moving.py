@@ -204,6 +204,24 @@ def test_duplicate_ids_count_as_before(here: Place, there: Place, file: Path) ->
     assert there.receive_all(ORDERS) == [("held", 2), ("new", 1)]
 
 
+def test_after_a_reset_a_message_is_no_repetition_of_itself(here: Place, there: Place, file: Path) -> None:
+    """Of LOG-11 and SEND-8: the id of a message that is held names where it is now."""
+    with here.context() as jms:
+        consumer = jms.create_consumer(ORDERS)
+        for body in ("settled", "a"):
+            jms.create_producer().send(ORDERS, body, unit_of_order="a", duplicate_id=body)
+        receive(consumer).acknowledge()
+        receive(consumer).nack(0)
+    here.admin.export_messages(ORDERS, file)
+    there.admin.import_messages(file)
+    (message,) = there.admin.browse(ORDERS, include="all")
+    assert message.kafka is not None
+    with closing(MemoryKafka(there.cluster).admin()) as cluster:
+        begin = {message.kafka.partition: CommittedOffset(message.kafka.offset, "")}
+        cluster.alter_offsets("jbm.queue.orders", "orders", begin)
+    assert there.receive_all(ORDERS) == [("a", 1)]
+
+
 def test_a_partition_that_only_remembers_ids_does_so_elsewhere(here: Place, there: Place, file: Path) -> None:
     """Of LOG-11 and SEND-8: nothing is held, and the log there is empty."""
     with here.context() as jms:
@@ -275,6 +293,15 @@ def test_each_subscription_has_what_it_had(here: Place, there: Place, file: Path
         assert [(m.body, m.delivery_count) for m in (receive(consumer), receive(consumer))] == [("30", 2), ("40", 1)]
         assert consumer.receive_nowait() is None
     assert there.admin.import_messages(file).present == 4
+
+
+def test_what_no_subscription_wants_is_not_in_the_file(here: Place, file: Path) -> None:
+    with here.context() as jms:
+        jms.create_shared_durable_consumer(PRICES, "dear", selector="price > 10").close()
+    with here.context() as jms:
+        for price in (5, 20):
+            jms.create_producer().send(PRICES, "x", properties={"price": price})
+    assert here.admin.export_messages(PRICES, file).messages == 1
 
 
 def test_a_subscription_that_is_there_already_is_refused(here: Place, there: Place, file: Path) -> None:

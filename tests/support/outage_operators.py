@@ -316,7 +316,7 @@ def export_messages(bench: Bench) -> Call:
 
     def judge(returned: object) -> None:
         assert returned == len(TEXTS), returned
-        assert check_export(file)[1] == len(TEXTS)
+        assert check_export(file).messages == len(TEXTS)
 
     return Call(make, judge, is_repeatable=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from jbm_kafka.codec.exported_rows import (
@@ -96,8 +97,20 @@ def _checked(path: Path, rows: Iterator[ExportedRow]) -> Iterator[ExportedRow]:
         raise JMSError(f"{path}: it is cut off after {count} messages; take another copy of it, or export again")
 
 
-def check_export(path: Path) -> tuple[ExportedDestination, int, int]:
-    """Read all of the file: what it is of, how many messages it has, and the bytes of the largest.
+@dataclass(frozen=True, slots=True)
+class CheckedExport:
+    """What there is to know of a file before anything is done with it."""
+
+    head: ExportedDestination
+    messages: int
+    largest: int
+    """Bytes of the largest message."""
+    identified: frozenset[tuple[int, int, int]]
+    """Holder, partition and offset of each message that is held and counts for a duplicate id."""
+
+
+def check_export(path: Path) -> CheckedExport:
+    """Read all of the file.
 
     Raises as `read_export`.
     """
@@ -106,13 +119,21 @@ def check_export(path: Path) -> tuple[ExportedDestination, int, int]:
     if not isinstance(head, ExportedDestination):
         raise JMSError(f"{path}: it is cut off at its beginning; take another copy of it, or export again")
     count = largest = partition = 0
+    identified: set[tuple[int, int, int]] = set()
+    ids: dict[int, frozenset[int]] = {}
     for row in rows:
         if isinstance(row, ExportedPartition):
             partition = row.partition
+            ids = {channel.holder: frozenset(each.offset for each in channel.ids) for channel in row.channels}
         elif isinstance(row, ExportedMessage):
             if row.partition != partition:
                 raise JMSError(f"{path}: it is damaged: its rows are in a wrong order; take another copy of it")
             count += 1
+            identified.update(
+                (state.holder, partition, row.offset)
+                for state in row.states
+                if state.is_read and row.offset in ids.get(state.holder, ())
+            )
             headers = sum(len(name.encode()) + len(value or b"") + 8 for name, value in row.headers)
             largest = max(largest, len(row.key or b"") + len(row.value or b"") + headers)
-    return head, count, largest
+    return CheckedExport(head, count, largest, frozenset(identified))

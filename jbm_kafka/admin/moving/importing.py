@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,7 +64,8 @@ class ImportReport:
 
 def import_file(core: AdminCore, path: Path, to: Queue | Topic | str | None) -> ImportReport:
     """Put what the file has into its destination, or into `to`; see `Admin.import_messages`."""
-    head, count, largest = check_export(path)
+    checked = check_export(path)
+    head = checked.head
     named = head.name if to is None else to
     target = (Queue if head.kind == Queue.kind else Topic)(named) if isinstance(named, str) else named
     if target.kind != head.kind:
@@ -72,7 +73,7 @@ def import_file(core: AdminCore, path: Path, to: Queue | Topic | str | None) -> 
             f"{path}: it is of the {head.kind} {head.name!r}, and {target} is a {target.kind}; name a {head.kind}",
             destination=target.name,
         )
-    info = _destination(core, target, head, largest)
+    info = _destination(core, target, head, checked.largest)
     groups, names = _groups(core, target, head, info)
     written = 0
     with (
@@ -81,8 +82,8 @@ def import_file(core: AdminCore, path: Path, to: Queue | Topic | str | None) -> 
         ChannelWriter(core, groups, members, info, f"jbm.import.{head.export_id}", reader) as writer,
     ):
         for slice_ in _slices(path):
-            written += _write(writer, slice_)
-    return ImportReport(target, written, count - written, names)
+            written += _write(writer, slice_, checked.identified)
+    return ImportReport(target, written, checked.messages - written, names)
 
 
 # -- where it goes -----------------------------------------------------------------------------------------------------
@@ -238,7 +239,7 @@ def _slices(path: Path) -> Iterator[Slice]:
         head, first = row if isinstance(row, ExportedPartition) else None, 0
 
 
-def _write(writer: ChannelWriter, slice_: Slice) -> int:
+def _write(writer: ChannelWriter, slice_: Slice, identified: Collection[tuple[int, int, int]]) -> int:
     """Write what of it was not written before; how many messages that was."""
     partition = slice_.head.partition
     done = writer.done(partition)
@@ -248,9 +249,17 @@ def _write(writer: ChannelWriter, slice_: Slice) -> int:
     channels = slice_.head.channels
     known: dict[int, tuple[SeenId, ...]] = {}
     if done is None and any(channel.ids for channel in channels):
-        # No message will ever be there, and so each that has one of these ids repeats it.
+        # No message will ever be there, and so each that has one of these ids repeats it. A message that is held must
+        # not: its own place is remembered with it.
         nowhere = writer.nowhere(partition)
-        known = {each.holder: tuple(replace(row, offset=nowhere) for row in each.ids) for each in channels}
+        known = {
+            each.holder: tuple(
+                replace(row, offset=nowhere)
+                for row in each.ids
+                if (each.holder, partition, row.offset) not in identified
+            )
+            for each in channels
+        }
 
     def entries(offsets: Sequence[int], checkpoint_id: str) -> list[Sequence[Entry]]:
         placed = list(zip(left, offsets, strict=True))
