@@ -178,6 +178,20 @@ def test_what_is_no_copy_is_refused(here: Place) -> None:
             here.admin.adopt(Queue("given-up"), begin="end")
 
 
+def test_until_somebody_receives_another_place_may_be_named(here: Place, there: Place) -> None:
+    """Of LOG-12: an answer that was lost is no reason to refuse, and a wrong place is mended."""
+    with here.context() as jms:
+        for body in ("a", "b"):
+            jms.create_producer().send(ORDERS, body, unit_of_order="u")
+    copy_committed(here, there, "orders")
+    assert [there.admin.adopt(ORDERS, begin=begin).records for begin in ("end", "end", "begin")] == [0, 0, 2]  # type: ignore[arg-type]
+    with there.context() as jms:
+        receive(jms.create_consumer(ORDERS)).acknowledge()
+    with pytest.raises(IllegalStateError, match="somebody has received from it"):
+        there.admin.adopt(ORDERS, begin="end")
+    assert there.receive_all(ORDERS) == [("b", 1)]
+
+
 def test_killed_in_its_midst_it_is_done_again(here: Place, there: Place) -> None:
     """Of LOG-12: after the first of two partitions."""
     in_every_state(here)

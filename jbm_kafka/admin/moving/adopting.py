@@ -68,12 +68,13 @@ def adopt(core: AdminCore, destination: Queue | Topic, begin: From) -> Adoption:
         closing(core.kafka.log_reader()) as reader,
         ChannelWriter(core, groups, members, info, "jbm.adopt", reader) as writer,
     ):
-        if all(writer.done(p) is not None for p in places) and all(each.topic_id == info.topic_id for each in records):
+        recorded = {p: [writer.recorded(place, p) for place in range(len(groups))] for p in places}
+        received = {p for p, found in recorded.items() if _is_received(writer, groups, found, info)}
+        is_whole = all(writer.done(p) is not None for p in places)
+        if any(is_whole or writer.done(p) is None for p in received):
             raise _no_copy(destination, groups[0])
-        for partition in places:
-            found = [writer.recorded(place, partition) for place in range(len(groups))]
-            if writer.done(partition) is None:
-                _check_foreign(destination, groups, found, info)
+        for partition, found in recorded.items():
+            if partition not in received:  # else one that was killed did it, and somebody has received since
                 positions = [
                     _position(destination, group, its, info, partition, bounds, reader)
                     if chosen is None
@@ -87,8 +88,8 @@ def adopt(core: AdminCore, destination: Queue | Topic, begin: From) -> Adoption:
                     return [[replace(each, checkpoint_id=checkpoint_id)] for each in positions]
 
                 writer.write(partition, (), entries, done=0, is_anew=chosen is not None)
-                found = [replace(its, position=each) for its, each in zip(found, positions, strict=True)]
-            for group, its in zip(groups, found, strict=True):
+                recorded[partition] = [replace(its, position=each) for its, each in zip(found, positions, strict=True)]
+            for group, its in zip(groups, recorded[partition], strict=True):
                 assert its.position is not None, group
                 begins[_name(group)][partition] = its.position.watermark
     _record_subscriptions(core, records, begins, info)
@@ -151,12 +152,16 @@ def _groups(
     ]
 
 
-def _check_foreign(
-    destination: Queue | Topic, groups: Sequence[ChannelGroup], found: Sequence[DecodedChangelog], info: TopicInfo
-) -> None:
-    for group, its in zip(groups, found, strict=True):
-        if its.position is not None and its.position.topic_id == group.log_id(info.topic_id):
-            raise _no_copy(destination, group)
+def _is_received(
+    writer: ChannelWriter, groups: Sequence[ChannelGroup], found: Sequence[DecodedChangelog], info: TopicInfo
+) -> bool:
+    """A position is about this very topic, and no adoption wrote it."""
+    return any(
+        its.position is not None
+        and its.position.topic_id == group.log_id(info.topic_id)
+        and not its.position.checkpoint_id.startswith(f"{writer.transactional_id}:")
+        for group, its in zip(groups, found, strict=True)
+    )
 
 
 def _no_copy(destination: Queue | Topic, group: ChannelGroup) -> IllegalStateError:

@@ -54,7 +54,8 @@ class ChannelWriter:
         self._members = members
         self._reader = reader
         self._mark = with_namespace(name, core.namespace)
-        transactional_id = f"{self._mark}.{info.topic}"
+        self.transactional_id = transactional_id = f"{self._mark}.{info.topic}"
+        """Checkpoints that it wrote begin with it, and a colon."""
         self._producer = core.kafka.transactional_producer(
             transactional_id, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS
         )

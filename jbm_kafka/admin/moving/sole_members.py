@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.ports import GroupConsumer, Kafka, KafkaAdmin
+from jbm_kafka.ports import GroupConsumer, Kafka, KafkaAdmin, Unreachable
 from jbm_kafka.registry.channel_group import ChannelGroup
 
 CLIENT_ID = "jbm-import"
@@ -55,10 +55,13 @@ class SoleMember:
 
         Raises:
             IllegalStateError: others came meanwhile.
+            Unreachable: nobody lets it in.
         """
         deadline_s = time.monotonic() + JOIN_TIMEOUT_S
         while len(self._consumer.assignment()) < self._group.partitions and time.monotonic() < deadline_s:
             self._consumer.consume(1, LOOK_S)
+        if not self._consumer.joined():
+            raise Unreachable(f"group {self._group.group_id}: it was not joined within {JOIN_TIMEOUT_S:g} s")
         self.metadata()
 
     def metadata(self) -> object:
