@@ -184,7 +184,7 @@ def test_until_somebody_receives_another_place_may_be_named(here: Place, there: 
         for body in ("a", "b"):
             jms.create_producer().send(ORDERS, body, unit_of_order="u")
     copy_committed(here, there, "orders")
-    assert [there.admin.adopt(ORDERS, begin=begin).records for begin in ("end", "end", "begin")] == [0, 0, 2]  # type: ignore[arg-type]
+    assert [there.admin.adopt(ORDERS, begin=begin).records for begin in ("end", "end", "begin")] == [0, 0, 2]
     with there.context() as jms:
         receive(jms.create_consumer(ORDERS)).acknowledge()
     with pytest.raises(IllegalStateError, match="somebody has received from it"):

@@ -72,7 +72,12 @@ class SoleMember:
         """
         self._consumer.consume(1, 0)
         if self._is_disturbed or len(self._consumer.assignment()) < self._group.partitions:
-            raise received_from(self._group)
+            raise IllegalStateError(
+                f"{self._group}: this command is not the only one there any more: another process receives from it, or "
+                f"Kafka did not answer for a while; stop what receives, and do it again: what was done is not done "
+                f"twice",
+                destination=self._group.destination.name,
+            )
         return self._consumer.group_metadata()
 
     def close(self) -> None:
