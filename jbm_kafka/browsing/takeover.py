@@ -1,4 +1,4 @@
-"""What owners that take over now would find, of all holders of a topic at once: each message with its past (LOG-11).
+"""What owners that take over now would find, of all holders of a topic at once: each message with its past (LOG-13).
 
 Of every channel the changelog is read as of one checkpoint, and then the log up to where it ended after that.
 """

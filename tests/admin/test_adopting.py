@@ -68,7 +68,7 @@ def copy_committed(here: Place, there: Place, *topics: str, skipped: int = 0) ->
 
 
 def test_what_was_held_comes_with_a_copied_changelog(here: Place, there: Place) -> None:
-    """LOG-12: before it is adopted, all of it is delivered again, for it is about another topic."""
+    """LOG-14: before it is adopted, all of it is delivered again, for it is about another topic."""
     in_every_state(here)
     before = here.seen(ORDERS)
     copy_exactly(here, there, "orders", CHANGELOG)
@@ -86,7 +86,7 @@ def test_what_was_held_comes_with_a_copied_changelog(here: Place, there: Place) 
 def test_receivers_begin_where_the_operator_says(
     here: Place, there: Place, begin: Any, bodies: list[str], has_changelog: bool
 ) -> None:
-    """Of LOG-12: what a changelog of other offsets says counts for nothing, then either."""
+    """Of LOG-14: what a changelog of other offsets says counts for nothing, then either."""
     with here.context() as jms:
         consumer = jms.create_consumer(ORDERS)
         for body in ("a", "b", "c"):
@@ -112,7 +112,7 @@ def test_receivers_begin_where_the_operator_says(
 
 
 def test_offsets_that_are_not_equal_are_refused(here: Place, there: Place) -> None:
-    """Of LOG-12: what was held would be other messages."""
+    """Of LOG-14: what was held would be other messages."""
     in_every_state(here)
     copy_committed(here, there, "orders", skipped=2)
     copy_committed(here, there, CHANGELOG)
@@ -126,7 +126,7 @@ def test_offsets_that_are_not_equal_are_refused(here: Place, there: Place) -> No
 
 
 def test_another_unit_at_an_offset_is_refused(here: Place, there: Place) -> None:
-    """Of LOG-12: the log is as long, and is another one."""
+    """Of LOG-14: the log is as long, and is another one."""
     in_every_state(here)
     copy_exactly(here, there, "orders", CHANGELOG)
     kafka = MemoryKafka(there.cluster)
@@ -145,7 +145,7 @@ def test_another_unit_at_an_offset_is_refused(here: Place, there: Place) -> None
 
 
 def test_durable_subscriptions_come_with_a_copied_registry(here: Place, there: Place, tmp_path: Path) -> None:
-    """Of LOG-12: what was settled is, and who subscribes again has the same subscription."""
+    """Of LOG-14: what was settled is, and who subscribes again has the same subscription."""
     with here.context(client_id="billing") as jms:
         consumer = jms.create_durable_consumer(PRICES, "audit")
         for body in ("a", "b", "c"):
@@ -179,7 +179,7 @@ def test_what_is_no_copy_is_refused(here: Place) -> None:
 
 
 def test_until_somebody_receives_another_place_may_be_named(here: Place, there: Place) -> None:
-    """Of LOG-12: an answer that was lost is no reason to refuse, and a wrong place is mended."""
+    """Of LOG-14: an answer that was lost is no reason to refuse, and a wrong place is mended."""
     with here.context() as jms:
         for body in ("a", "b"):
             jms.create_producer().send(ORDERS, body, unit_of_order="u")
@@ -193,7 +193,7 @@ def test_until_somebody_receives_another_place_may_be_named(here: Place, there: 
 
 
 def test_killed_in_its_midst_it_is_done_again(here: Place, there: Place) -> None:
-    """Of LOG-12: after the first of two partitions."""
+    """Of LOG-14: after the first of two partitions."""
     in_every_state(here)
     before = here.seen(ORDERS)
     copy_exactly(here, there, "orders", CHANGELOG)

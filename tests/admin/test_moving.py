@@ -46,7 +46,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_every_state_of_a_message_is_as_it_was(here: Place, there: Place, file: Path) -> None:
-    """LOG-11: and is so for receivers, not only for those that look."""
+    """LOG-13: and is so for receivers, not only for those that look."""
     in_every_state(here)
     before = here.seen(ORDERS)
     report = here.admin.export_messages(ORDERS, file)
@@ -69,7 +69,7 @@ def test_every_state_of_a_message_is_as_it_was(here: Place, there: Place, file: 
 
 
 def test_what_a_receiver_has_in_hand_comes_as_after_its_death(here: Place, there: Place, file: Path) -> None:
-    """Of LOG-11 and REDELIVER-7."""
+    """Of LOG-13 and REDELIVER-7."""
     with here.context() as jms:
         jms.create_producer().send(ORDERS, "a", unit_of_order="a")
         message = receive(jms.create_consumer(ORDERS))
@@ -82,7 +82,7 @@ def test_what_a_receiver_has_in_hand_comes_as_after_its_death(here: Place, there
 
 
 def test_a_file_is_imported_once_however_often_it_is_asked_for(here: Place, there: Place, file: Path) -> None:
-    """Of LOG-11."""
+    """Of LOG-13."""
     in_every_state(here)
     here.admin.export_messages(ORDERS, file)
     there.admin.import_messages(file)
@@ -101,7 +101,7 @@ STEPS = ("produce", "offsets written", "send_offsets", "commit", "committed")
 def test_killed_in_its_midst_and_begun_again_it_writes_each_message_once(
     here: Place, there: Place, file: Path, monkeypatch: pytest.MonkeyPatch, step: str, time: int
 ) -> None:
-    """Of LOG-11: at each step of the first slice, and of a later one."""
+    """Of LOG-13: at each step of the first slice, and of a later one."""
     monkeypatch.setattr(importing, "SLICE_MESSAGES", 3)
     in_every_state(here)
     before = here.seen(ORDERS)
@@ -132,7 +132,7 @@ def test_killed_in_its_midst_and_begun_again_it_writes_each_message_once(
 
 
 def test_a_receiver_that_comes_meanwhile_fences_the_import(here: Place, there: Place, file: Path) -> None:
-    """Of LOG-11: what was not written then is written by the next import, behind what is there."""
+    """Of LOG-13: what was not written then is written by the next import, behind what is there."""
     in_every_state(here)
     here.admin.export_messages(ORDERS, file)
     there.admin.create_queue("orders", partitions=2)
@@ -170,7 +170,7 @@ def test_while_somebody_receives_nothing_is_imported(here: Place, there: Place, 
 
 
 def test_what_is_there_already_goes_before_what_is_imported(here: Place, there: Place, file: Path) -> None:
-    """Of LOG-11: also what nobody has read yet, and what came back."""
+    """Of LOG-13: also what nobody has read yet, and what came back."""
     in_every_state(here)
     here.admin.export_messages(ORDERS, file)
     with there.context() as jms:
@@ -184,7 +184,7 @@ def test_what_is_there_already_goes_before_what_is_imported(here: Place, there: 
 
 
 def test_duplicate_ids_count_as_before(here: Place, there: Place, file: Path) -> None:
-    """Of LOG-11 and SEND-8: of what was settled, of what is held, and of what repeats an id and was not read yet."""
+    """Of LOG-13 and SEND-8: of what was settled, of what is held, and of what repeats an id and was not read yet."""
     with here.context() as jms:
         producer = jms.create_producer()
         for body in ("settled", "held"):
@@ -205,7 +205,7 @@ def test_duplicate_ids_count_as_before(here: Place, there: Place, file: Path) ->
 
 
 def test_after_a_reset_a_message_is_no_repetition_of_itself(here: Place, there: Place, file: Path) -> None:
-    """Of LOG-11 and SEND-8: the id of a message that is held names where it is now."""
+    """Of LOG-13 and SEND-8: the id of a message that is held names where it is now."""
     with here.context() as jms:
         consumer = jms.create_consumer(ORDERS)
         for body in ("settled", "a"):
@@ -223,7 +223,7 @@ def test_after_a_reset_a_message_is_no_repetition_of_itself(here: Place, there: 
 
 
 def test_a_partition_that_only_remembers_ids_does_so_elsewhere(here: Place, there: Place, file: Path) -> None:
-    """Of LOG-11 and SEND-8: nothing is held, and the log there is empty."""
+    """Of LOG-13 and SEND-8: nothing is held, and the log there is empty."""
     with here.context() as jms:
         jms.create_producer().send(ORDERS, "a", unit_of_order="a", duplicate_id="a")
         receive(jms.create_consumer(ORDERS)).acknowledge()
@@ -236,7 +236,7 @@ def test_a_partition_that_only_remembers_ids_does_so_elsewhere(here: Place, ther
 
 
 def test_what_is_parked_is_in_the_file(here: Place, there: Place, file: Path) -> None:
-    """Of LOG-11 and LOG-8: its record is in the changelog only."""
+    """Of LOG-13 and LOG-8: its record is in the changelog only."""
     here.admin.create_queue("orders", partitions=2)
     reached = administered(here.world.url, None, 5)
     with here.context() as jms:
@@ -265,7 +265,7 @@ def test_what_is_parked_is_in_the_file(here: Place, there: Place, file: Path) ->
 
 
 def test_each_subscription_has_what_it_had(here: Place, there: Place, file: Path) -> None:
-    """Of LOG-11: one has settled what another one holds, and what a selector leaves out nobody gets."""
+    """Of LOG-13: one has settled what another one holds, and what a selector leaves out nobody gets."""
     billing: dict[str, Any] = {"client_id": "billing"}
     with here.context(**billing) as jms, here.context() as other:
         dear = jms.create_durable_consumer(PRICES, "audit", selector="price > 10")
@@ -322,7 +322,7 @@ def test_a_subscription_that_is_there_already_is_refused(here: Place, there: Pla
 
 
 def test_dead_letters_keep_where_they_are_from(here: Place, there: Place, file: Path) -> None:
-    """Of LOG-11 and REDELIVER-9: they are sent again to where they came from, on the other cluster."""
+    """Of LOG-13 and REDELIVER-9: they are sent again to where they came from, on the other cluster."""
     given_up = Queue("given-up")
     with here.context() as jms:
         jms.create_producer().send(given_up, "2 books", unit_of_order="ann")
@@ -413,7 +413,7 @@ def test_a_wrong_place_is_refused(here: Place, there: Place, file: Path) -> None
 
 
 def test_units_that_keep_another_partition_do_so_there(here: Place, there: Place, file: Path) -> None:
-    """Of LOG-11 and UNIT-11."""
+    """Of LOG-13 and UNIT-11."""
     with here.context() as jms:
         for unit in "abcdefgh":
             jms.create_producer().send(ORDERS, unit, unit_of_order=unit)

@@ -48,7 +48,7 @@ def seen(admin: Admin, queue: Queue) -> list[tuple[Any, ...]]:
 
 @pytest.mark.thorough
 def test_a_kill_during_an_import_loses_and_doubles_nothing(bootstrap: str, kafka_name: str, tmp_path: Path) -> None:
-    """Of LOG-11: to another namespace of the same cluster; in memory it is killed at each step."""
+    """Of LOG-13: to another namespace of the same cluster; in memory it is killed at each step."""
     orders, restored, file = Queue(kafka_name), Queue(f"{kafka_name}.restored"), tmp_path / "orders.avro"
     factory = ConnectionFactory(bootstrap, namespace=kafka_name, address_settings=RULES)
     with factory.create_context(AcknowledgeMode.INDIVIDUAL) as jms:

@@ -9,7 +9,7 @@ from tests.cli.conftest import Run, write
 
 
 def test_what_is_held_goes_into_a_file_and_back(cli: Run, queue: str, tmp_path: Path) -> None:
-    """Of LOG-11."""
+    """Of LOG-13."""
     file = str(tmp_path / "a.avro")
     cli("send", queue, "--text", "x")
     assert cli("export", queue, file).out == f"queue:{queue}: 1 message in {file}\n"
@@ -30,7 +30,7 @@ def test_what_is_held_goes_into_a_file_and_back(cli: Run, queue: str, tmp_path: 
 
 
 def test_a_copied_topic_is_adopted(cli: Run, queue: str, world: World) -> None:
-    """Of LOG-12."""
+    """Of LOG-14."""
     write(world, *(Outgoing(queue, p, b"u", b"x") for p in (0, 0, 1)))
     said = cli("adopt", queue, "--from", "0=1,1=1")
     assert said.code == 0, said

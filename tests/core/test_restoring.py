@@ -10,7 +10,7 @@ BEGIN = Position("t", "jbm.a:1", watermark=3, fetched=5, offered=4, truncated=1)
 
 
 def test_each_message_has_its_past_and_what_was_there_stays() -> None:
-    """Of LOG-11."""
+    """Of LOG-13."""
     there = (BEGIN, Settled(0, BitMap([4]).serialize()), Settled(7, None), Duplicates(2, ()))
     restoring = Restoring(there)
     first = restoring.put(
@@ -40,7 +40,7 @@ def test_each_message_has_its_past_and_what_was_there_stays() -> None:
 
 
 def test_what_nobody_had_read_is_new_and_what_may_have_been_handed_over_is_below_the_mark() -> None:
-    """Of LOG-11 and SEND-8: an owner compares the duplicate ids of what it has not read."""
+    """Of LOG-13 and SEND-8: an owner compares the duplicate ids of what it has not read."""
     restoring = Restoring([BEGIN])
     unread = [
         Restored(10, is_held=True, is_read=False, is_seen=True),

@@ -306,7 +306,7 @@ def truncate(bench: Bench) -> Call:
 
 
 def export_messages(bench: Bench) -> Call:
-    """Of LOG-11: a file that is there is whole."""
+    """Of LOG-13: a file that is there is whole."""
     queue = bench.filled("exported", *TEXTS)
     file = bench.new_file("exported.avro")
 
@@ -322,7 +322,7 @@ def export_messages(bench: Bench) -> Call:
 
 
 def import_messages(bench: Bench) -> Call:
-    """Of LOG-11: each once."""
+    """Of LOG-13: each once."""
     file = bench.new_file("imported.avro")
     bench.admin.export_messages(bench.filled("imported-from", *TEXTS), file)
 
@@ -335,7 +335,7 @@ def import_messages(bench: Bench) -> Call:
 
 
 def adopt(bench: Bench) -> Call:
-    """Of LOG-12."""
+    """Of LOG-14."""
     queue = bench.filled("adopted", *TEXTS)
 
     def judge(returned: object) -> None:
