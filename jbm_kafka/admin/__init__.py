@@ -30,6 +30,9 @@ from jbm_kafka.admin.log_keepers import LogKeeper
 from jbm_kafka.admin.messages.operations import KeptMessage, MessagesReport
 from jbm_kafka.admin.messages.selection import ChosenMessage
 from jbm_kafka.admin.messages.units_on_hold import HeldMessage, ReleaseReport
+from jbm_kafka.admin.moving.adopting import Adoption
+from jbm_kafka.admin.moving.exporting import ExportReport
+from jbm_kafka.admin.moving.importing import ImportReport
 from jbm_kafka.admin.partition_admission import PathsEnded
 from jbm_kafka.admin.prepared_admin import PreparedTransaction
 from jbm_kafka.admin.queue_look import QueueLook, Wait
@@ -40,6 +43,7 @@ from jbm_kafka.core.blocking_rule import Rule
 
 __all__ = [
     "Admin",
+    "Adoption",
     "Ailment",
     "Asks",
     "Checkup",
@@ -50,10 +54,12 @@ __all__ = [
     "ExplainedPartition",
     "ExplainedReceiver",
     "Explanation",
+    "ExportReport",
     "Finding",
     "Halt",
     "HeldMessage",
     "Holder",
+    "ImportReport",
     "KeptLetter",
     "KeptMessage",
     "KeptPartition",

@@ -23,6 +23,10 @@ from jbm_kafka.admin.messages.message_admin import MessageAdmin
 from jbm_kafka.admin.messages.operations import MessagesReport, wish_of
 from jbm_kafka.admin.messages.selection import Order, choice_of
 from jbm_kafka.admin.messages.units_on_hold import ReleaseReport
+from jbm_kafka.admin.moving.adopting import Adoption, From
+from jbm_kafka.admin.moving.exporting import ExportReport
+from jbm_kafka.admin.moving.importing import ImportReport
+from jbm_kafka.admin.moving.moving_admin import MovingAdmin, PathLike
 from jbm_kafka.admin.owners.owner_client import ASK_TIMEOUT_S
 from jbm_kafka.admin.partition_admin import PartitionAdmin
 from jbm_kafka.admin.partition_admission import PathsEnded
@@ -61,6 +65,7 @@ class Admin:
     Settings while programs run: set_address_settings, unset_address_settings, address_settings.
     Dead letters: queues_with_dead_letters, dead_letters, retry_dead_letters.
     Messages that wait: move, remove, expire, send_to_dead_letter.
+    Into a file and back: export_messages, import_messages. Of another cluster's tools: adopt.
     More partitions: admit_partitions, unit_paths, end_paths.
     Transactions of several systems: prepared, resolve.
     What the log keeps: truncate.
@@ -89,6 +94,7 @@ class Admin:
         "_letters",
         "_looks",
         "_messages",
+        "_moving",
         "_partitions",
         "_pauses",
         "_prepared",
@@ -111,6 +117,7 @@ class Admin:
         self._pauses = PauseAdmin(core)
         self._letters = LetterAdmin(core)
         self._messages = MessageAdmin(core)
+        self._moving = MovingAdmin(core)
         self._readers = ReadersAdmin(core)
         self._truncation = TruncationAdmin(core)
 
@@ -713,6 +720,62 @@ class Admin:
             timeout_s=timeout_s,
         )
         return self._messages.take_out(wish, AddressSettings(dead_letter_address=dead_letter_address))
+
+    def export_messages(self, destination: Queue | Topic | str, file: PathLike) -> ExportReport:
+        """Write into a file what a queue, or each durable subscription of a topic, holds: all that a process which
+        takes over now would find.
+
+        It only looks. What receivers settle meanwhile, or afterwards, is in the file all the same.
+
+        Args:
+            file: an Avro container, which appears when it is complete; docs/backup-and-moving.md has what is in it.
+
+        Raises:
+            InvalidDestinationError: there is no such queue or topic, or partitions are being admitted.
+            InvalidSettingError: there is a file of this name.
+            IllegalStateError: a prepared branch has messages of it.
+            OSError: the file cannot be written.
+        """
+        return self._moving.export(destination, file)
+
+    def import_messages(self, file: PathLike, *, to: Queue | Topic | str | None = None) -> ImportReport:
+        """Put what a file of `export_messages` has behind what a queue or topic holds: attempts, delays, order,
+        subscriptions and duplicate ids are as they were. Each message once, however often the file is imported.
+
+        While it runs nobody else receives from there. Killed, or failed, at any moment: again.
+
+        Args:
+            to: where the messages go, made if it is not there; None: the name in the file.
+
+        Raises:
+            InvalidDestinationError: it is where the file is from, has other partitions, is used in other namespaces,
+                or is of the other kind.
+            IllegalStateError: processes receive from it, or it has other subscriptions.
+            TransactionInDoubtError: nobody knows whether the last messages were written: again.
+            JMSError: the file is damaged, cut off, or of a newer version; nothing was written.
+            OSError: the file cannot be read.
+        """
+        return self._moving.import_(file, to)
+
+    def adopt(self, destination: Queue | Topic | str, *, begin: From) -> Adoption:
+        """Take a Kafka topic that others copied, as MirrorMaker does, for this queue, or for each durable subscription
+        of this `Topic`: its receivers begin where `begin` says.
+
+        A copy has another Kafka id than its source, so what a copied changelog says counts for nothing until this is
+        done. Killed at any moment: again.
+
+        Args:
+            begin: `"begin"`: with all that the log has; `"end"`: with what is sent from now on; an offset for each
+                partition; or `"held"`: with what was held, with attempts, delays and duplicate ids, where topic and
+                changelog were copied with equal offsets.
+
+        Raises:
+            InvalidDestinationError: there is no such topic, or it has no durable subscription.
+            IllegalStateError: processes receive from it, its changelog is of this topic already, or the offsets of a
+                copied changelog are not those of the log.
+            TransactionInDoubtError: nobody knows whether the last partition was done: again.
+        """
+        return self._moving.adopt(destination, begin)
 
     def admit_partitions(
         self,

@@ -73,22 +73,16 @@ def browse(
         topic = group.topic
         description = admin.describe([topic])[topic]
         places = range(description.partitions)
-        scope = ChangelogScope(
-            group=group.group_id,
-            topic=topic,
-            topic_id=group.log_id(description.topic_id),
-            changelog_topic=group.changelog_topic,
-            begins=group.begins(description.topic_id),
-        )
+        scope = changelog_scope(group, description.topic_id)
         # Before the changelog is read: what a receiver has and settles meanwhile would be in neither.
         found = {} if hands is None else hands.of(group, _open_partitions(scope, places, admin), admin)
-        channels = _recover(scope, description.partitions, admin, reader, timeout_s)
+        channels = looked_up(scope, description.partitions, admin, reader, timeout_s)
         parked = {p: [parked_record(topic, p, row) for row in each.parked] for p, each in channels.items()}
         if hands is not None and (unseen := [p for p, rows in parked.items() if rows and p not in found]):
             found = {**found, **hands.of(group, unseen, admin)}
         if recovered is not None:
             recovered(channels)
-        states = {partition: _state_of(channel) for partition, channel in channels.items()}
+        states = {partition: state_of(channel) for partition, channel in channels.items()}
         ends = admin.end_positions(topic, list(states), stable=True)
         has = None if group.subscription is None else what_it_has(group.subscription)
         looks = {p: _Look(state, found.get(p, NOTHING), group.subscription, has, now_ms) for p, state in states.items()}
@@ -116,9 +110,21 @@ def _open_partitions(scope: ChangelogScope, places: Collection[int], admin: Kafk
     return [p for p in places if ends[p] > (committed[p].position if p in committed else scope.begins.get(p, 0))]
 
 
-def _recover(
+def changelog_scope(group: ChannelGroup, topic_id: str) -> ChangelogScope:
+    """What a look reads of a group; `topic_id` as Kafka has it now."""
+    return ChangelogScope(
+        group=group.group_id,
+        topic=group.topic,
+        topic_id=group.log_id(topic_id),
+        changelog_topic=group.changelog_topic,
+        begins=group.begins(topic_id),
+    )
+
+
+def looked_up(
     scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: LogReader, timeout_s: float
 ) -> Mapping[int, RecoveredChannel]:
+    """Every channel as an owner that takes it over now would find it."""
     return recover_channels(
         scope,
         range(partitions),
@@ -131,7 +137,8 @@ def _recover(
     )
 
 
-def _state_of(channel: RecoveredChannel) -> ChannelState:
+def state_of(channel: RecoveredChannel) -> ChannelState:
+    """The channel with what it remembers, before anything is read of its log."""
     state = ChannelState()
     for entry in channel.entries:
         state.apply(entry)

@@ -46,6 +46,17 @@ COMMANDS = {
     "prepared": LazyCommand(
         "jbm_kafka.cli.prepared_commands:prepared", "Prepared branches of transactions (XA): list, resolve.", _QUEUES
     ),
+    "export": LazyCommand(
+        "jbm_kafka.cli.moving_commands:export", "Write into a file what a queue or topic holds.", _QUEUES
+    ),
+    "import": LazyCommand(
+        "jbm_kafka.cli.moving_commands:import_",
+        "Put there what such a file has: each message with its past, once.",
+        _QUEUES,
+    ),
+    "adopt": LazyCommand(
+        "jbm_kafka.cli.moving_commands:adopt", "Take a topic that other tools copied, such as MirrorMaker.", _QUEUES
+    ),
     "settings": LazyCommand(
         "jbm_kafka.cli.settings_commands:settings", "Settings of queues while programs run: list, set, unset.", _QUEUES
     ),

@@ -173,7 +173,7 @@ def moved_headers(original: Sequence[Header] | None, *, message_id: str, timesta
     for its duplicate id: moved back it would look like a duplicate of itself.
     """
     kept = [header for header in original or () if header[0] not in _NOT_MOVED]
-    return _identified(kept, message_id, timestamp_ms)
+    return identified_headers(kept, message_id, timestamp_ms)
 
 
 def _hop(
@@ -207,12 +207,13 @@ def _copied(
 ) -> list[Header]:
     kept = [header for header in original or () if not _is_replaced(header[0])]
     return [
-        *_identified(kept, message_id, timestamp_ms),
+        *identified_headers(kept, message_id, timestamp_ms),
         *(property_header(name, held) for name, held in hop.items()),
     ]
 
 
-def _identified(headers: Sequence[Header], message_id: str, timestamp_ms: int) -> list[Header]:
+def identified_headers(headers: Sequence[Header], message_id: str, timestamp_ms: int) -> list[Header]:
+    """The headers, which tell the message's id and its time of sending, if it is known, wherever the record is."""
     id_header = (MESSAGE_ID_HEADER, message_id.encode())
     # An id that is null or not text does not count (docs/topics.md): receivers of the copy would see the copy's place.
     kept = [header for header in headers if header[0] != MESSAGE_ID_HEADER or header == id_header]

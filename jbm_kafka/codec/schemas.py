@@ -79,6 +79,11 @@ def schemas_by_start(name: str) -> Mapping[bytes, str]:
     return {**known, today: json.dumps(current)}
 
 
+def read_schema(name: str) -> dict[str, Any]:
+    """The schema of today, as JSON has it, for what is no single object."""
+    return _read(schemas_folder() / f"{name}.avsc")
+
+
 def schemas_folder() -> Traversable:
     """Where the schemas of all records are."""
     packaged = files("jbm_kafka") / "schemas"

@@ -63,7 +63,7 @@ PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 class _Heard:
     """What reports said of the records of one transaction."""
 
-    __slots__ = ("bootstrap", "failed", "refusals", "unanswered", "written")
+    __slots__ = ("bootstrap", "failed", "offsets", "refusals", "unanswered", "written")
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -75,6 +75,8 @@ class _Heard:
         """Those of them that are refused again whenever they are tried again."""
         self.written: dict[tuple[str, int], int] = {}
         """One past the last offset, by topic and partition."""
+        self.offsets: dict[object, int] = {}
+        """Where the last record of each token was written."""
 
     def refused(self, token: object, place: str, topic: str, error: KafkaError) -> None:
         """The first says why: those queued behind it may wait until their own time is up."""
@@ -103,6 +105,8 @@ class _Report:
         elif offset is not None and offset >= 0:
             # Reports of a partition come in order. One that was retried may not know its offset.
             self.heard.written[topic, partition] = offset + 1  # type: ignore[index]  # of what is written both are known
+            if self.token is not None:
+                self.heard.offsets[self.token] = offset
 
 
 class _SmallBatches:
@@ -239,6 +243,14 @@ class ConfluentTransactionalProducer:
             except (BufferError, KafkaException):
                 self.produce(record)  # nothing was queued: it waits for room, or tells what is wrong
         return count
+
+    def offsets_written(self, timeout_s: float) -> Mapping[object, int]:
+        _hear_all(self._producer, timeout_s)
+        if self._heard.failed:
+            raise self._refused("offsets written")
+        if len(self._producer):
+            raise TransactionAborted(f"transactional id {self._id}: not all was confirmed within {timeout_s:g} s")
+        return self._heard.offsets
 
     def send_offsets(
         self, group_metadata: object | None, group: str, topic: str, offsets: Mapping[int, CommittedOffset]

@@ -35,6 +35,7 @@ class MemoryTransactionalProducer:
         self._is_unanswered = False
         """Records got no answer, and only a new producer may end the transaction."""
         self._written: dict[tuple[str, int], int] = {}
+        self._offsets: dict[object, int] = {}
         self._must_abort: str | None = None
 
     def initialise(self, timeout_s: float, *, known_topic: str | None = None) -> None:
@@ -54,6 +55,7 @@ class MemoryTransactionalProducer:
             self._failed, self._refusals = {}, {}
             self._is_unanswered = False
             self._written = {}
+            self._offsets = {}
             self._must_abort = None
 
     def produce(self, record: Outgoing, token: object = None) -> None:
@@ -76,11 +78,18 @@ class MemoryTransactionalProducer:
             answer = self._cluster.append(record, transaction)
             if isinstance(answer, int):
                 self._written[record.topic, record.partition] = answer + 1
+                self._offsets[token] = answer
             else:
                 self._failed[token] = f"{record.topic}[{record.partition}]: {answer}"
                 if self._cluster.refuses_for_good(record):
                     refusal = Refusal(KafkaClientError(self._failed[token]), topic=record.topic)
                     self._refusals.setdefault(token, refusal)
+
+    def offsets_written(self, timeout_s: float) -> Mapping[object, int]:
+        with self._cluster.changed:
+            self._enter("offsets written")
+            self._current("offsets written")
+        return self._offsets
 
     def send_offsets(
         self, group_metadata: object | None, group: str, topic: str, offsets: Mapping[int, CommittedOffset]

@@ -316,6 +316,13 @@ class TransactionalProducer(Protocol):
             RecordTooLarge: it can tell at once.
         """
 
+    def offsets_written(self, timeout_s: float) -> Mapping[object, int]:
+        """Wait until what was queued in this transaction is written: the offset of each record by its token.
+
+        Raises:
+            TransactionAborted: a record was refused, or not all were confirmed in time.
+        """
+
     def send_offsets(
         self, group_metadata: object | None, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
     ) -> None:

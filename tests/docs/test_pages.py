@@ -15,6 +15,7 @@ from tests.support.topics import empty_cluster
 PAGES = [
     "README.md",
     "docs/asyncio.md",
+    "docs/backup-and-moving.md",
     "docs/coming-from-celery.md",
     "docs/coming-from-jms-or-rabbitmq.md",
     "docs/core-interfaces.md",

@@ -189,6 +189,26 @@ def test_the_offset_of_a_commit_is_told_by_partition(kafka: Kafka, wide_topic: s
     transaction.close()
 
 
+def test_where_each_record_was_written_is_told_before_the_commit(kafka: Kafka, wide_topic: str) -> None:
+    transaction = producer(kafka)
+    for expected in ({"a": 0, "b": 1, "c": 0}, {"a": 3, "b": 4, "c": 2}):  # a mark of the commit lies between
+        transaction.begin()
+        for token, partition in (("a", 0), ("b", 0), ("c", 3)):
+            transaction.produce(numbered(wide_topic, [1], partition)[0], token)
+        assert transaction.offsets_written(WAIT_S) == expected
+        transaction.commit(WAIT_S)
+    transaction.begin()
+
+    def written_nowhere() -> None:
+        transaction.produce(Outgoing(f"{wide_topic}-missing", 0, None, b"x"), "nowhere")
+        transaction.offsets_written(WAIT_S)
+
+    with pytest.raises(TransactionAborted):
+        written_nowhere()
+    transaction.abort(WAIT_S)
+    transaction.close()
+
+
 def test_a_newer_user_of_the_id_ends_the_older_ones_transaction(
     world: World, kafka: Kafka, topic: str, kafka_name: str
 ) -> None:

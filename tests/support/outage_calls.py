@@ -69,6 +69,11 @@ class Bench:
         )
         return factory.create_connection()
 
+    def new_file(self, name: str) -> Path:
+        """The place of a file that is not there."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return self._folder / name
+
     def session(self, mode: AcknowledgeMode = AcknowledgeMode.AUTO, connection: Connection | None = None) -> Session:
         return (connection or self.connection).create_session(mode)
 

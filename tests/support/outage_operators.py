@@ -8,6 +8,7 @@ from collections.abc import Callable
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue, Topic
 from jbm_kafka.admin import Admin, Truncation
 from jbm_kafka.admin.messages.operations import MessagesReport
+from jbm_kafka.admin.moving.export_file import check_export
 from jbm_kafka.errors import IllegalStateError, InvalidDestinationError
 from tests.support.outage_calls import LOOK_S, SOON_S, Bench, Call, received
 from tests.support.waiting import wait_until
@@ -309,9 +310,49 @@ def truncate(bench: Bench) -> Call:
     return Call(make, judge, is_repeatable=True)
 
 
+def export_messages(bench: Bench) -> Call:
+    """Of LOG-13: a file that is there is whole."""
+    queue = bench.filled("exported", *TEXTS)
+    file = bench.new_file("exported.avro")
+
+    def make() -> object:
+        file.unlink(missing_ok=True)
+        return bench.admin.export_messages(queue, file).messages
+
+    def judge(returned: object) -> None:
+        assert returned == len(TEXTS), returned
+        assert check_export(file).messages == len(TEXTS)
+
+    return Call(make, judge, is_repeatable=True)
+
+
+def import_messages(bench: Bench) -> Call:
+    """Of LOG-13: each once."""
+    file = bench.new_file("imported.avro")
+    bench.admin.export_messages(bench.filled("imported-from", *TEXTS), file)
+
+    def judge(returned: object) -> None:
+        assert not isinstance(returned, Exception), returned
+        assert bench.in_log("imported-to") == dict.fromkeys(TEXTS, 1)
+        assert bench.left(Queue("imported-to")) == TEXTS
+
+    return Call(lambda: bench.admin.import_messages(file, to="imported-to"), judge, is_repeatable=True)
+
+
+def adopt(bench: Bench) -> Call:
+    """Of LOG-14."""
+    queue = bench.filled("adopted", *TEXTS)
+
+    def judge(returned: object) -> None:
+        assert not isinstance(returned, Exception), returned
+        assert bench.left(queue) == []
+
+    return Call(lambda: bench.admin.adopt(queue, begin="end"), judge, is_repeatable=True)
+
+
 OPERATOR_CALLS: tuple[Callable[[Bench], Call], ...] = (
     *_looks(),
     *(explain, move, move_by_the_owner, remove, expire, give_up, release),
     *(admit_partitions, end_paths, resume, unset_settings, create_a_topic, end_a_subscription),
-    *(release_a_subscription, end_a_reader, resolve_a_branch, truncate),
+    *(release_a_subscription, end_a_reader, resolve_a_branch, truncate, export_messages, import_messages, adopt),
 )

@@ -169,7 +169,7 @@ class Catalog:
 
     def subscriptions_of(self, topic: Topic) -> Sequence[Subscription]:
         """Those that the topic has now."""
-        return [record.subscription for record in self._records_of(topic)]
+        return [record.subscription for record in self.records_of(topic)]
 
     def subscription(self, topic: Topic, name: str, client_id: str) -> SubscriptionRecord:
         """The topic's subscription of this name and client id; a durable one before others.
@@ -177,7 +177,7 @@ class Catalog:
         Raises:
             InvalidDestinationError: it does not exist; the text names those of the topic.
         """
-        records = self._records_of(topic)
+        records = self.records_of(topic)
         meant = [each for each in records if (each.subscription.name, each.subscription.client_id) == (name, client_id)]
         if meant:
             return max(meant, key=lambda each: each.subscription.is_durable)
@@ -188,7 +188,8 @@ class Catalog:
             f"{topic}: there is no subscription {which}: {hint}", destination=topic.name, name=name
         )
 
-    def _records_of(self, topic: Topic) -> Sequence[SubscriptionRecord]:
+    def records_of(self, topic: Topic) -> Sequence[SubscriptionRecord]:
+        """What the registry says of the subscriptions that the topic has now."""
         self._registry.refresh()
         found = [record for _, record in subscriptions_in(self._registry.log.values()) if not record.is_ending]
         return [each for each in found if each.subscription.topic == topic]
