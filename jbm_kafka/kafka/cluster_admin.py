@@ -67,7 +67,7 @@ class ConfluentAdmin:
     def __init__(
         self, settings: dict[str, Any], *, group_settings: dict[str, Any], bootstrap: str, timeout_s: float
     ) -> None:
-        """`group_settings` are those of a consumer that asks for its group's offsets; its `group.id` is added here."""
+        """`group_settings` are those of a consumer that reads nothing; for a group's offsets it has that `group.id`."""
         self._faults = ConnectionFaults()
         client_settings = {**settings, **self._faults.settings}
         self._open_client: AdminClient | None = AdminClient(client_settings)

@@ -91,7 +91,8 @@ class ConfluentLogReader:
             raise unreadable(topic, record.partition(), record.offset(), one_line(error))
         if error.fatal() or error.code() in UNKNOWN_TOPIC or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise trouble(error, f"read {topic}[{record.partition()}]", self._bootstrap)
-        LOG.info("read %s[%s]: %s; it keeps trying", topic, record.partition(), one_line(error))
+        if error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # see READ_REFUSED
+            LOG.info("read %s[%s]: %s; it keeps trying", topic, record.partition(), one_line(error))
         return False
 
     def _leave_finished(

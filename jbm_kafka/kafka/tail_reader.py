@@ -127,7 +127,7 @@ class ConfluentTailReader:
             self._stop(partition, PositionOutOfRange(text, partition=partition))
         elif error.fatal():
             self._errors.append(trouble(error, about, self._bootstrap))
-        else:
+        elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # see READ_REFUSED
             LOG.info("%s: %s; it keeps trying", about, one_line(error))
 
     def _stop(self, partition: int, error: KafkaClientError) -> None:

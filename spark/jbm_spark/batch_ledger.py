@@ -44,7 +44,8 @@ def query_name(query: str, namespace: str) -> str:
 
 def make_ledger(admin: ConfluentAdmin, namespace: str) -> None:
     """Have the topic; a KafkaClientError says why it cannot be made."""
-    admin.create_topic(ledger_topic(namespace), partitions=1, config=LEDGER_CONFIG)
+    if not admin.describe([ledger_topic(namespace)]):
+        admin.create_topic(ledger_topic(namespace), partitions=1, config=LEDGER_CONFIG)
 
 
 _PART = re.compile(r"part: ([0-9]+) rows, ([0-9a-f]+)")

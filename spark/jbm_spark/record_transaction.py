@@ -34,12 +34,12 @@ class BatchTarget:
 
     def open(self, name: str) -> LedgerProducer:
         """The producer of one of the query's transactional ids. Raises KafkaClientError."""
-        kafka = ConfluentKafka(self.bootstrap, self.kafka)
+        kafka = ConfluentKafka(self.bootstrap, self.kafka, namespace=self.namespace)
         return LedgerProducer(kafka, name, ledger=ledger_topic(self.namespace))
 
     def fence(self, sink: int) -> None:
         """End what tasks of the sink partition have open. Raises KafkaClientError."""
-        kafka = ConfluentKafka(self.bootstrap, self.kafka)
+        kafka = ConfluentKafka(self.bootstrap, self.kafka, namespace=self.namespace)
         LedgerProducer.fence(kafka, self.sink_name(sink), ledger=ledger_topic(self.namespace))
 
     def sink_name(self, sink: int) -> str:
