@@ -36,7 +36,7 @@ from jbm_kafka.kafka.first_contact import FirstContact, check_brokers
 from jbm_kafka.kafka.leaked_references import let_topic_id_go
 from jbm_kafka.kafka.questions import Deadline, Questions, only, result
 from jbm_kafka.kafka.stable_ends import StableEnds
-from jbm_kafka.kafka.translated_errors import FENCED, UNKNOWN_TOPIC, cause
+from jbm_kafka.kafka.translated_errors import FENCED, NOT_ALLOWED, UNKNOWN_TOPIC, cause, trouble
 from jbm_kafka.ports import (
     CommittedOffset,
     GroupDescription,
@@ -113,6 +113,9 @@ class ConfluentAdmin:
             try:
                 described = found[name] = result(future, deadline)
             except KafkaException as error:
+                if cause(error).code() in NOT_ALLOWED:
+                    about, right = f"describe topic {name}", f"Describe on topic {name}"
+                    raise trouble(cause(error), about, self._bootstrap, right=right) from None
                 if cause(error).code() not in UNKNOWN_TOPIC:
                     raise
             else:
@@ -140,6 +143,9 @@ class ConfluentAdmin:
             try:
                 entries = result(future, deadline)
             except KafkaException as error:
+                if cause(error).code() in NOT_ALLOWED:
+                    about, right = f"describe topic {topic.name}", f"DescribeConfigs on topic {topic.name}"
+                    raise trouble(cause(error), about, self._bootstrap, right=right) from None
                 if cause(error).code() not in UNKNOWN_TOPIC:
                     raise
                 # Another broker than the one that has just described it: it is new there, or gone since.
@@ -175,7 +181,7 @@ class ConfluentAdmin:
                 return False
             return True
 
-        created = self._questions.ask(about, question)
+        created = self._questions.ask(about, question, right=f"Create on topic {name}, or on the cluster")
         self._made_at[name] = time.monotonic()
         self._wait_usable(about, name, partitions if created else 1)
         self._made_at[name] = time.monotonic()
@@ -193,7 +199,7 @@ class ConfluentAdmin:
             result(only(futures), deadline)
 
         about = f"change {', '.join(config)} of topic {name}"
-        self._questions.ask(about, question)
+        self._questions.ask(about, question, right=f"AlterConfigs on topic {name}")
         # A broker takes a change some moments later than the controller that has confirmed it.
         self._questions.wait(about, lambda: self._shows(name, config), "the brokers still show other values")
 
@@ -213,7 +219,7 @@ class ConfluentAdmin:
                     raise
                 self._check_grown(error, name, partitions, deadline)
 
-        self._questions.ask(about, question)
+        self._questions.ask(about, question, right=f"Alter on topic {name}")
         self._wait_usable(about, name, partitions)
 
     def _check_grown(self, error: KafkaException, name: str, partitions: int, deadline: Deadline) -> None:
@@ -244,7 +250,7 @@ class ConfluentAdmin:
                     if cause(error).code() not in UNKNOWN_TOPIC:
                         raise
 
-        self._questions.ask(about, question)
+        self._questions.ask(about, question, right="Delete on each of them")
         self._questions.wait(about, lambda: not self.describe(names), "they are still there")
 
     def _wait_usable(self, about: str, name: str, partitions: int) -> None:
@@ -268,7 +274,10 @@ class ConfluentAdmin:
         if stable:
             ends = self._stable_ends
             return self._questions.ask(
-                f"positions of topic {topic}", lambda deadline: ends.ask(topic, partitions, deadline), timeout_s
+                f"positions of topic {topic}",
+                lambda deadline: ends.ask(topic, partitions, deadline),
+                timeout_s,
+                right=f"Describe on topic {topic}",
             )
         return self._positions(topic, partitions, OffsetSpec.latest(), timeout_s)  # type: ignore[no-untyped-call]
 
@@ -300,7 +309,9 @@ class ConfluentAdmin:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             return found
 
-        return self._questions.ask(f"positions of topic {topic}", question, timeout_s)
+        return self._questions.ask(
+            f"positions of topic {topic}", question, timeout_s, right=f"Describe on topic {topic}"
+        )
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> Mapping[int, int]:
         if not before:
@@ -323,7 +334,7 @@ class ConfluentAdmin:
                     raise PositionOutOfRange(text, partition=place.partition) from None
             return begins
 
-        return self._questions.ask(about, question)
+        return self._questions.ask(about, question, right=f"Delete on topic {topic}")
 
     def _without_leaders(
         self, error: KafkaException, about: str, topic: str, partitions: Collection[int], deadline: Deadline
@@ -362,6 +373,7 @@ class ConfluentAdmin:
                 "that have just started",
                 question,
                 timeout_s,
+                right=f"Describe on group {group}, or on topic {topic}",
             )
         finally:
             client.close()
@@ -384,7 +396,7 @@ class ConfluentAdmin:
                     raise
                 return []
 
-        return self._questions.ask(f"members of group {group}", question)
+        return self._questions.ask(f"members of group {group}", question, right=f"Describe on group {group}")
 
     def sees_all_groups(self) -> bool:
         # Lists of ACLs need the same right as whole lists of groups, and answer with an error without it.
@@ -452,7 +464,7 @@ class ConfluentAdmin:
         def question(deadline: Deadline) -> None:
             self._coordinators.ask(request, deadline)
 
-        self._questions.ask("delete groups " + ", ".join(groups), question)
+        self._questions.ask("delete groups " + ", ".join(groups), question, right="Delete on each of them")
 
     def cluster_id(self) -> str:
         contact = FirstContact(

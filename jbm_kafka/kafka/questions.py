@@ -71,14 +71,17 @@ class Questions:
         self._faults = faults
         self._poll = poll
 
-    def ask(self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None = None) -> _T:
+    def ask(
+        self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None = None, *, right: str = ""
+    ) -> _T:
         """What `question` returns; it may raise KafkaException and is asked again while that may help.
 
-        A `timeout_s` of the question's own is kept to the moment: somebody's promise depends on it.
+        A `timeout_s` of the question's own is kept to the moment: somebody's promise depends on it. `right`: what it
+        takes, as in `Describe on topic orders`.
         """
-        return shielded(lambda: self._ask(about, question, timeout_s))
+        return shielded(lambda: self._ask(about, question, timeout_s, right))
 
-    def _ask(self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None) -> _T:
+    def _ask(self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None, right: str) -> _T:
         deadline = Deadline(self._timeout_s) if timeout_s is None else Deadline(timeout_s, grace_s=0)
         pause_s = _PAUSE_S
         self._poll(0)  # what is old goes first
@@ -89,7 +92,7 @@ class Questions:
             except KafkaException as raised:
                 error = cause(raised)
                 if error.code() not in UNREACHABLE or deadline.is_over():
-                    raise self._translated(error, about) from None
+                    raise self._translated(error, about, right) from None
             else:
                 self._faults.note_answer()
                 self._outage.answered()
@@ -109,7 +112,7 @@ class Questions:
             time.sleep(min(pause_s, deadline.remaining_s()))
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
-    def _translated(self, error: KafkaError, about: str) -> KafkaClientError:
+    def _translated(self, error: KafkaError, about: str, right: str) -> KafkaClientError:
         if error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
             text = f"{about}: a transaction on them is still open after {self._timeout_s:g} s"
             return Unreachable(f"{text} (Kafka at {self._bootstrap})")
@@ -123,4 +126,4 @@ class Questions:
             if (reason := self._faults.cause_at(self._bootstrap.split(","))) is not None:
                 text = f"{about}: no answer from Kafka at {self._bootstrap}: {reason}"
                 return NobodyAnswers(text, bootstrap=self._bootstrap)
-        return trouble(error, about, self._bootstrap)
+        return trouble(error, about, self._bootstrap, right=right)

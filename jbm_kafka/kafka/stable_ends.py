@@ -16,7 +16,7 @@ class StableEnds:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """`settings` are those of a consumer."""
-        self._settings = settings
+        self._settings = dict(settings)
         self._lock = threading.Lock()
         self._reader: Consumer | None = None
         self._calls = 0
