@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import (
@@ -16,6 +17,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ imports them without exporting
+    AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
@@ -49,6 +51,7 @@ from jbm_kafka.ports import (
     TopicDescription,
     UnknownTopic,
 )
+from jbm_kafka.ports.access_rules import AccessRule, ResourceKind
 
 _ASKED_TOPIC = "__consumer_offsets"
 """Asked for where only an answer is wanted: it need not be there."""
@@ -57,6 +60,14 @@ APPEARS_S = 5.0
 _KINDS = {ConsumerGroupType.CLASSIC: GroupKind.CLASSIC, ConsumerGroupType.CONSUMER: GroupKind.CONSUMER}
 
 
+_RESOURCES = {
+    ResourceKind.TOPIC: ResourceType.TOPIC,
+    ResourceKind.GROUP: ResourceType.GROUP,
+    ResourceKind.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
+    ResourceKind.CLUSTER: ResourceType.BROKER,
+}
+_BROKERS_OWN = -1
+"""The `default.replication.factor`."""
 _ELSEWHERE = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
 """Stands for an answer that another broker, or the same one later, gives otherwise: the question is repeated."""
 
@@ -99,7 +110,7 @@ class ConfluentAdmin:
 
         def question(deadline: Deadline) -> dict[str, TopicDescription]:
             found = self._described(names, deadline)
-            topics = {n: TopicDescription(n, str(t.topic_id), len(t.partitions)) for n, t in found.items()}
+            topics = {name: _topic(name, described) for name, described in found.items()}
             return self._with_config(topics, deadline) if with_config and topics else topics
 
         return self._questions.ask("describe topics " + ", ".join(names), question)
@@ -151,7 +162,7 @@ class ConfluentAdmin:
                 # Another broker than the one that has just described it: it is new there, or gone since.
                 raise KafkaException(_ELSEWHERE) from None
             config = {name: entry.value for name, entry in entries.items() if entry.value is not None}
-            found[topic.name] = TopicDescription(topic.name, topic.topic_id, topic.partitions, config)
+            found[topic.name] = replace(topic, config=config)
         return found
 
     def check_answered(self, timeout_s: float) -> None:
@@ -168,9 +179,11 @@ class ConfluentAdmin:
 
         return self._questions.ask("list topics", question)
 
-    def create_topic(self, name: str, *, partitions: int, config: Mapping[str, str]) -> bool:
+    def create_topic(
+        self, name: str, *, partitions: int, config: Mapping[str, str], replication: int | None = None
+    ) -> bool:
         about = f"create topic {name}"
-        topic = NewTopic(name, partitions, config=dict(config))
+        topic = NewTopic(name, partitions, _BROKERS_OWN if replication is None else replication, config=dict(config))
 
         def question(deadline: Deadline) -> bool:
             try:
@@ -357,7 +370,15 @@ class ConfluentAdmin:
         places = [TopicPartition(topic, partition) for partition in partitions]
 
         def question(deadline: Deadline) -> dict[int, CommittedOffset]:
-            answers = client.committed(places, timeout=deadline.remaining_s())
+            try:
+                answers = client.committed(places, timeout=deadline.next_try_s())
+            except KafkaException:
+                # Where the group may not be described it waits in vain; only its own queue says why.
+                event = client.poll(0)
+                refusal = None if event is None else event.error()
+                if refusal is not None and refusal.code() in NOT_ALLOWED:
+                    raise KafkaException(refusal) from None
+                raise
             for place in answers:
                 if place.error is not None:
                     raise KafkaException(place.error)
@@ -466,6 +487,28 @@ class ConfluentAdmin:
 
         self._questions.ask("delete groups " + ", ".join(groups), question, right="Delete on each of them")
 
+    def allow(self, principal: str, rules: Sequence[AccessRule]) -> None:
+        bindings = [
+            AclBinding(
+                _RESOURCES[rule.kind],
+                rule.name,
+                ResourcePatternType.PREFIXED if rule.is_prefix else ResourcePatternType.LITERAL,
+                principal,
+                "*",
+                AclOperation[operation.name],
+                AclPermissionType.ALLOW,
+            )
+            for rule in rules
+            for operation in rule.operations
+        ]
+
+        def question(deadline: Deadline) -> None:
+            for future in self._client.create_acls(bindings, request_timeout=deadline.remaining_s()).values():
+                result(future, deadline)
+
+        if bindings:
+            self._questions.ask(f"set access rules of {principal}", question, right="Alter on the cluster")
+
     def cluster_id(self) -> str:
         contact = FirstContact(
             bootstrap=self._bootstrap, uses_tls=self._uses_tls, faults=self._faults, poll=self._client.poll
@@ -487,6 +530,12 @@ class ConfluentAdmin:
         self._stable_ends.close()
         self._coordinators.close()
         self._open_client = None  # it ends with its last reference: a call that is under way has one
+
+
+def _topic(name: str, found: Any) -> TopicDescription:
+    partitions = found.partitions
+    replication = min((len(each.replicas) for each in partitions), default=0)
+    return TopicDescription(name, str(found.topic_id), len(partitions), replication=replication)
 
 
 def _group(listing: Any) -> GroupDescription:

@@ -16,6 +16,7 @@ from jbm_kafka.ports import (
     TopicDescription,
     Unreachable,
 )
+from jbm_kafka.ports.access_rules import AccessRule
 from jbm_kafka.ports.kafka import unreadable
 
 
@@ -44,7 +45,9 @@ class MemoryAdmin:
         with self._cluster.changed:
             return frozenset(self._cluster.topics)
 
-    def create_topic(self, name: str, *, partitions: int, config: Mapping[str, str]) -> bool:
+    def create_topic(
+        self, name: str, *, partitions: int, config: Mapping[str, str], replication: int | None = None
+    ) -> bool:
         self._process.check()
         return self._cluster.create_topic(name, partitions, config)
 
@@ -151,6 +154,11 @@ class MemoryAdmin:
     def delete_groups(self, groups: Sequence[str]) -> None:
         self._process.check()
         self._cluster.delete_groups(groups)
+
+    def allow(self, principal: str, rules: Sequence[AccessRule]) -> None:
+        raise KafkaClientError(
+            f"set access rules of {principal}: in memory there are no users, and no rights are needed"
+        )
 
     def cluster_id(self) -> str:
         self._process.check()

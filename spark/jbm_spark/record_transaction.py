@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import KafkaClientError, Outgoing
-from jbm_spark.batch_ledger import LedgerProducer, ledger_topic, query_name
+from jbm_kafka.registry.own_topics import ledger_topic
+from jbm_spark.batch_ledger import LedgerProducer, query_name
 from jbm_spark.batch_parts import BatchParts, PlacedRow
 from jbm_spark.errors import WriteError
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -19,7 +20,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from jbm_kafka.devbroker.ports import free_port
+from jbm_kafka.ports.access_rules import AccessRule
 from tests.support.broker import local_broker
+from tests.support.waiting import wait_until
 
 _PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 PASSWORD = 'pass "w\\rd" ; ä'
@@ -86,6 +89,17 @@ class SecuredBroker:
         for future in admin.create_acls([each for rule in rules for each in rule.bindings(user)]).values():
             future.result(20)
 
+    def forbid(self, user: str, rule: "Rule") -> None:
+        """The user may not do that any more."""
+        admin = self._admin()
+        filters = [_as_filter(each) for each in rule.bindings(user)]
+        for future in admin.delete_acls(filters).values():
+            future.result(20)
+        # The broker hears of it a moment after the controller.
+        wait_until(
+            lambda: not any(admin.describe_acls(each).result(20) for each in filters), about=f"{rule}", timeout_s=20
+        )
+
     def _admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.open, "log_level": 0})
 
@@ -113,6 +127,19 @@ class Rule:
             AclBinding(kind, self.name, pattern, f"User:{user}", "*", AclOperation[each], AclPermissionType.ALLOW)
             for each in self.operations
         ]
+
+
+def as_rule(rule: AccessRule) -> Rule:
+    """One of ours."""
+    operations = tuple(each.name for each in rule.operations)
+    return Rule(rule.kind.value.replace("-", "_"), rule.name, operations, rule.is_prefix)
+
+
+def _as_filter(binding: AclBinding) -> AclBindingFilter:
+    return AclBindingFilter(
+        binding.restype, binding.name, binding.resource_pattern_type, binding.principal, binding.host,
+        binding.operation, binding.permission_type,
+    )  # fmt: skip
 
 
 EVERYTHING = tuple(
