@@ -24,7 +24,7 @@ MERMAID := build/mermaid/package/dist/mermaid.min.js
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow fuzz-amqp chaos chaos-cluster check cover way turn idle sizes log-sizes bench bench-instructions dist dist-compiled docs docs-serve lock clean
+.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow fuzz-amqp chaos chaos-cluster check cover way turn idle soak sizes log-sizes bench bench-instructions dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -130,6 +130,9 @@ way: setup         ## files and functions that one CLIENT message passes through
 
 log-sizes: setup   ## what 2,000,000 messages leave on a broker's disk, how long a recovery is then, and what deletion costs
 	$(BIN)/python -m tests.house.log_sizes
+
+soak: setup        ## memory of a worker and a sender through 500,000 messages; the last third within 5 % of the middle one
+	$(BIN)/python -m tests.house.soak
 
 sizes: $(VENV)/.stamp  ## lines of the product and of the tests, words of the pages, the largest files and classes
 	$(BIN)/python -m tests.house.sizes
