@@ -115,7 +115,7 @@ _OPERATOR = _all(
     _rights(
         destinations="Write",
         letters_changelogs="Write",
-        branches="Write DescribeConfigs",
+        branches="Write",
         transaction_state="Read",
     ),
 )
@@ -138,7 +138,7 @@ RIGHTS: Mapping[Role, Rights] = MappingProxyType(
             transactional_ids="Write",
         ),
         Role.REQUESTS: _REQUESTS,
-        Role.XA: _rights(branches="Read Write DescribeConfigs", groups="Read Delete", transactional_ids="Write"),
+        Role.XA: _rights(branches="Read Write", groups="Read Delete", transactional_ids="Write"),
         # Of groups that are not ours what they have not read stays.
         Role.TRUNCATION: _rights(destinations="Delete", cluster="Describe", all_groups="Describe"),
     }

@@ -23,6 +23,7 @@ from jbm_kafka import (
 )
 from jbm_kafka.admin import Admin, Rule
 from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.access_rules import AccessRule, Operation
 from jbm_kafka.registry.access_rights import NamespaceTopics, Role
 from tests.support.waiting import wait_until
@@ -161,6 +162,21 @@ class Shop:
             yield connection
 
     @contextmanager
+    def open_transaction(self) -> Iterator[None]:
+        """Somebody's, that has written to the queue."""
+        producer = ConfluentKafka(self.open).transactional_producer(
+            f"somebody-{self.role.value}", transaction_timeout_ms=60_000
+        )
+        producer.initialise(PATIENCE_S)
+        producer.begin()
+        producer.produce(Outgoing(self.orders.name, 0, None, b"never"))
+        try:
+            yield
+        finally:
+            producer.abort(PATIENCE_S)
+            producer.close()
+
+    @contextmanager
     def anyone(self) -> Iterator[Admin]:
         """An Admin that may do everything."""
         with Admin(self.open, namespace=self.namespace) as admin:
@@ -222,23 +238,25 @@ def look(shop: Shop, watch: Watch) -> None:
 def explained(shop: Shop, watch: Watch) -> None:
     """Why something does not move that a worker has in hand: nobody is blamed for what may not be asked."""
     shop.send("in hand")
-    with shop.somebody() as connection, shop.admin() as admin:
+    with shop.somebody() as connection, shop.admin() as admin, shop.open_transaction():
         consumer = connection.create_session(AcknowledgeMode.INDIVIDUAL).create_consumer(shop.orders)
         message = watch.receive(consumer)
         found = admin.explain(shop.orders)
         message.acknowledge()
     assert (found.members, found.silent_members) == (1, ())
-    for each in found.reasons:
-        if each.rule is Rule.NOT_ASKED:
-            watch.lines.append(each.text)
+    watch.lines += [each.text for each in found.reasons if each.rule is Rule.NOT_ASKED]
+    watch.lines += [each.text for partition in found.partitions for each in partition.reasons]
     if shop.role is not Role.LOOK and watch.missing is None:
         assert Rule.NOT_ASKED not in [each.rule for each in found.reasons], found
 
 
 def operate(shop: Shop, watch: Watch) -> None:
-    """Pauses, settings, messages moved and given up, letters sent again."""
+    """Pauses, settings, messages given up and removed, letters sent again, a branch that its manager forgot."""
+    prepare(shop, watch, by_somebody=True)
     shop.send("move", "give up", "remove")
     with shop.admin() as admin:
+        for branch in admin.prepared():
+            admin.resolve(branch.xid, "rollback")
         admin.pause(shop.orders)
         admin.resume(shop.orders)
         admin.set_address_settings(shop.orders.name, AddressSettings(redelivery_delay_ms=5))
@@ -273,11 +291,12 @@ def request(shop: Shop, watch: Watch) -> None:
             thread.join()
 
 
-def prepare(shop: Shop, watch: Watch) -> None:
-    """A branch that is prepared and committed."""
+def prepare(shop: Shop, watch: Watch, *, by_somebody: bool = False) -> None:
+    """A branch that is prepared and committed; that of somebody who may all stays prepared."""
     shop.send("paid")
+    address, kafka = (shop.open, {}) if by_somebody else (shop.address, shop.kafka)
     factory = XAConnectionFactory(
-        shop.address, kafka=shop.kafka, namespace=shop.namespace, address_settings=shop.settings, auto_create=False,
+        address, kafka=kafka, namespace=shop.namespace, address_settings=shop.settings, auto_create=False,
         state_dir=str(shop.folder / str(next(shop.numbers))),
     )  # fmt: skip
     with factory.create_xa_connection() as connection:
@@ -286,7 +305,8 @@ def prepare(shop: Shop, watch: Watch) -> None:
         session.tpc_begin(session.xid(1, f"tx-{next(shop.numbers)}", "b"))
         watch.receive(consumer)
         session.tpc_prepare()
-        session.tpc_commit()
+        if not by_somebody:
+            session.tpc_commit()
 
 
 def truncate(shop: Shop, watch: Watch) -> None:
