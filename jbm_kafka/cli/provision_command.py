@@ -34,35 +34,35 @@ _NEXT_ROLE = re.compile(rf",(?=(?:{_ROLE}):)")
 """A comma within a principal, such as a certificate's name, separates nothing."""
 
 
-def _option(*names: str, **settings: Any) -> Any:
-    return click.option(*names, **settings)
-
-
 @click.command()
-@_option("--file", "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+@click.option("--file", "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
          help="TOML with these options, `_` for `-`; what is given here wins.")  # fmt: skip
-@_option("--queues", metavar="NAME[:N],…", multiple=True, help="Queues, each with its number of partitions if need be.")
-@_option("--topics", metavar="NAME[:N],…", multiple=True, help="Topics, the same.")
-@_option("--letters", metavar="DEST,…", multiple=True,
+@click.option(
+    "--queues", metavar="NAME[:N],…", multiple=True, help="Queues, each with its number of partitions if need be."
+)
+@click.option("--topics", metavar="NAME[:N],…", multiple=True, help="Topics, the same.")
+@click.option("--letters", metavar="DEST,…", multiple=True,
          help="Dead-letter and expiry addresses. [DLQ,ExpiryQueue]")  # fmt: skip
-@_option("--partitions", metavar="N", type=Whole(1, 10_000), help=f"Of what is made. [{DEFAULT_PARTITIONS}]")
-@_option("--events-partitions", metavar="N", type=Whole(SYSTEM_PARTITIONS, 10_000),
+@click.option("--partitions", metavar="N", type=Whole(1, 10_000), help=f"Of what is made. [{DEFAULT_PARTITIONS}]")
+@click.option("--events-partitions", metavar="N", type=Whole(SYSTEM_PARTITIONS, 10_000),
          help=f"Of jbm.events. [{SYSTEM_PARTITIONS}]")  # fmt: skip
-@_option("--max-message-bytes", metavar="N", type=Whole(1),
+@click.option("--max-message-bytes", metavar="N", type=Whole(1),
          help="That queues and topics take; the others get more. [the brokers' default]")  # fmt: skip
-@_option("--replication", metavar="N", type=Whole(1, 32_767), help="Of what is made. [the brokers' default]")
-@_option("--min-isr", metavar="N", type=Whole(1, 32_767), help="min.insync.replicas of all. [the brokers' default]")
-@_option(
+@click.option("--replication", metavar="N", type=Whole(1, 32_767), help="Of what is made. [the brokers' default]")
+@click.option(
+    "--min-isr", metavar="N", type=Whole(1, 32_767), help="min.insync.replicas of all. [the brokers' default]"
+)
+@click.option(
     "--roles", metavar="ROLE:PRINCIPAL,…", multiple=True, help=f"Who is what, as in worker:User:app. Roles: {ROLES}."
 )
-@_option(
+@click.option(
     "--acls",
     "acls",
     type=click.Choice(list(FORMATS)),
     help="Only print the rights of --roles; nothing is asked or made.",
 )
-@_option("--set-acls", "sets_acls", is_flag=True, help="Set the rights of --roles, too.")
-@_option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
+@click.option("--set-acls", "sets_acls", is_flag=True, help="Set the rights of --roles, too.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
 @cluster_options
 @json_option
 def provision(
