@@ -18,7 +18,7 @@ from jbm_kafka.ports.access_rules import AccessRule, Operation
 from jbm_kafka.registry.access_rights import Role, rules_of
 from jbm_kafka.registry.own_topics import events_topic
 from jbm_kafka.registry.topic_plan import TopicWish
-from tests.support.role_work import BESIDE, WORK, Shop, Told, Watch, one_by_one
+from tests.support.role_work import BESIDE, WORK, Shop, Told, Watch, look, one_by_one, stock
 from tests.support.secured import SecuredBroker, as_rule
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
@@ -59,6 +59,8 @@ def opened(secured: SecuredBroker, folder: Path, role: Role) -> Shop:
     admin = ConfluentKafka(secured.open).admin()
     admin.allow(f"User:{user}", rules_of([role, *BESIDE.get(role, ())], shop.installation))
     admin.close()
+    if look in WORK[role]:
+        stock(shop)
     return shop
 
 

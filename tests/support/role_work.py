@@ -152,11 +152,11 @@ class Shop:
                 producer.send(text, **options)  # type: ignore[arg-type]
 
     @contextmanager
-    def somebody(self) -> Iterator[Connection]:
+    def somebody(self, *, client_id: str | None = None) -> Iterator[Connection]:
         """Who may do everything."""
         folder = str(self.folder / str(next(self.numbers)))
         factory = ConnectionFactory(
-            self.open, namespace=self.namespace, address_settings=self.settings, state_dir=folder
+            self.open, namespace=self.namespace, address_settings=self.settings, state_dir=folder, client_id=client_id
         )
         with factory.create_connection() as connection:
             yield connection
@@ -181,6 +181,21 @@ class Shop:
         """An Admin that may do everything."""
         with Admin(self.open, namespace=self.namespace) as admin:
             yield admin
+
+
+def stock(shop: Shop) -> None:
+    """Have something of each kind to be looked at: of what is settled, and of what waits."""
+    watch = Watch(None)
+    with shop.somebody(client_id="me") as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        kept = session.create_durable_consumer(shop.prices, "kept")
+        consumers = [kept, *(session.create_consumer(each) for each in shop.letters)]
+        for destination, consumer in zip((shop.prices, *shop.letters), consumers, strict=True):
+            shop.send("settled", "waits", to=destination)
+            watch.receive(consumer).acknowledge()
+    prepare(shop, watch, by_somebody=True)
+    with shop.anyone() as admin:  # an operator's own connection knows no factory's settings
+        admin.set_address_settings("#", shop.settings["#"])
 
 
 def produce(shop: Shop, watch: Watch) -> None:
@@ -228,6 +243,7 @@ def look(shop: Shop, watch: Watch) -> None:
         for queue in (shop.orders, *shop.letters):
             admin.counts(queue)
             list(admin.browse(queue))
+        admin.counts(shop.prices, subscription="kept", client_id="me")
         admin.subscriptions()
         admin.readers()
         admin.prepared()
