@@ -15,6 +15,7 @@ from jbm_kafka import (
     AddressSettings,
     Connection,
     ConnectionFactory,
+    Destination,
     Message,
     MessageConsumer,
     Queue,
@@ -144,7 +145,7 @@ class Shop:
         with Admin(self.address, kafka=self.kafka, namespace=self.namespace) as admin:
             yield admin
 
-    def send(self, *texts: str, to: Queue | Topic | None = None, **options: int) -> None:
+    def send(self, *texts: str, to: Destination | None = None, **options: int) -> None:
         """By somebody who may."""
         with self.somebody() as connection:
             producer = connection.create_session().create_producer(to or self.orders)
