@@ -31,6 +31,11 @@ COMMANDS = {
     "list": LazyCommand("jbm_kafka.cli.queues:list_queues", "List the queues with what they hold.", _QUEUES),
     "show": LazyCommand("jbm_kafka.cli.queues:show", "Show one queue, partition by partition.", _QUEUES),
     "create": LazyCommand("jbm_kafka.cli.queues:create", "Create a queue or topic.", _QUEUES),
+    "provision": LazyCommand(
+        "jbm_kafka.cli.provision_command:provision",
+        "Make all topics of a namespace, and print or set the rights of its users.",
+        _QUEUES,
+    ),
     "delete": LazyCommand(
         "jbm_kafka.cli.delete:delete", "Delete a queue with its messages and all that is kept of it.", _QUEUES
     ),

@@ -59,6 +59,8 @@ class Rule(Enum):
     """No process says that it has its partition: the group is about to give it to one."""
     OWNER_SILENT = "owner-silent"
     """The process that has its partition did not answer."""
+    NOT_ASKED = "not-asked"
+    """The processes that have its partitions could not be asked; most likely a right is missing."""
     OPENING = "opening"
     """Its owner reads what is recorded of its partition."""
     CLOSED = "closed"

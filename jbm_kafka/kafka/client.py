@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.process_names import member_client_id
 from jbm_kafka.kafka import forks
 from jbm_kafka.kafka.cluster_admin import ConfluentAdmin
@@ -47,6 +48,7 @@ class ConfluentKafka:
         bootstrap: str,
         client_settings: Mapping[str, object] | None = None,
         *,
+        namespace: str = "",
         memory_bytes: int = 64 * 2**20,
         admin_timeout_s: float = 10.0,
         send_timeout_ms: int = 30_000,
@@ -55,6 +57,7 @@ class ConfluentKafka:
         Args:
             bootstrap: `host:port`, several separated by commas.
             client_settings: librdkafka properties (security, addresses, tuning) for every client made here.
+            namespace: whose groups these credentials may describe; readers, which have none, name one of them.
             memory_bytes: bound of a sender's queue, of a transaction's queue and of a log reader's prefetch, each.
             admin_timeout_s: bound of every call of an admin.
             send_timeout_ms: when plain sends that nobody confirmed are given up.
@@ -67,6 +70,7 @@ class ConfluentKafka:
         check_client_settings(client_settings or {})
         self._bootstrap = bootstrap
         self._client_settings = dict(client_settings or {})
+        self._reader_group = with_namespace("jbm.reader", namespace)
         self._memory_bytes = memory_bytes
         self._admin_timeout_s = admin_timeout_s
         self._send_timeout_ms = send_timeout_ms
@@ -146,14 +150,12 @@ class ConfluentKafka:
         return ConfluentSender(shared, room_bytes=room_kbytes * 1024)
 
     def log_reader(self) -> ConfluentLogReader:
-        return kept_at_fork(
-            ConfluentLogReader(self._settings(log_settings(self._memory_bytes)), bootstrap=self._bootstrap)
-        )
+        settings = self._settings(log_settings(self._memory_bytes, self._reader_group))
+        return kept_at_fork(ConfluentLogReader(settings, bootstrap=self._bootstrap))
 
     def tail_reader(self) -> ConfluentTailReader:
-        return kept_at_fork(
-            ConfluentTailReader(self._settings(tail_settings(self._memory_bytes)), bootstrap=self._bootstrap)
-        )
+        settings = self._settings(tail_settings(self._memory_bytes, self._reader_group))
+        return kept_at_fork(ConfluentTailReader(settings, bootstrap=self._bootstrap))
 
     def transaction_log(self) -> ConfluentTransactionLog:
         return ConfluentTransactionLog(self.admin(), self.log_reader())
@@ -162,7 +164,7 @@ class ConfluentKafka:
         return kept_at_fork(
             ConfluentAdmin(
                 self._settings({}),
-                group_settings=self._settings(offsets_settings()),
+                group_settings=self._settings(offsets_settings(self._reader_group)),
                 bootstrap=self._bootstrap,
                 timeout_s=self._admin_timeout_s,
             )

@@ -18,6 +18,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ imports them without exporting
+    AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
@@ -38,7 +39,7 @@ from jbm_kafka.kafka.first_contact import FirstContact, check_brokers
 from jbm_kafka.kafka.leaked_references import let_topic_id_go
 from jbm_kafka.kafka.questions import Deadline, Questions, only, result
 from jbm_kafka.kafka.stable_ends import StableEnds
-from jbm_kafka.kafka.translated_errors import FENCED, NOT_ALLOWED, UNKNOWN_TOPIC, cause
+from jbm_kafka.kafka.translated_errors import FENCED, NOT_ALLOWED, UNKNOWN_TOPIC, cause, trouble
 from jbm_kafka.ports import (
     CommittedOffset,
     GroupDescription,
@@ -51,6 +52,7 @@ from jbm_kafka.ports import (
     TopicDescription,
     UnknownTopic,
 )
+from jbm_kafka.ports.access_rules import AccessRule, ResourceKind
 
 _ASKED_TOPIC = "__consumer_offsets"
 """Asked for where only an answer is wanted: it need not be there."""
@@ -61,6 +63,14 @@ _KINDS = {ConsumerGroupType.CLASSIC: GroupKind.CLASSIC, ConsumerGroupType.CONSUM
 
 _ANY_ANSWER_S = 1.0
 """For any broker to say anything."""
+_RESOURCES = {
+    ResourceKind.TOPIC: ResourceType.TOPIC,
+    ResourceKind.GROUP: ResourceType.GROUP,
+    ResourceKind.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
+    ResourceKind.CLUSTER: ResourceType.BROKER,
+}
+_BROKERS_OWN = -1
+"""The `default.replication.factor`."""
 _ELSEWHERE = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
 """Stands for an answer that another broker, or the same one later, gives otherwise: the question is repeated."""
 
@@ -71,7 +81,7 @@ class ConfluentAdmin:
     def __init__(
         self, settings: dict[str, Any], *, group_settings: dict[str, Any], bootstrap: str, timeout_s: float
     ) -> None:
-        """`group_settings` are those of a consumer that asks for its group's offsets; its `group.id` is added here."""
+        """`group_settings` are those of a consumer that reads nothing; for a group's offsets it has that `group.id`."""
         self._faults = ConnectionFaults()
         client_settings = {**settings, **self._faults.settings}
         self._open_client: AdminClient | None = AdminClient(client_settings)
@@ -130,6 +140,9 @@ class ConfluentAdmin:
             try:
                 described = found[name] = result(future, deadline)
             except KafkaException as error:
+                if cause(error).code() in NOT_ALLOWED:
+                    about, right = f"describe topic {name}", f"Describe on topic {name}"
+                    raise trouble(cause(error), about, self._bootstrap, right=right) from None
                 if cause(error).code() not in UNKNOWN_TOPIC:
                     raise
             else:
@@ -168,6 +181,9 @@ class ConfluentAdmin:
             try:
                 entries = result(future, deadline)
             except KafkaException as error:
+                if cause(error).code() in NOT_ALLOWED:
+                    about, right = f"describe topic {topic.name}", f"DescribeConfigs on topic {topic.name}"
+                    raise trouble(cause(error), about, self._bootstrap, right=right) from None
                 if cause(error).code() not in UNKNOWN_TOPIC:
                     raise
                 # Another broker than the one that has just described it: it is new there, or gone since.
@@ -190,9 +206,11 @@ class ConfluentAdmin:
 
         return self._questions.ask("list topics", question)
 
-    def create_topic(self, name: str, *, partitions: int, config: Mapping[str, str]) -> bool:
+    def create_topic(
+        self, name: str, *, partitions: int, config: Mapping[str, str], replication: int | None = None
+    ) -> bool:
         about = f"create topic {name}"
-        topic = NewTopic(name, partitions, config=dict(config))
+        topic = NewTopic(name, partitions, _BROKERS_OWN if replication is None else replication, config=dict(config))
 
         def question(deadline: Deadline) -> bool:
             try:
@@ -203,7 +221,7 @@ class ConfluentAdmin:
                 return False
             return True
 
-        created = self._questions.ask(about, question)
+        created = self._questions.ask(about, question, right=f"Create on topic {name}, or on the cluster")
         self._made_at[name] = time.monotonic()
         self._wait_usable(about, name, partitions if created else 1)
         self._made_at[name] = time.monotonic()
@@ -221,7 +239,7 @@ class ConfluentAdmin:
             result(only(futures), deadline)
 
         about = f"change {', '.join(config)} of topic {name}"
-        self._questions.ask(about, question)
+        self._questions.ask(about, question, right=f"AlterConfigs on topic {name}")
         # A broker takes a change some moments later than the controller that has confirmed it.
         self._questions.wait(about, lambda: self._shows(name, config), "the brokers still show other values")
 
@@ -241,7 +259,7 @@ class ConfluentAdmin:
                     raise
                 self._check_grown(error, name, partitions, deadline)
 
-        self._questions.ask(about, question)
+        self._questions.ask(about, question, right=f"Alter on topic {name}")
         self._wait_usable(about, name, partitions)
 
     def _check_grown(self, error: KafkaException, name: str, partitions: int, deadline: Deadline) -> None:
@@ -272,7 +290,7 @@ class ConfluentAdmin:
                     if cause(error).code() not in UNKNOWN_TOPIC:
                         raise
 
-        self._questions.ask(about, question)
+        self._questions.ask(about, question, right="Delete on each of them")
         self._questions.wait(about, lambda: not self.describe(names), "they are still there")
 
     def _wait_usable(self, about: str, name: str, partitions: int) -> None:
@@ -296,7 +314,10 @@ class ConfluentAdmin:
         if stable:
             ends = self._stable_ends
             return self._questions.ask(
-                f"positions of topic {topic}", lambda deadline: ends.ask(topic, partitions, deadline), timeout_s
+                f"positions of topic {topic}",
+                lambda deadline: ends.ask(topic, partitions, deadline),
+                timeout_s,
+                right=f"Describe on topic {topic}",
             )
         return self._positions(topic, partitions, OffsetSpec.latest(), timeout_s)  # type: ignore[no-untyped-call]
 
@@ -328,7 +349,9 @@ class ConfluentAdmin:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             return found
 
-        return self._questions.ask(f"positions of topic {topic}", question, timeout_s)
+        return self._questions.ask(
+            f"positions of topic {topic}", question, timeout_s, right=f"Describe on topic {topic}"
+        )
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> Mapping[int, int]:
         if not before:
@@ -351,7 +374,7 @@ class ConfluentAdmin:
                     raise PositionOutOfRange(text, partition=place.partition) from None
             return begins
 
-        return self._questions.ask(about, question)
+        return self._questions.ask(about, question, right=f"Delete on topic {topic}")
 
     def _without_leaders(
         self, error: KafkaException, about: str, topic: str, partitions: Collection[int], deadline: Deadline
@@ -374,7 +397,15 @@ class ConfluentAdmin:
         places = [TopicPartition(topic, partition) for partition in partitions]
 
         def question(deadline: Deadline) -> dict[int, CommittedOffset]:
-            answers = client.committed(places, timeout=deadline.remaining_s())
+            try:
+                answers = client.committed(places, timeout=deadline.next_try_s())
+            except KafkaException:
+                # Where the group may not be described it waits in vain; only its own queue says why.
+                event = client.poll(0)
+                refusal = None if event is None else event.error()
+                if refusal is not None and refusal.code() in NOT_ALLOWED:
+                    raise KafkaException(refusal) from None
+                raise
             for place in answers:
                 if place.error is not None:
                     raise KafkaException(place.error)
@@ -390,6 +421,7 @@ class ConfluentAdmin:
                 "that have just started",
                 question,
                 timeout_s,
+                right=f"Describe on group {group}, or on topic {topic}",
             )
         finally:
             client.close()
@@ -412,7 +444,7 @@ class ConfluentAdmin:
                     raise
                 return []
 
-        return self._questions.ask(f"members of group {group}", question)
+        return self._questions.ask(f"members of group {group}", question, right=f"Describe on group {group}")
 
     def sees_all_groups(self) -> bool:
         # Lists of ACLs need the same right as whole lists of groups, and answer with an error without it.
@@ -480,7 +512,29 @@ class ConfluentAdmin:
         def question(deadline: Deadline) -> None:
             self._coordinators.ask(request, deadline)
 
-        self._questions.ask("delete groups " + ", ".join(groups), question)
+        self._questions.ask("delete groups " + ", ".join(groups), question, right="Delete on each of them")
+
+    def allow(self, principal: str, rules: Sequence[AccessRule]) -> None:
+        bindings = [
+            AclBinding(
+                _RESOURCES[rule.kind],
+                rule.name,
+                ResourcePatternType.PREFIXED if rule.is_prefix else ResourcePatternType.LITERAL,
+                principal,
+                "*",
+                AclOperation[operation.name],
+                AclPermissionType.ALLOW,
+            )
+            for rule in rules
+            for operation in rule.operations
+        ]
+
+        def question(deadline: Deadline) -> None:
+            for future in self._client.create_acls(bindings, request_timeout=deadline.remaining_s()).values():
+                result(future, deadline)
+
+        if bindings:
+            self._questions.ask(f"set access rules of {principal}", question, right="Alter on the cluster")
 
     def brokers(self) -> int:
         def question(deadline: Deadline) -> int:

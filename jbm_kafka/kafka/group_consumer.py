@@ -110,7 +110,10 @@ class _ReadErrors:
         """What a caller sees of an error that is not a partition's."""
         if error.code() == KafkaError.INVALID_SESSION_TIMEOUT and self._refused_session_timeout is not None:
             return self._refused_session_timeout()
-        return trouble(error, f"group {self._group} reading topic {self._topic}", self._bootstrap, group=self._group)
+        is_group = error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+        right = f"Read on group {self._group}" if is_group else f"Read on topic {self._topic}"
+        about = f"group {self._group} reading topic {self._topic}"
+        return trouble(error, about, self._bootstrap, group=self._group, right=right)
 
     def _unreadable(self, partition: int, offset: int | None, error: KafkaError) -> PartitionUnreadable:
         return PartitionUnreadable(

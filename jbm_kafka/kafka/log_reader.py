@@ -90,8 +90,10 @@ class ConfluentLogReader:
         if error.code() in DAMAGED:
             raise unreadable(topic, record.partition(), record.offset(), one_line(error))
         if error.fatal() or error.code() in UNKNOWN_TOPIC or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise trouble(error, f"read {topic}[{record.partition()}]", self._bootstrap)
-        LOG.info("read %s[%s]: %s; it keeps trying", topic, record.partition(), one_line(error))
+            place = f"{topic}[{record.partition()}]"
+            raise trouble(error, f"read {place}", self._bootstrap, right=f"Read on topic {topic}")
+        if error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # see READ_REFUSED
+            LOG.info("read %s[%s]: %s; it keeps trying", topic, record.partition(), one_line(error))
         return False
 
     def _leave_finished(

@@ -79,12 +79,14 @@ def reading_settings(memory_bytes: int, per_partition_bytes: int) -> dict[str, A
     }
 
 
-def log_settings(memory_bytes: int) -> dict[str, Any]:
-    """librdkafka's settings of a reader by position."""
+def log_settings(memory_bytes: int, group: str) -> dict[str, Any]:
+    """librdkafka's settings of a reader by position, which joins no group; `group`: a name that its user may describe.
+
+    librdkafka demands one, and asks for its coordinator twice a second while that is refused.
+    """
     return {
         **reading_settings(memory_bytes, max(16_384, min(1_048_576, memory_bytes // 4))),
-        # Demanded by librdkafka; nothing is ever committed to it.
-        "group.id": "jbm.reader",
+        "group.id": group,
         "session.timeout.ms": _JOINS_NO_GROUP_MS,
         # Only reached by a position below the log's start (which then is where reading begins) or above its end.
         "auto.offset.reset": "earliest",
@@ -93,10 +95,10 @@ def log_settings(memory_bytes: int) -> dict[str, Any]:
     }
 
 
-def tail_settings(memory_bytes: int) -> dict[str, Any]:
+def tail_settings(memory_bytes: int, group: str) -> dict[str, Any]:
     """librdkafka's settings of a reader that reads on as records come."""
     return {
-        **log_settings(memory_bytes),
+        **log_settings(memory_bytes, group),
         "isolation.level": "read_committed",
         # The default would jump over a gap in silence.
         "auto.offset.reset": "error",
@@ -106,9 +108,10 @@ def tail_settings(memory_bytes: int) -> dict[str, Any]:
     }
 
 
-def offsets_settings() -> dict[str, Any]:
-    """librdkafka's settings of a consumer that only asks what its group has committed."""
+def offsets_settings(group: str) -> dict[str, Any]:
+    """librdkafka's settings of a consumer that only asks, what its group has committed or where logs end."""
     return {
+        "group.id": group,
         "session.timeout.ms": _JOINS_NO_GROUP_MS,
         "enable.auto.commit": False,
         # Also in this question: offsets in an open transaction are waited for.

@@ -84,15 +84,18 @@ class Questions:
         self._poll = poll
         self._is_answered = is_answered
 
-    def ask(self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None = None) -> _T:
+    def ask(
+        self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None = None, *, right: str = ""
+    ) -> _T:
         """What `question` returns; it may raise KafkaException and is asked again while that may help.
 
         Where one broker is silent and others answer, it waits for those to take over what that one led.
-        A `timeout_s` of the question's own is kept to the moment: somebody's promise depends on it.
+        A `timeout_s` of the question's own is kept to the moment: somebody's promise depends on it. `right`: what it
+        takes, as in `Describe on topic orders`.
         """
-        return shielded(lambda: self._ask(about, question, timeout_s))
+        return shielded(lambda: self._ask(about, question, timeout_s, right))
 
-    def _ask(self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None) -> _T:
+    def _ask(self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None, right: str) -> _T:
         deadline = Deadline(self._timeout_s) if timeout_s is None else Deadline(timeout_s, grace_s=0)
         elected_by_s = time.monotonic() + self._timeout_s + _ELECTION_S if timeout_s is None else 0.0
         pause_s = _PAUSE_S
@@ -104,11 +107,11 @@ class Questions:
             except KafkaException as raised:
                 error = cause(raised)
                 if error.code() not in UNREACHABLE:
-                    raise self._translated(error, about) from None
+                    raise self._translated(error, about, right) from None
                 if deadline.is_over():
                     is_one_silent = error.code() in SILENCE and time.monotonic() < elected_by_s and self._is_answered()
                     if not is_one_silent:
-                        raise self._translated(error, about) from None
+                        raise self._translated(error, about, right) from None
                     deadline = Deadline(_AGAIN_S)
             else:
                 self._faults.note_answer()
@@ -129,7 +132,7 @@ class Questions:
             time.sleep(min(pause_s, deadline.remaining_s()))
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
-    def _translated(self, error: KafkaError, about: str) -> KafkaClientError:
+    def _translated(self, error: KafkaError, about: str, right: str) -> KafkaClientError:
         if error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
             text = f"{about}: a transaction on them is still open after {self._timeout_s:g} s"
             return Unreachable(f"{text} (Kafka at {self._bootstrap})")
@@ -143,4 +146,4 @@ class Questions:
             if (reason := self._faults.cause_at(self._bootstrap.split(","))) is not None:
                 text = f"{about}: no answer from Kafka at {self._bootstrap}: {reason}"
                 return NobodyAnswers(text, bootstrap=self._bootstrap)
-        return trouble(error, about, self._bootstrap)
+        return trouble(error, about, self._bootstrap, right=right)

@@ -140,7 +140,8 @@ class ConfluentSender:
         return self._failure(error, record)
 
     def _failure(self, error: KafkaError, record: Outgoing) -> KafkaClientError:
-        failure = trouble(error, f"send to {record.topic}[{record.partition}]", self._shared.bootstrap)
+        place, right = f"{record.topic}[{record.partition}]", f"Write on topic {record.topic}"
+        failure = trouble(error, f"send to {place}", self._shared.bootstrap, right=right)
         if isinstance(failure, RecordTooLarge):
             failure.record = record
         return failure

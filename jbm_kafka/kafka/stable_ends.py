@@ -14,9 +14,9 @@ from jbm_kafka.kafka.translated_errors import cause
 class StableEnds:
     """Any thread. Not asked of the admin client, which has to describe the topic first: two requests instead of one."""
 
-    def __init__(self, group_settings: Mapping[str, Any]) -> None:
-        """`group_settings` are those of a consumer; its `group.id` is added here."""
-        self._settings = {**group_settings, "group.id": "jbm.reader"}
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """`settings` are those of a consumer."""
+        self._settings = dict(settings)
         self._lock = threading.Lock()
         self._reader: Consumer | None = None
         self._calls = 0

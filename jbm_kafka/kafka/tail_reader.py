@@ -93,14 +93,14 @@ class ConfluentTailReader:
             if first is not None and count_max > 1:
                 batch += self._consumer.consume(count_max - 1, 0)
         except KafkaException as raised:
-            raise trouble(cause(raised), f"read topic {self._topic}", self._bootstrap) from None
+            raise self._trouble(cause(raised)) from None
         records: list[Message] = []
         ends: dict[int, int] = {}
         for record in batch:
             partition = record.partition()
             error = record.error()
             if error is not None and (error.code() in UNKNOWN_TOPIC or error.code() in READ_REFUSED):
-                self._errors.append(trouble(error, f"read topic {self._topic}", self._bootstrap))
+                self._errors.append(self._trouble(error))
             elif record.topic() != self._topic or partition not in self._positions or partition in self._stopped:
                 continue
             elif error is None:
@@ -115,6 +115,9 @@ class ConfluentTailReader:
                 self._positions[partition] = max(self._positions[partition], end)
         return records
 
+    def _trouble(self, error: KafkaError) -> KafkaClientError:
+        return trouble(error, f"read topic {self._topic}", self._bootstrap, right=f"Read on topic {self._topic}")
+
     def _note(self, record: Message) -> None:
         error, partition = record.error(), record.partition()
         assert error is not None, "an error event says what it is about"
@@ -127,7 +130,7 @@ class ConfluentTailReader:
             self._stop(partition, PositionOutOfRange(text, partition=partition))
         elif error.fatal():
             self._errors.append(trouble(error, about, self._bootstrap))
-        else:
+        elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # see READ_REFUSED
             LOG.info("%s: %s; it keeps trying", about, one_line(error))
 
     def _stop(self, partition: int, error: KafkaClientError) -> None:

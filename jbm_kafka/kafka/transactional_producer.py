@@ -406,7 +406,8 @@ class ConfluentTransactionalProducer:
         # To librdkafka a missing right is fatal too; but nothing was begun, so there is no outcome to find out.
         if error.fatal() and error.code() not in NOT_ALLOWED:
             return self._unknown(error, step)
-        return trouble(error, f"transactional id {self._id}: {step}", self._bootstrap)
+        about, right = f"transactional id {self._id}: {step}", f"Write on transactional id {self._id}"
+        return trouble(error, about, self._bootstrap, right=right)
 
     def _why_it_failed(self, refusal: KafkaError) -> KafkaError:
         """A refused step says only that the state is wrong; the next `begin` raises what failed."""

@@ -41,8 +41,13 @@ def one_line(error: KafkaError) -> str:
     return f"{' '.join(error.str().split())} ({error.name().lstrip('_')})"
 
 
-def trouble(error: KafkaError, about: str, bootstrap: str, *, group: str | None = None) -> KafkaClientError:
-    """The port's error for `error`; `about` says what was being done, with topic or group."""
+def trouble(
+    error: KafkaError, about: str, bootstrap: str, *, group: str | None = None, right: str = ""
+) -> KafkaClientError:
+    """The port's error for `error`; `about` says what was being done, with topic or group.
+
+    `right` is what that takes, as in `Write on topic orders`.
+    """
     code = error.code()
     text = f"{about}: {one_line(error)}"
     if code in FENCED and group is not None:
@@ -56,7 +61,8 @@ def trouble(error: KafkaError, about: str, bootstrap: str, *, group: str | None 
         return NobodyAnswers(text, bootstrap=bootstrap) if code in SILENCE else Unreachable(text)
     if code in NOT_ALLOWED:
         return AccessRefused(
-            f"{text}; no access rule of Kafka's allows it: jbm-kafka docs security lists those that are needed"
+            f"{text}; no access rule of Kafka's allows {right or 'it'}: jbm-kafka docs security lists those that are "
+            "needed"
         )
     if code in REFUSED:
         return AccessRefused(text)

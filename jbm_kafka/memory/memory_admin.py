@@ -16,6 +16,7 @@ from jbm_kafka.ports import (
     TopicDescription,
     Unreachable,
 )
+from jbm_kafka.ports.access_rules import AccessRule
 from jbm_kafka.ports.kafka import unreadable
 
 OPERATIONS = frozenset(["READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"])
@@ -53,7 +54,9 @@ class MemoryAdmin:
         with self._cluster.changed:
             return frozenset(self._cluster.topics)
 
-    def create_topic(self, name: str, *, partitions: int, config: Mapping[str, str]) -> bool:
+    def create_topic(
+        self, name: str, *, partitions: int, config: Mapping[str, str], replication: int | None = None
+    ) -> bool:
         self._process.check()
         return self._cluster.create_topic(name, partitions, config)
 
@@ -174,6 +177,11 @@ class MemoryAdmin:
             return {
                 each: OPERATIONS - self._cluster.faults.operations_denied.get(each[1], frozenset()) for each in asked
             }
+
+    def allow(self, principal: str, rules: Sequence[AccessRule]) -> None:
+        raise KafkaClientError(
+            f"set access rules of {principal}: in memory there are no users, and no rights are needed"
+        )
 
     def cluster_id(self) -> str:
         self._process.check()

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from jbm_kafka.core.checkpoint_id import CommittedOffset as CommittedOffset
 from jbm_kafka.core.process_names import named_process
+from jbm_kafka.ports.access_rules import AccessRule
 from jbm_kafka.ports.installation import RECORD_TIMEOUT_MS
 from jbm_kafka.ports.record_to_send import Headers as Headers
 from jbm_kafka.ports.record_to_send import Outgoing as Outgoing
@@ -432,8 +433,13 @@ class KafkaAdmin(Protocol):
         """Return when the cluster answers; Unreachable when it does not within this time."""
 
     def topic_names(self) -> frozenset[str]: ...
-    def create_topic(self, name: str, *, partitions: int, config: Mapping[str, str]) -> bool:
-        """False when it existed already. Returns when the topic can be used."""
+    def create_topic(
+        self, name: str, *, partitions: int, config: Mapping[str, str], replication: int | None = None
+    ) -> bool:
+        """False when it existed already. Returns when the topic can be used.
+
+        Without `replication` it has as many replicas as brokers give by themselves.
+        """
 
     def alter_config(self, name: str, config: Mapping[str, str]) -> None: ...  # the other values stay
     def delete_topics(self, names: Sequence[str]) -> None: ...
@@ -495,6 +501,9 @@ class KafkaAdmin(Protocol):
         Of what is not there, or that is not told: nothing, not even the name. All of it where nothing is refused to
         anybody.
         """
+
+    def allow(self, principal: str, rules: Sequence[AccessRule]) -> None:
+        """Have `principal`, such as `User:app`, be allowed that; what it was allowed before stays."""
 
     def cluster_id(self) -> str: ...  # tells one installation's state folder from another's
     def close(self) -> None: ...

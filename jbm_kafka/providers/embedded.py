@@ -44,7 +44,7 @@ def connect(installation: Installation) -> SidecarProvider:
 
 def _begin(installation: Installation) -> RunningSidecar:
     clock, config = SystemClock(), installation.config
-    kafka = ConfluentKafka(installation.bootstrap, installation.client_settings)
+    kafka = ConfluentKafka(installation.bootstrap, installation.client_settings, namespace=config.namespace)
     cluster_id = _cluster_id(kafka, installation.bootstrap)
     stores = _open_stores(installation.state_dir, cluster_id=cluster_id, namespace=config.namespace, clock=clock)
     try:

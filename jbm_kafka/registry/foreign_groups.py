@@ -48,7 +48,8 @@ class ForeignGroups:
 
     def _look(self) -> str:
         if not self._admin.sees_all_groups():
-            return "these credentials may not describe the cluster, so groups that still read may not be listed"
+            lacking = "no access rule of Kafka's allows Describe on the cluster"
+            return f"{lacking}, so groups that still read may not be listed"
         found = self._admin.groups()
         others = sorted(name for name, group in found.items() if group.kind is GroupKind.OTHER)
         self._names = [name for name in found if not (name.startswith(self._prefixes) or _is_no_reader(name))]

@@ -42,6 +42,11 @@ def branches_topic(namespace: str) -> str:
     return with_namespace("jbm.branches", namespace)
 
 
+def ledger_topic(namespace: str) -> str:
+    """Where all Spark queries of the namespace record what they have written."""
+    return with_namespace("jbm.spark-batches", namespace)
+
+
 def ensure_commands_topic(admin: KafkaAdmin, name: str) -> None:
     """Make the topic of commands where it is missing; who finds it there needs no right to make topics.
 

@@ -196,7 +196,12 @@ class RegistryLog:
         return dict(self._values)
 
     def _create(self) -> None:
-        is_made = not self._topic_id and self._admin.create_topic(self.topic, partitions=1, config=REGISTRY_CONFIG)
+        # Who finds it there needs no right to make topics.
+        is_made = (
+            not self._topic_id
+            and not self._admin.describe([self.topic])
+            and self._admin.create_topic(self.topic, partitions=1, config=REGISTRY_CONFIG)
+        )
         if self._first and not self._values and (is_made or self._is_empty()):
             self._send(self._first)
             self._first = None

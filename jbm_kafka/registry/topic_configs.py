@@ -28,6 +28,8 @@ REGISTRY_CONFIG: Mapping[str, str] = {
     "min.cleanable.dirty.ratio": "0.1",
 }
 """Every start reads all of it."""
+LEDGER_CONFIG: Mapping[str, str] = {**REGISTRY_CONFIG, "segment.bytes": str(4 * 2**20)}
+"""Compacted early, for all that is there is read where an offset is missing."""
 COMMANDS_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": str(3_600_000)}
 TEMPORARY_CONFIG: Mapping[str, str] = {
     "cleanup.policy": "delete",

@@ -16,7 +16,8 @@ from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.cluster_admin import ConfluentAdmin
 from jbm_kafka.ports import CommittedOffset, KafkaClientError, Outgoing, Unreachable
-from jbm_kafka.registry.topic_configs import REGISTRY_CONFIG
+from jbm_kafka.registry.own_topics import ledger_topic
+from jbm_kafka.registry.topic_configs import LEDGER_CONFIG
 from jbm_spark.batch_parts import BatchParts, Written
 from jbm_spark.errors import WriteError
 
@@ -28,13 +29,6 @@ PATIENCE_S = 120.0
 """For brokers that are away, in each step."""
 _FENCE_S = 10.0
 """The same for what is good to have, and nobody relies on."""
-LEDGER_CONFIG = {**REGISTRY_CONFIG, "segment.bytes": str(4 * 2**20), "min.cleanable.dirty.ratio": "0.1"}
-"""Compacted early, for all that is there is read where an offset is missing."""
-
-
-def ledger_topic(namespace: str) -> str:
-    """Where all queries of the namespace record what they have written."""
-    return with_namespace("jbm.spark-batches", namespace)
 
 
 def query_name(query: str, namespace: str) -> str:
@@ -44,7 +38,8 @@ def query_name(query: str, namespace: str) -> str:
 
 def make_ledger(admin: ConfluentAdmin, namespace: str) -> None:
     """Have the topic; a KafkaClientError says why it cannot be made."""
-    admin.create_topic(ledger_topic(namespace), partitions=1, config=LEDGER_CONFIG)
+    if not admin.describe([ledger_topic(namespace)]):
+        admin.create_topic(ledger_topic(namespace), partitions=1, config=LEDGER_CONFIG)
 
 
 _PART = re.compile(r"part: ([0-9]+) rows, ([0-9a-f]+)")

@@ -45,7 +45,7 @@ class ReaderRegistration:
     """Tells the registry of a cluster how far readers are. A context manager."""
 
     def __init__(self, *, bootstrap: str, namespace: str = "", kafka: Mapping[str, object] | None = None) -> None:
-        client = ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S)
+        client = ConfluentKafka(bootstrap, kafka, namespace=namespace, admin_timeout_s=TIMEOUT_S)
         self._admin = client.admin()
         self._registry = Registry(client, self._admin, with_namespace("jbm.registry", namespace))
 

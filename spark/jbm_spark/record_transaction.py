@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import KafkaClientError, Outgoing
-from jbm_spark.batch_ledger import LedgerProducer, ledger_topic, query_name
+from jbm_kafka.registry.own_topics import ledger_topic
+from jbm_spark.batch_ledger import LedgerProducer, query_name
 from jbm_spark.batch_parts import BatchParts, PlacedRow
 from jbm_spark.errors import WriteError
 
@@ -34,12 +35,12 @@ class BatchTarget:
 
     def open(self, name: str) -> LedgerProducer:
         """The producer of one of the query's transactional ids. Raises KafkaClientError."""
-        kafka = ConfluentKafka(self.bootstrap, self.kafka)
+        kafka = ConfluentKafka(self.bootstrap, self.kafka, namespace=self.namespace)
         return LedgerProducer(kafka, name, ledger=ledger_topic(self.namespace))
 
     def fence(self, sink: int) -> None:
         """End what tasks of the sink partition have open. Raises KafkaClientError."""
-        kafka = ConfluentKafka(self.bootstrap, self.kafka)
+        kafka = ConfluentKafka(self.bootstrap, self.kafka, namespace=self.namespace)
         LedgerProducer.fence(kafka, self.sink_name(sink), ledger=ledger_topic(self.namespace))
 
     def sink_name(self, sink: int) -> str:

@@ -35,7 +35,7 @@ def target(
         TopicError: the brokers do not answer.
         JMSSecurityError: they refuse us.
     """
-    client = ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S)
+    client = ConfluentKafka(bootstrap, kafka, namespace=namespace, admin_timeout_s=TIMEOUT_S)
     admin = client.admin()
     registry = Registry(client, admin, with_namespace("jbm.registry", namespace))
     topics = Topics(admin, namespace=namespace, registry=registry)

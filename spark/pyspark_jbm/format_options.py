@@ -44,7 +44,7 @@ class FormatOptions:
 
     def client(self) -> ConfluentKafka:
         """Raises InvalidSettingError: a property that cannot be."""
-        return ConfluentKafka(self.bootstrap, self.kafka, admin_timeout_s=TIMEOUT_S)
+        return ConfluentKafka(self.bootstrap, self.kafka, namespace=self.namespace, admin_timeout_s=TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True)

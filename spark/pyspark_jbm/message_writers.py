@@ -25,13 +25,13 @@ from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.ports import KafkaClientError, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.registry.own_topics import ledger_topic
 from jbm_spark.batch_ledger import (
     TRANSACTION_TIMEOUT_MS,
     UNBOUNDED_TIMEOUT_MS,
     LedgerEntry,
     LedgerProducer,
     ledger_end,
-    ledger_topic,
     make_ledger,
     query_name,
     retire,

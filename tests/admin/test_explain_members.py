@@ -13,7 +13,9 @@ from jbm_kafka.admin.explain.receiver_states import process_of
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.process_names import member_client_id, named_process, process_name
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import GroupMember
+from jbm_kafka.memory.memory_kafka import MemoryKafka
+from jbm_kafka.ports import AccessRefused, GroupMember
+from jbm_kafka.providers.in_memory import use_world
 from tests.conftest import MakeTopic
 from tests.kafka.world import WAIT_S, consume_until, member
 from tests.support.waiting import wait_until
@@ -108,3 +110,28 @@ def test_a_group_lists_its_members_with_the_client_id_of_their_connection(
         assert found.name == process_name(platform.node(), os.getpid())
         reasons = admin.explain(Queue(topic)).reasons
         assert not [each for each in reasons if each.rule is Rule.OWNER_SILENT], reasons
+
+
+def test_who_lacks_a_right_is_not_told_that_a_healthy_worker_has_died(kafka_name: str) -> None:
+    """It said of each member that it did not answer, and to stop one that hangs."""
+    with Admin(f"memory://{kafka_name}") as admin, ConnectionFactory(f"memory://{kafka_name}").create_connection() as c:
+        admin.create_queue(kafka_name, partitions=1)
+        session = c.create_session()
+        consumer = session.create_consumer(Queue(kafka_name))
+        session.create_producer(Queue(kafka_name)).send("in hand")
+        assert consumer.receive(timeout=20) is not None
+        world = use_world(kafka_name)
+
+        def refused(name: str) -> None:
+            raise AccessRefused(f"create topic {name}: no access rule of Kafka's allows Create on topic {name}")
+
+        world.cluster.faults.create = refused
+        MemoryKafka(world.cluster).admin().delete_topics(["jbm.commands"])
+        found = admin.explain(kafka_name)
+        world.let_go()
+    assert (found.members, found.silent_members) == (1, ())
+    (why,) = [each for each in found.reasons if each.rule is Rule.NOT_ASKED]
+    assert "could not be asked" in why.text
+    assert "Create on topic jbm.commands" in why.text
+    assert [reason.rule for message in found.messages for reason in message.reasons] == [Rule.NOT_ASKED]
+    assert Rule.OWNER_SILENT not in [reason.rule for partition in found.partitions for reason in partition.reasons]

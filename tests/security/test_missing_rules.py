@@ -36,7 +36,7 @@ def connect_without(broker: SecuredBroker, queue: Queue, lacking: Rule) -> Conne
     """As a user with the page's rules for the queue but this one."""
     user = f"without-{queue.name}"
     broker.add_user(user)
-    rules = [replace(rule, name=queue.name) if rule.name == "orders" else rule for rule in page_rules()]
+    rules = page_rules(queue.name)
     kept = [replace(r, operations=tuple(set(r.operations) - set(lacking.operations))) if r.name == lacking.name else r
             for r in rules]  # fmt: skip
     broker.allow(user, kept)

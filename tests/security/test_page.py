@@ -1,21 +1,24 @@
-"""docs/security.md does what it says, for a user who is allowed exactly what it lists."""
+"""docs/security.md does what it says, for a user who is allowed exactly what its command prints."""
 
 import os
 import re
 import shlex
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
+from jbm_kafka import Queue
 from jbm_kafka.admin import Admin
+from jbm_kafka.admin.cluster.admin_core import AdminCore
+from jbm_kafka.admin.provisioning import provision
 from jbm_kafka.core.address_settings import default_addresses
+from jbm_kafka.registry.access_rights import NamespaceTopics, Role, rules_of
+from jbm_kafka.registry.topic_plan import TopicWish
 from tests.docs.page import read_page, run_page
 from tests.house.sources import ROOT
-from tests.support.secured import PASSWORD, Rule, SecuredBroker
+from tests.support.secured import PASSWORD, Rule, SecuredBroker, as_rule
 
 pytestmark = pytest.mark.thorough
 
@@ -31,41 +34,26 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def page_rules() -> list[Rule]:
-    """What the page's commands allow."""
-    rules = []
-    commands = [line.removeprefix("$ $acls ") for line in blocks("console")[-1].splitlines() if "$acls --" in line]
-    for command in commands:
-        words = iter(shlex.split(command))
-        given = [(option, next(words)) for option in words]
-        operations = tuple(_operation(value) for option, value in given if option == "--operation")
-        is_prefix = ("--resource-pattern-type", "prefixed") in given
-        for option, value in given:
-            if option in ("--topic", "--group", "--transactional-id"):
-                rules.append(Rule(option.removeprefix("--").replace("-", "_"), value, operations, is_prefix))
-    return rules
-
-
-def _operation(text: str) -> str:
-    """`DescribeConfigs` as `DESCRIBE_CONFIGS`."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", text).upper()
+def page_rules(*others: str) -> list[Rule]:
+    """What the page's command allows its user, on queues of these names besides."""
+    (asked,) = [line for line in blocks("console")[-1].splitlines() if "--roles" in line]
+    words = shlex.split(asked)
+    given = dict(zip(words[3::2], words[4::2], strict=True))
+    roles = [Role(each.partition(":")[0]) for each in given["--roles"].split(",")]
+    assert given["--namespace"] == NAMESPACE
+    queues = [Queue(name) for name in (*given["--queues"].split(","), *others)]
+    installation = NamespaceTopics(NAMESPACE, queues, [Queue("DLQ"), Queue("ExpiryQueue")])
+    return [as_rule(each) for each in rules_of(roles, installation)]
 
 
 @pytest.fixture(scope="module")
 def broker(secured: SecuredBroker) -> SecuredBroker:
     """With the page's user, who may not create the topics that are there already."""
-    with Admin(secured.open, namespace=NAMESPACE) as admin:
-        for name in QUEUES:
-            admin.create_queue(name)
-    # Events and registry come with the first sidecar.
-    with ConnectionFactory(secured.open, namespace=NAMESPACE).create_connection() as connection:
-        session = connection.create_session(AcknowledgeMode.CLIENT)
-        session.create_producer(Queue("orders")).send("first")
-        first = session.create_consumer(Queue("orders")).receive(timeout=20)
-        assert first is not None
-        first.acknowledge()
+    core = AdminCore(secured.open, None, NAMESPACE, 20.0)
+    letters = [Queue("DLQ"), Queue("ExpiryQueue")]
+    provision(core, TopicWish(NAMESPACE, {Queue("orders"): None}, letters, partitions=1), dry_run=False)
+    core.close()
     rules = page_rules()
-    assert len(rules) == 6
     secured.add_user(USER)
     secured.allow(USER, rules)
     return secured
@@ -111,76 +99,8 @@ def test_the_commands_of_the_page_run(broker: SecuredBroker, tmp_path: Path) -> 
             assert done.stdout == shown[number + 1] + "\n"
 
 
-def test_a_process_needs_no_more_than_the_rules_of_the_page(broker: SecuredBroker) -> None:
-    """Transactions, retries, a dead letter, an expired message, a browser, the counts; and its own traces removed."""
-    kafka, orders = broker.as_user(USER), Queue("orders")
-    settings = {"orders": AddressSettings(max_delivery_attempts=2, redelivery_delay_ms=1)}
-    factory = ConnectionFactory(
-        broker.sasl, kafka=kafka, namespace=NAMESPACE, address_settings=settings, auto_create=False
-    )
-    with factory.create_connection() as connection:
-        sending = connection.create_session(AcknowledgeMode.TRANSACTED)
-        producer = sending.create_producer(orders)
-        for text in ("good", "bad"):
-            producer.send(text, unit_of_order=text)
-        sending.commit()
-        connection.create_session().create_producer(orders).send("late", time_to_live_ms=1)
-        working = connection.create_session(AcknowledgeMode.INDIVIDUAL)
-        consumer = working.create_consumer(orders)
-        finished: set[object] = set()
-        while len(finished) < 2:
-            message = consumer.receive(timeout=20)
-            assert message is not None
-            if message.body == "bad" and message.delivery_count == 1:
-                message.nack()
-                continue
-            if message.body == "bad":
-                message.nack()
-            else:
-                message.acknowledge()
-            finished.add(message.body)
-        letters = connection.create_session(AcknowledgeMode.AUTO).create_consumer(Queue(LETTERS))
-        letter = letters.receive(timeout=20)
-        while letter is not None and letter.body != "bad":  # others' letters, such as the demo's, are in DLQ too
-            letter = letters.receive(timeout=20)
-        assert letter is not None
-        expired = connection.create_session(AcknowledgeMode.AUTO).create_consumer(Queue(EXPIRED))
-        assert expired.receive(timeout=20) is not None
-        assert list(working.create_browser(orders, include="all")) == []
-    with Admin(broker.sasl, kafka=kafka, namespace=NAMESPACE) as admin:
-        assert admin.counts(orders).held == 0
-        assert {queue.name for queue in admin.destinations()} == set(QUEUES)
-
-
-def test_who_only_sends_needs_no_read_of_the_queues(broker: SecuredBroker) -> None:
-    broker.add_user("sender")
-    write = tuple(each for each in page_rules()[0].operations if each != "READ")
-    broker.allow("sender", [replace(r, operations=write) if r.name in QUEUES else r for r in page_rules()])
-    kafka = broker.as_user("sender")
-    with ConnectionFactory(broker.sasl, kafka=kafka, namespace=NAMESPACE).create_connection() as connection:
-        connection.create_session().create_producer(Queue("orders")).send("plain")
-        session = connection.create_session(AcknowledgeMode.TRANSACTED)
-        session.create_producer(Queue("orders")).send("in a transaction")
-        session.commit()
-
-
 def test_create_is_enough_to_create(broker: SecuredBroker, kafka_name: str) -> None:
     broker.add_user("maker")
-    rules = [
-        replace(r, operations=(*r.operations, "CREATE"), name=kafka_name if r.name == "orders" else r.name)
-        for r in page_rules()
-    ]
-    broker.allow("maker", rules)
+    broker.allow("maker", [*page_rules(kafka_name), Rule("cluster", "kafka-cluster", ("CREATE",))])
     with Admin(broker.sasl, kafka=broker.as_user("maker"), namespace=NAMESPACE) as admin:
         assert admin.create_queue(kafka_name, partitions=1)
-
-
-def test_who_looks_needs_read_of_topics_and_describe_of_groups(broker: SecuredBroker) -> None:
-    broker.add_user("looker")
-    rules = [replace(r, operations=("READ",)) for r in page_rules() if r.kind == "topic"]
-    rules.append(Rule("group", f"{NAMESPACE}.jbm.", ("DESCRIBE",), is_prefix=True))
-    broker.allow("looker", rules)
-    with Admin(broker.sasl, kafka=broker.as_user("looker"), namespace=NAMESPACE) as admin:
-        assert {queue.name for queue in admin.destinations()} >= set(QUEUES)
-        assert admin.counts("orders").held >= 0
-        list(admin.browse("orders", include="all"))

@@ -7,7 +7,7 @@ import pytest
 
 from jbm_kafka.memory.memory_cluster import CommitFault
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
-from jbm_kafka.ports import Kafka, Outgoing
+from jbm_kafka.ports import AccessRefused, Kafka, Outgoing
 from jbm_kafka.registry.registry_log import RegistryLog
 from tests.support.manual_clock import ManualClock
 
@@ -47,6 +47,21 @@ def test_no_change_is_lost_where_several_processes_change_one_key(cluster: Memor
         registry.refresh()
         assert registry.get(KEY) == b"60"
         registry.close()
+
+
+def test_who_finds_the_registry_there_needs_no_right_to_make_topics(cluster: MemoryCluster) -> None:
+    """The first claim of a client id, and `settings set`, made the topic without a look, and were refused."""
+    registry_of(MemoryKafka(cluster)).write({KEY: b"1"})
+
+    def refused(name: str) -> None:
+        raise AccessRefused(f"create topic {name}: Topic authorization failed")
+
+    cluster.faults.create = refused
+    registry_of(MemoryKafka(cluster)).update(one_more)
+    other = registry_of(MemoryKafka(cluster))
+    other.make()
+    other.refresh()
+    assert other.get(KEY) == b"2"
 
 
 def test_a_change_whose_end_nobody_knows_is_not_made_twice(cluster: MemoryCluster) -> None:

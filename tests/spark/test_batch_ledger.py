@@ -9,7 +9,8 @@ import pytest
 
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import KafkaClientError, Outgoing
-from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, ledger_end, ledger_topic, make_ledger, retire
+from jbm_kafka.registry.own_topics import ledger_topic
+from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, ledger_end, make_ledger, retire
 from jbm_spark.batch_parts import BatchParts, PlacedRow
 from jbm_spark.errors import WriteError
 from tests.spark.conftest import Topics

@@ -4,20 +4,29 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
+from jbm_kafka.admin.cluster.admin_core import AdminCore
+from jbm_kafka.admin.provisioning import provision
 from jbm_kafka.errors import InvalidSettingError, JMSSecurityError
+from jbm_kafka.registry.access_rights import NamespaceTopics, Role, rules_of
+from jbm_kafka.registry.topic_plan import TopicWish
 from jbm_spark.errors import OptionRefusedError
+from jbm_spark.events import events
 from jbm_spark.kafka_properties import kafka_options
-from jbm_spark.messages import messages, write_messages
+from jbm_spark.messages import message_stream, messages, wait_until_done, write_messages, write_stream
+from jbm_spark.reader_registration import ReaderRegistration
 from jbm_spark.topic_check import check_topics
-from tests.support.secured import ALICE, PASSWORD, PLAIN_PASSWORD, PLAIN_USER, Rule, SecuredBroker
+from tests.support.secured import ALICE, PASSWORD, PLAIN_PASSWORD, PLAIN_USER, SecuredBroker, as_rule
 
 pytestmark = pytest.mark.thorough
+
+NAMESPACE = "jobs"
 
 
 @pytest.mark.parametrize(
@@ -87,19 +96,35 @@ def test_librdkafkas_names_as_options_are_told_how_to_be_given(spark: SparkSessi
         messages(spark, "orders", bootstrap="localhost:9092", options={"sasl.password": PASSWORD})
 
 
-def test_spark_needs_read_of_the_topic_and_of_its_own_groups(
-    secured: SecuredBroker, spark: SparkSession, kafka_name: str
-) -> None:
-    """As docs/security.md says."""
-    with Admin(secured.open) as admin:
-        admin.create_queue(kafka_name, partitions=1)
-    secured.add_user(kafka_name)
-    secured.allow(
-        kafka_name, [Rule("topic", kafka_name, ("READ",)), Rule("group", "spark-kafka-", ("READ",), is_prefix=True)]
-    )
-    assert messages(spark, kafka_name, bootstrap=secured.sasl, kafka=secured.as_user(kafka_name)).count() == 0
-
-
 def test_a_misspelt_property_is_told_as_such(spark: SparkSession) -> None:
     with pytest.raises(InvalidSettingError, match=r"sasl\.mecanism"):
         messages(spark, "orders", bootstrap="localhost:9092", kafka={"sasl.mecanism": "PLAIN"})
+
+
+def test_a_job_does_its_work_with_the_rights_of_the_table_alone(
+    secured: SecuredBroker, spark: SparkSession, kafka_name: str, tmp_path: Path
+) -> None:
+    """Reading needs no group; a rule for `spark-kafka-` stood on the page."""
+    queue, user = Queue(kafka_name), f"spark-{kafka_name}"
+    core = AdminCore(secured.open, None, NAMESPACE, 20.0)
+    provision(core, TopicWish(NAMESPACE, {queue: None}, [Queue("DLQ")], partitions=1), dry_run=False)
+    core.close()
+    secured.add_user(user)
+    rules = rules_of([Role.SPARK], NamespaceTopics(NAMESPACE, [queue], [Queue("DLQ")]))
+    secured.allow(user, [as_rule(each) for each in rules])
+    there: Any = {"bootstrap": secured.sasl, "namespace": NAMESPACE, "kafka": secured.as_user(user)}
+    with ConnectionFactory(secured.open, namespace=NAMESPACE).create_connection() as connection:
+        connection.create_session().create_producer(queue).send("hello")
+    frame = messages(spark, queue, **there)
+    write_messages(frame, queue, **there)
+    assert [row["body_text"] for row in frame.collect()] == ["hello", "hello"]
+    stream = message_stream(spark, queue, **there)
+    query = write_stream(stream, queue, checkpoint=tmp_path / "checkpoint", trigger={"availableNow": True}, **there)
+    try:
+        assert wait_until_done(query, timeout=60)
+    finally:
+        query.stop()
+    assert messages(spark, queue, **there).count() == 4
+    assert events(spark, **there).count() == 0
+    with ReaderRegistration(**there) as registration:
+        registration.renew(kafka_name, queue.name, {0: 0})

@@ -16,6 +16,7 @@ from jbm_kafka.ports import (
     UnknownTopic,
     Unreachable,
 )
+from jbm_kafka.ports.access_rules import AccessRule
 from tests.support.store_parts import MadeRecord
 
 Row = tuple[bytes | None, bytes | None]
@@ -104,6 +105,9 @@ class ScriptedKafka:
     def _unasked(self) -> NoReturn:
         raise AssertionError("recovery only looks at offsets and logs")
 
+    def allow(self, principal: str, rules: Sequence[AccessRule]) -> None:
+        self._unasked()
+
     def cluster_id(self) -> str:
         self._unasked()
 
@@ -116,7 +120,9 @@ class ScriptedKafka:
     def topic_names(self) -> frozenset[str]:
         self._unasked()
 
-    def create_topic(self, name: str, *, partitions: int, config: Mapping[str, str]) -> bool:
+    def create_topic(
+        self, name: str, *, partitions: int, config: Mapping[str, str], replication: int | None = None
+    ) -> bool:
         self._unasked()
 
     def alter_config(self, name: str, config: Mapping[str, str]) -> None:

@@ -20,7 +20,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from jbm_kafka.devbroker.ports import free_port
+from jbm_kafka.ports.access_rules import AccessRule
 from tests.support.broker import local_broker
+from tests.support.waiting import wait_until
 
 _PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 PASSWORD = 'pass "w\\rd" ; ä'
@@ -100,6 +102,17 @@ class SecuredBroker:
             for gone in admin.delete_acls([_filter_of(each) for each in bindings]).values():
                 assert gone.result(20), f"{rule} was not there"
 
+    def forbid(self, user: str, rule: "Rule") -> None:
+        """The user may not do that any more."""
+        admin = self._admin()
+        filters = [_filter_of(each) for each in rule.bindings(user)]
+        for future in admin.delete_acls(filters).values():
+            future.result(20)
+        # The broker hears of it a moment after the controller.
+        wait_until(
+            lambda: not any(admin.describe_acls(each).result(20) for each in filters), about=f"{rule}", timeout_s=20
+        )
+
     def _admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.open, "log_level": 0})
 
@@ -139,6 +152,12 @@ def _filter_of(each: AclBinding) -> AclBindingFilter:
         each.operation,
         each.permission_type,
     )
+
+
+def as_rule(rule: AccessRule) -> Rule:
+    """One of ours."""
+    operations = tuple(each.name for each in rule.operations)
+    return Rule(rule.kind.value.replace("-", "_"), rule.name, operations, rule.is_prefix)
 
 
 EVERYTHING = tuple(

@@ -72,7 +72,7 @@ class AdminCore:
         kafka = None if kafka is None else plain_texts(kafka)
         timeout_s = checked_seconds("timeout_s", timeout_s)
         self.connections = OwnConnections(bootstrap, kafka, namespace)
-        self.cluster = administered(bootstrap, kafka, timeout_s)
+        self.cluster = administered(bootstrap, kafka, timeout_s, namespace=namespace)
         self.kafka = self.cluster.kafka
         self.admin = self.kafka.admin()
         self.namespace = namespace

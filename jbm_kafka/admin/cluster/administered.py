@@ -29,7 +29,9 @@ class Administered:
     knows when that is, and the seconds have to go by."""
 
 
-def administered(url: str, client_settings: Mapping[str, object] | None, timeout_s: float) -> Administered:
+def administered(
+    url: str, client_settings: Mapping[str, object] | None, timeout_s: float, *, namespace: str = ""
+) -> Administered:
     """The cluster at `url`: `host:port`, several with commas, or `memory://NAME`, which is used until it is let go.
 
     Raises:
@@ -40,9 +42,8 @@ def administered(url: str, client_settings: Mapping[str, object] | None, timeout
     bootstrap = checked_bootstrap("bootstrap", url)
     from jbm_kafka.kafka import ConfluentKafka  # its client takes longer to load than a test in memory takes
 
-    return Administered(
-        ConfluentKafka(bootstrap, client_settings, admin_timeout_s=timeout_s), SystemClock(), lambda: None, lambda: None
-    )
+    kafka = ConfluentKafka(bootstrap, client_settings, namespace=namespace, admin_timeout_s=timeout_s)
+    return Administered(kafka, SystemClock(), lambda: None, lambda: None)
 
 
 def _in_memory(name: str, client_settings: Mapping[str, object], timeout_s: float) -> Administered:

@@ -339,6 +339,8 @@ class Diagnosis:
             yield reason(Rule.NOT_ADMITTED, partitions=partitions, routed=routed, command=admit)
         if self._group.changelog_topic not in self._core.admin.describe([self._group.changelog_topic]):
             yield reason(Rule.NO_CHANGELOG)
+        if self._answers.not_asked:
+            yield reason(Rule.NOT_ASKED, why=self._answers.not_asked)
         if not self._members:
             # Of a group with members no offset can be reset, and those that came since have begun by it.
             if self._held.resets:
@@ -388,6 +390,8 @@ class Diagnosis:
             return reason(row.rule, until_ms=row.due_at_ms if row.rule in _TIMED else None)
         if not self._members:
             return self._nobody()
+        if answer is None and self._answers.not_asked:
+            return reason(Rule.NOT_ASKED, why=self._answers.not_asked)
         # Neither topic and changelog have anything on it, nor its owner.
         return next(iter(self._of_partition(row.partition)), reason(Rule.READY))
 
@@ -433,7 +437,7 @@ class Diagnosis:
         found = list(self._transactions.get(partition, ()))
         answer, owner = self._answers.results.get(partition), self._owners.get(partition)
         if answer is None:
-            if owner is None and self._members:
+            if owner is None and self._members and not self._answers.not_asked:
                 found.append(being_shared(self._members, self._answers.results))
             elif owner is not None and partition in self._answers.silent:
                 found.append(silent(owner, self._answers.silent[partition]))

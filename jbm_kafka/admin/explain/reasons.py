@@ -100,6 +100,8 @@ def _words(rule: Rule) -> tuple[str, str]:
                 "its program; 10 s where that sets none), and others get its partitions. If it stays: see its log, "
                 "and stop one that hangs; one of an older version cannot say",
             )
+        case Rule.NOT_ASKED:
+            return ("the processes that receive could not be asked, so what they have in hand is not known: {why}", "")
         case Rule.OPENING:
             return ("the process that has its partition reads what is recorded of it", "")
         case Rule.CLOSED:

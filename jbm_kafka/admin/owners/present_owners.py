@@ -24,7 +24,9 @@ class OwnerAnswers:
     results: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     """By partition."""
     silent: dict[int, str] = field(default_factory=dict)
-    """By partition without a result, why it has no result; empty: no answer in time."""
+    """By partition that was asked without a result, why it has no result; empty: no answer in time."""
+    not_asked: str = ""
+    """Why not all could be asked, or heard; empty: they could."""
 
 
 class PresentOwners:
@@ -78,5 +80,6 @@ class PresentOwners:
             with CommandClient(self._kafka, self._admin, self._topic) as asking:
                 asking.ask(commands, patience_s=patience_s, answered=answered, late=are_late)
         except KafkaClientError as error:
-            found.silent = dict.fromkeys(found.silent, str(error))
+            found.silent.clear()  # nobody can be blamed for no answer
+            found.not_asked = str(error)
         return found

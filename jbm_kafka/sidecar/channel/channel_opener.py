@@ -15,7 +15,7 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import MessageEvent, MessageFate, Parked
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.offered_target import OfferedPace
-from jbm_kafka.ports import Clock, Journal, Kafka, KafkaClientError, KafkaRecord, PartitionUnreadable
+from jbm_kafka.ports import AccessRefused, Clock, Journal, Kafka, KafkaClientError, KafkaRecord, PartitionUnreadable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import Steps, StepWorker, Wait, Workers
@@ -130,7 +130,7 @@ class ChannelOpener:
                     _log_damaged(group, error)
                     damaged.add(error.partition)
                     closed(error.partition, str(error))
-                except IllegalStateError as error:
+                except (IllegalStateError, AccessRefused) as error:
                     failed(error)
                     return
                 except KafkaClientError as error:

@@ -468,6 +468,8 @@ class GroupWorker:
                 return
             log.warning("%s; its receivers here get the error", error)
             error = self._gone_while_received()
+        elif isinstance(error, KafkaClientError):
+            error = as_jms_error(error, str(self.data.group), destination=str(self.data.group))
         elif not isinstance(error, IllegalStateError):
             error = JMSError(f"{self.data.group}: {error}", destination=str(self.data.group))
         self._fail(error)

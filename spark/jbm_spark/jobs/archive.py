@@ -125,7 +125,7 @@ def run(
                        starting=span.begin, ending=span.end)  # fmt: skip
         return archived_event_rows(frame, source.kafka_topic(namespace), span.topic_id)
 
-    client = ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S)
+    client = ConfluentKafka(bootstrap, kafka, namespace=namespace, admin_timeout_s=TIMEOUT_S)
     ended = stop or threading.Event()
     with (
         one_line_errors(f"archive {source}"),

@@ -64,7 +64,7 @@ def log_of_now(
     about: str = "replay",
 ) -> tuple[DataFrame, str]:  # fmt: skip
     """The messages that its log has at this moment, whenever they are read; and the topic's id."""
-    client = ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S)
+    client = ConfluentKafka(bootstrap, kafka, namespace=namespace, admin_timeout_s=TIMEOUT_S)
     with one_line_errors(f"{about} {named}"), closing(client.admin()) as admin:
         now = topic_state(admin, named.kafka_topic(namespace))
     end = {partition: max(offset, now.begin[partition]) for partition, offset in now.end.items()}

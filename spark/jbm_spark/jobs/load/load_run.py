@@ -367,6 +367,6 @@ class _Load:
                            kafka=self._kafka)  # fmt: skip
 
     def _begins(self) -> Mapping[int, int]:
-        client = ConfluentKafka(self._bootstrap, self._kafka, admin_timeout_s=TIMEOUT_S)
+        client = ConfluentKafka(self._bootstrap, self._kafka, namespace=self._namespace, admin_timeout_s=TIMEOUT_S)
         with one_line_errors(f"read {self._queue}"), closing(client.admin()) as admin:
             return admin.begin_positions(self.info.topic, list(range(self.info.partitions)))
