@@ -40,11 +40,12 @@ class Process:
                 start_new_session=True,
             )
 
-    def wait_ready(self) -> None:
-        """Return when it said so."""
+    def wait_ready(self) -> str:
+        """Return when it said so: its line."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("ready"), f"it ended instead of being ready, see {self.said}: {self.last_words()}"
+        return line
 
     def kill(self) -> int:
         """SIGKILL. Returns when it is surely gone: its monotonic time in ns."""
