@@ -25,7 +25,7 @@ from jbm_kafka.ports import (
 from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.steps import pause_thread
 from jbm_kafka.registry.topic_configs import REGISTRY_CONFIG
-from jbm_kafka.registry.turns import Turns
+from jbm_kafka.registry.writer_queue import WriterQueue
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +33,8 @@ TIMEOUT_S = 10.0
 NEVER_MS = -(1 << 62)
 """Before any time that a clock shows."""
 UPDATE_TIMEOUT_S = 30.0
-"""For a change, but for the time in the queue of those who wait for their turn: an open transaction of a dead process
-holds the reading back for its timeout."""
+"""For the tries of a change; in the queue it waits besides. An open transaction of a dead process holds the reading
+back for its timeout."""
 TRANSACTION_TIMEOUT_MS = 10_000
 POLL_S = 0.2
 BACKOFF_S = 0.2
@@ -80,7 +80,7 @@ class RegistryLog:
         self._lock = threading.RLock()
         self._clock = clock or SystemClock()
         self._pause = pause
-        self._turns = Turns(self._clock, chance)
+        self._turns = WriterQueue(self._clock, chance)
         self._writer = _Writer(kafka, topic, lambda seconds_max: pause(chance() * seconds_max))
 
     @property
@@ -162,7 +162,7 @@ class RegistryLog:
         Raises:
             KafkaClientError: it cannot be read or written in time; the change may have been made.
         """
-        deadline_ms = self._clock.monotonic_ms() + int(UPDATE_TIMEOUT_S * 1000)
+        began_ms = self._clock.monotonic_ms()
         with self._lock:
             self._create()
             # No change that was made is missing here: its writer returned when its marks were written. Only of one that
@@ -170,21 +170,22 @@ class RegistryLog:
             self._refresh(TIMEOUT_S, stable=True)
             if self._is_done(decide):
                 return
-        turn, tries, is_made = b"", 0, False
+        turn, tries, tried_ms, is_made = b"", 0, 0, False
+        pace_ms = self._clock.monotonic_ms() - began_ms
         try:
             while not is_made:
                 if tries:  # not under the lock: others of this process may read meanwhile, and each try decides anew
                     self._writer.back_off(tries)
                 if self._turns or self._writer.was_overtaken or tries > 1:
-                    began_ms = self._clock.monotonic_ms()
-                    turn = self._wait_turn(turn, tries)
-                    deadline_ms += self._clock.monotonic_ms() - began_ms
+                    turn = self._wait_turn(turn, pace_ms)
                     if self._is_done(decide):
                         return
+                began_ms = self._clock.monotonic_ms()
                 is_made = self._try_update(decide, records, turn)
-                tries += 1
-                if not is_made and self._clock.monotonic_ms() > deadline_ms:
-                    text = f"topic {self.topic}: not changed within {UPDATE_TIMEOUT_S:g} s, others were first"
+                took_ms = self._clock.monotonic_ms() - began_ms
+                tries, tried_ms, pace_ms = tries + 1, tried_ms + took_ms, max(pace_ms, took_ms)
+                if not is_made and tried_ms > UPDATE_TIMEOUT_S * 1000:
+                    text = f"topic {self.topic}: not changed in {tried_ms} ms of trying, others were first"
                     raise Unreachable(text)
         finally:
             if turn and (not is_made or self._turns.has(turn)):
@@ -202,15 +203,16 @@ class RegistryLog:
         with self._lock:
             return not decide(dict(self._values)) and not self._writer.is_in_doubt
 
-    def _wait_turn(self, turn: bytes, tries: int) -> bytes:
-        """Return when it is our turn to try, once more after so many tries: which turn.
+    def _wait_turn(self, turn: bytes, pace_ms: int) -> bytes:
+        """Return when it is our turn to try: which turn. `pace_ms`: so long a try takes now.
 
         A turn that others ended, since they thought us dead, is another's now, and we are the last again.
         """
+        since_ms = self._clock.monotonic_ms()
         was_there = self._turns.has(turn)
         if not was_there:
             turn = self._queue_up()
-        while not self._turns.has_come(turn, tries):
+        while not self._turns.has_come(turn, since_ms, pace_ms):
             self._pause(LOOK_S)
             self.follow()
             if was_there and not self._turns.has(turn):

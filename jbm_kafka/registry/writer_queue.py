@@ -11,14 +11,12 @@ from collections.abc import Callable, Sequence
 from jbm_kafka.codec.registry_records import TURN, turn_key
 from jbm_kafka.ports import Clock
 
-PATIENCE_MS = 2_000
-"""So long the first may take until those behind it think it dead. Longer with each try of theirs that others ended,
-since then all are slow."""
-PATIENCE_EACH_MS = 500
-"""And so much longer for each that is before them, so that they do not all go at once."""
+PATIENCE_MS = 500
+"""Four times so long the first may take until those behind it think it dead, and once more for each that is before
+them, so that they do not all go at once. Where all are slow it is as long as a call of ours took."""
 
 
-class Turns:
+class WriterQueue:
     """The queue of those who wait, as read last. Any thread may ask; one at a time takes."""
 
     def __init__(self, clock: Clock, chance: Callable[[], float]) -> None:
@@ -64,13 +62,15 @@ class Turns:
         before = list(itertools.takewhile(lambda each: each != turn, list(self._waiting)))
         return [*before, turn]
 
-    def has_come(self, turn: bytes, tries: int) -> bool:
-        """It is the first, or the first has done nothing for long; after so many tries that others ended.
+    def has_come(self, turn: bytes, since_ms: int, pace_ms: int) -> bool:
+        """It is the first, or the first has done nothing for long.
 
         Behind an open transaction nobody sees it, and who opened that may be dead, too.
+
+        `since_ms`: we have had patience since then, monotonic; `pace_ms`: so long things take now.
         """
         before = len(self.until(turn)) - 1
         if not before and self.has(turn):
             return True
-        patience_ms = PATIENCE_MS * (tries + 1) + PATIENCE_EACH_MS * before
-        return self._clock.monotonic_ms() - self._first_since_ms >= patience_ms
+        idle_ms = self._clock.monotonic_ms() - max(since_ms, self._first_since_ms)
+        return idle_ms >= max(PATIENCE_MS, pace_ms) * (4 + before)
