@@ -45,7 +45,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    """Its queries are small, and many: Spark interprets them, for compiling them takes a quarter of the tests' time.
+
+    Jobs that tests run as processes of their own compile theirs.
+    """
     session = build_session("tests", starts_fast=True)
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield session
     session.stop()
 
