@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -50,10 +51,13 @@ class Input:
         partitions: int,
         wait_turn: Callable[[int], object] = lambda sent: None,
         types: Sequence[str] = (),
+        delayed_ms: int = 0,
+        is_doubled: bool = False,
     ) -> None:
         """Everything; `wait_turn` is called before each message, with the number of those before it.
 
-        With `types` the messages of a unit have one of them each as their JMSType, in turn.
+        With `types` the messages of a unit have one of them each as their JMSType, in turn. Of twenty messages one is
+        `delayed_ms`, and one of ten comes twice with one duplicate id.
         """
         producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True})
         for sent, (unit, body) in enumerate(self.bodies):
@@ -63,6 +67,13 @@ class Input:
             headers: list[tuple[str, str | bytes | None]] = [("JBMBody", b"text")]
             if types:
                 headers.append(("JMSType", types[json.loads(body)["number"] % len(types)].encode()))
-            producer.produce(topic, key=unit, value=body, headers=headers, partition=place)
+            if delayed_ms and sent % 20 == 0:
+                headers.append(("JMSDeliveryTime", b"%d" % (time.time_ns() // 1_000_000 + delayed_ms)))
+            copies = 1
+            if is_doubled and sent % 10 == 0:
+                headers.append(("JBMDuplicateID", b"copy of %d" % sent))
+                copies = 2
+            for _ in range(copies):
+                producer.produce(topic, key=unit, value=body, headers=headers, partition=place)
             producer.poll(0)
         assert producer.flush(30) == 0

@@ -52,7 +52,8 @@ class Run:
     @classmethod
     def prepare(
         cls, bootstrap: str, name: str, folder: Path, *, units: int, each: int, seed: int, poison: int = 3,
-        refused: float = 0.05, partitions: int = 8, types: tuple[str, ...] = (), **task: object,
+        refused: float = 0.05, partitions: int = 8, types: tuple[str, ...] = (), delayed_ms: int = 0,
+        is_doubled: bool = False, **task: object,
     ) -> "Run":  # fmt: skip
         """Make the topics and send everything."""
         dead_letters = f"{name}.dlq"
@@ -60,7 +61,7 @@ class Run:
         create_topic(bootstrap, name, partitions=partitions, config=retention)
         create_topic(bootstrap, dead_letters, partitions=2, config=retention)
         sent = Input.mixed(units=units, each=each, seed=seed, poison=poison, refused=refused)
-        sent.send(bootstrap, name, partitions=partitions, types=types)
+        sent.send(bootstrap, name, partitions=partitions, types=types, delayed_ms=delayed_ms, is_doubled=is_doubled)
         given = Task(
             name="", folder=str(folder), state_dir="", bootstrap=bootstrap, queue=name, dead_letters=dead_letters,
             partitions=partitions, seed=seed, types=types, **task,  # type: ignore[arg-type]
