@@ -44,7 +44,9 @@ def runs(bootstrap: str, folder: Path, name: str) -> dict[str, Run]:
             "held", delay_ms=3_000, delayed_ms=6_000, is_doubled=True, refused=0.02, max_attempts=3,
             truncate="settled", truncate_look_ms=500, park_look_ms=500,
         ),
-        "transactions": made("transacted", mode="TRANSACTED", forward_to=f"{name}.copies", batch=3, poison=0),
+        "transactions": made(
+            "transacted", mode="TRANSACTED", forward_to=f"{name}.copies", batch=3, poison=0, refused=0.0, max_attempts=-1,
+        ),
         "selectors": made("selectors", types=("order", "bill")),
     }  # fmt: skip
 
