@@ -45,7 +45,8 @@ def runs(bootstrap: str, folder: Path, name: str) -> dict[str, Run]:
             truncate="settled", truncate_look_ms=500, park_look_ms=500,
         ),
         "transactions": made(
-            "transacted", mode="TRANSACTED", forward_to=f"{name}.copies", batch=3, poison=0, refused=0.0, max_attempts=-1,
+            "transacted", mode="TRANSACTED", forward_to=f"{name}.copies", batch=3, poison=0, refused=0.0,
+            max_attempts=-1,
         ),
         "selectors": made("selectors", types=("order", "bill")),
     }  # fmt: skip
