@@ -24,7 +24,7 @@ MERMAID := build/mermaid/package/dist/mermaid.min.js
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow fuzz-amqp chaos chaos-cluster check cover way turn idle soak sizes log-sizes bench bench-instructions dist dist-compiled docs docs-serve lock clean
+.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow fuzz-amqp chaos chaos-cluster storm upgrade-test check cover way turn idle soak sizes log-sizes bench bench-instructions dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -107,6 +107,12 @@ chaos: setup      ## the failure tests, full size: processes killed, frozen and 
 
 chaos-cluster: setup  ## faults of three brokers, a row each of what went wrong: all, or FAULT="leader two_away"; build/chaos-cluster.md
 	$(BIN)/python -m tests.chaos.cluster_faults $(FAULT)
+
+storm: setup       ## how long 20 and 50 processes that start at once take until all are ready, and how many tries others ended
+	$(BIN)/python -m tests.chaos.storm
+
+upgrade-test: setup  ## from the wheel of 0.1.0 to this tree and back, whole and rolling, with kills; the wheel is built in build/versions
+	$(BIN)/python -m tests.chaos.upgrades
 
 check: setup      ## ruff, mypy --strict, layers, no circles of imports
 	$(BIN)/ruff check jbm_kafka tests $(SPARK) setup.py hatch_build.py mkdocs_hooks.py

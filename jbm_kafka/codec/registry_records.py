@@ -14,6 +14,8 @@ from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 
 _SUBSCRIPTION = b"subscription|"
+TURN = b"turn|"
+"""Of all turns to change the registry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,11 @@ class ClientRecord:
 
     holder: str
     connection_id: str
+
+
+def turn_key(number: int) -> bytes:
+    """Of a turn to change the registry; its value says nothing."""
+    return TURN + b"%013x" % number
 
 
 def subscription_key(group_id: str) -> bytes:

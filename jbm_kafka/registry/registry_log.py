@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jbm_kafka.ports import (
     Clock,
@@ -26,6 +26,7 @@ from jbm_kafka.ports import (
 from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.steps import pause_thread
 from jbm_kafka.registry.topic_configs import REGISTRY_CONFIG
+from jbm_kafka.registry.writer_queue import WriterQueue
 
 log = logging.getLogger(__name__)
 
@@ -33,12 +34,17 @@ TIMEOUT_S = 10.0
 NEVER_MS = -(1 << 62)
 """Before any time that a clock shows."""
 UPDATE_TIMEOUT_S = 30.0
-"""For a change in all: an open transaction of a dead process holds the reading back for its timeout."""
+"""For the tries of a change; in the queue it waits besides. An open transaction of a dead process holds the reading
+back for its timeout."""
 TRANSACTION_TIMEOUT_MS = 10_000
 POLL_S = 0.2
 BACKOFF_S = 0.2
 """At most so long, by chance, until a writer that lost tries again; longer with each try."""
+LOOK_S = 0.02
+"""So often who waits for a turn looks."""
 COUNT_MAX = 1_000
+OVERTAKEN = "topic %s: somebody else changes it too, or no answer came: %s"
+"""Logged for each try that came to nothing; tests count them."""
 
 Values = Mapping[bytes, bytes]
 Changes = Mapping[bytes, bytes | None]
@@ -77,6 +83,8 @@ class RegistryLog:
         """When a reading to the end began last, monotonic: what was recorded before is known."""
         self._lock = threading.RLock()
         self._clock = clock or SystemClock()
+        self._pause = pause
+        self._turns = WriterQueue(self._clock, chance)
         self._writer = _Writer(kafka, topic, lambda seconds_max: pause(chance() * seconds_max))
 
     @property
@@ -158,21 +166,34 @@ class RegistryLog:
         Raises:
             KafkaClientError: it cannot be read or written in time; the change may have been made.
         """
-        deadline_ms = self._clock.monotonic_ms() + int(UPDATE_TIMEOUT_S * 1000)
+        began_ms = self._clock.monotonic_ms()
         with self._lock:
             self._create()
             # No change that was made is missing here: its writer returned when its marks were written. Only of one that
             # another thread here began, and that may be made yet, nothing is known until somebody tries.
             self._refresh(TIMEOUT_S, stable=True)
-            if not decide(dict(self._values)) and not self._writer.is_in_doubt:
+            if self._is_done(decide):
                 return
-        tries = 0
-        while not self._try_update(decide, records):
-            tries += 1
-            if self._clock.monotonic_ms() > deadline_ms:
-                raise Unreachable(f"topic {self.topic}: not changed within {UPDATE_TIMEOUT_S:g} s, others were first")
-            # Not under the lock: others of this process may read meanwhile, and each try decides anew.
-            self._writer.back_off(tries)
+        turn, tries, tried_ms, is_made = b"", 0, 0, False
+        pace_ms = self._clock.monotonic_ms() - began_ms
+        try:
+            while not is_made:
+                if tries:  # not under the lock: others of this process may read meanwhile, and each try decides anew
+                    self._writer.back_off(tries)
+                if self._turns or self._writer.was_overtaken or tries > 1:
+                    turn = self._wait_turn(turn, pace_ms)
+                    if self._is_done(decide):
+                        return
+                began_ms = self._clock.monotonic_ms()
+                is_made = self._try_update(decide, records, turn)
+                took_ms = self._clock.monotonic_ms() - began_ms
+                tries, tried_ms, pace_ms = tries + 1, tried_ms + took_ms, max(pace_ms, took_ms)
+                if not is_made and tried_ms > UPDATE_TIMEOUT_S * 1000:
+                    text = f"topic {self.topic}: not changed in {tried_ms} ms of trying, others were first"
+                    raise Unreachable(text)
+        finally:
+            if turn and (not is_made or self._turns.has(turn)):
+                self._end_turn(turn)
 
     def close(self) -> None:
         """Read nothing more; what was read stays known."""
@@ -181,10 +202,48 @@ class RegistryLog:
 
     # -- changing --------------------------------------------------------------------------------------------------
 
-    def _try_update(self, decide: Callable[[Values], Changes], records: Sequence[Outgoing]) -> bool:
+    def _is_done(self, decide: Callable[[Values], Changes]) -> bool:
+        """Nothing is to be changed, by what was read."""
+        with self._lock:
+            return not decide(dict(self._values)) and not self._writer.is_in_doubt
+
+    def _wait_turn(self, turn: bytes, pace_ms: int) -> bytes:
+        """Return when it is our turn to try: which turn. `pace_ms`: so long a try takes now.
+
+        A turn that others ended, since they thought us dead, is another's now, and we are the last again.
+        """
+        since_ms = self._clock.monotonic_ms()
+        was_there = self._turns.has(turn)
+        if not was_there:
+            turn = self._queue_up()
+        while not self._turns.has_come(turn, since_ms, pace_ms):
+            self._pause(LOOK_S)
+            self.follow()
+            if was_there and not self._turns.has(turn):
+                turn = self._queue_up()
+            was_there = self._turns.has(turn)
+        return turn
+
+    def _queue_up(self) -> bytes:
+        turn = self._turns.new()
+        with self._lock:
+            self._send({turn: b"1"})
+            self._refresh(TIMEOUT_S, stable=True)
+        return turn
+
+    def _end_turn(self, turn: bytes) -> None:
+        """Where no change of ours ended it."""
+        try:
+            with self._lock:
+                self._send({turn: None})
+        except KafkaClientError as error:
+            log.debug("topic %s: others wait for nothing: %s", self.topic, error)
+
+    def _try_update(self, decide: Callable[[Values], Changes], records: Sequence[Outgoing], turn: bytes) -> bool:
         """False: somebody else began after us, and nobody knows yet whether our change was made."""
         with self._lock:
-            if not self._writer.is_written(self._read_marked, decide, records):
+            ended = (lambda: self._turns.until(turn)) if turn else tuple
+            if not self._writer.is_written(self._read_marked, decide, records, ended):
                 return False
             self._read_marked()
             self._writer.is_in_doubt = False
@@ -247,6 +306,7 @@ class RegistryLog:
         before: dict[bytes, bytes] = {}
         if described.topic_id != self._topic_id:
             before, self._values = self._values, {}
+            self._turns.clear()
             self.version += 1
             self._topic_id = described.topic_id
             self._let_go()
@@ -292,7 +352,7 @@ class RegistryLog:
         return bool(records)
 
     def _take(self, key: bytes | None, value: bytes | None) -> None:
-        if key is None:
+        if key is None or self._turns.take(key, value):
             return
         self.version += 1
         if value is None:
@@ -311,15 +371,24 @@ class _Writer:
         self._pause = pause
         self.is_in_doubt = False
         """A change was made or not, and nobody knows yet which; a reader to the stable end may miss it."""
+        self.was_overtaken = False
+        """Somebody else began after the last try; else that had no answer, and there may be nobody to wait for."""
 
     def is_written(
-        self, read: Callable[[], Values], decide: Callable[[Values], Changes], records: Sequence[Outgoing]
+        self,
+        read: Callable[[], Values],
+        decide: Callable[[Values], Changes],
+        records: Sequence[Outgoing],
+        ended: Callable[[], Iterable[bytes]],
     ) -> bool:
         """Write what is decided by what was read, as the only writer; False: a later one took over, or no answer came.
+
+        The keys that are `ended`, asked after the reading, are deleted with it.
 
         Raises:
             KafkaClientError: it cannot be read or written.
         """
+        self.was_overtaken = False
         producer = self._kafka.transactional_producer(
             self._topic, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, is_contended=True
         )
@@ -329,14 +398,15 @@ class _Writer:
             changes = decide(read())
             if changes:
                 producer.begin()
-                for key, value in changes.items():
+                for key, value in {**changes, **dict.fromkeys(ended())}.items():
                     producer.produce(Outgoing(self._topic, 0, key, value))
                 for record in records:
                     producer.produce(record)
                 self.is_in_doubt = True
                 producer.commit(TIMEOUT_S)
         except (OutcomeUnknown, TransactionAborted) as error:
-            log.info("topic %s: somebody else changes it too, or no answer came: %s", self._topic, error)
+            self.was_overtaken = isinstance(error, OutcomeUnknown) and error.is_fenced
+            log.info(OVERTAKEN, self._topic, error)
             return False
         finally:
             producer.close()

@@ -1,14 +1,16 @@
 """What several processes change in the registry at once: nobody's change is lost, and nobody is asked in vain."""
 
+import random
 import threading
 from collections.abc import Mapping
 
 import pytest
 
+from jbm_kafka.codec.registry_records import turn_key
 from jbm_kafka.memory.memory_cluster import CommitFault
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import AccessRefused, Kafka, Outgoing
-from jbm_kafka.registry.registry_log import RegistryLog
+from jbm_kafka.registry.registry_log import OVERTAKEN, RegistryLog
 from tests.support.manual_clock import ManualClock
 
 KEY = b"counter|orders"
@@ -137,7 +139,7 @@ def test_a_writer_that_was_overtaken_writes_nothing_more(cluster: MemoryCluster)
         return one_more(values)
 
     slow.update(late)
-    assert asked == [None, None, b"1"]
+    assert asked == [None, None, b"1", b"1"]  # when its turn has come, and when it writes
     assert slow.get(KEY) == b"2"
 
 
@@ -159,3 +161,160 @@ def test_a_deleted_key_is_gone(cluster: MemoryCluster) -> None:
     registry.update(lambda _: {KEY: None})
     assert registry.get(KEY) is None
     assert registry.values() == {}
+
+
+# -- a crowd (decision 99) ---------------------------------------------------------------------------------------------
+
+
+class Crowd:
+    """Processes that each change a key of their own, all at once; one at a time goes on, chosen by chance."""
+
+    def __init__(self, cluster: MemoryCluster, size: int, *, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self._waiting: list[threading.Event] = []
+        self.registries = [self._registry(MemoryKafka(cluster), cluster) for _ in range(size)]
+
+    def _registry(self, kafka: MemoryKafka, cluster: MemoryCluster) -> RegistryLog:
+        admin, chance = kafka.admin(), self._chance.random
+        return RegistryLog(
+            kafka, admin, "jbm.registry", clock=cluster.clock, pause=lambda _: self.let_others(), chance=chance
+        )
+
+    def let_others(self) -> None:
+        """Return when chosen."""
+        mine = threading.Event()
+        self._waiting.append(mine)
+        self.choose()
+        mine.wait()
+
+    def choose(self) -> None:
+        """Have one go on."""
+        if self._waiting:
+            self._waiting.pop(self._chance.randrange(len(self._waiting))).set()
+
+    def change(self, times: int) -> None:
+        """Each so often. Between its looking and its writing others go on."""
+
+        def count(number: int, registry: RegistryLog, begin: threading.Event) -> None:
+            key = b"client|%d" % number
+
+            def one_more(values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None]:
+                changed: dict[bytes, bytes | None] = {key: b"%d" % (int(values.get(key, b"0")) + 1)}
+                self.let_others()
+                return changed
+
+            begin.wait()
+            for _ in range(times):
+                registry.update(one_more)
+            self.choose()
+
+        begins = [threading.Event() for _ in self.registries]
+        threads = [
+            threading.Thread(target=count, args=(number, *each))
+            for number, each in enumerate(zip(self.registries, begins, strict=True))
+        ]
+        for thread in threads:
+            thread.start()
+        self._waiting += begins
+        self.choose()
+        for thread in threads:
+            thread.join()
+
+
+def refusals(log: pytest.LogCaptureFixture) -> int:
+    return sum(record.msg == OVERTAKEN for record in log.records)
+
+
+def test_in_a_crowd_of_writers_none_is_overtaken_again_and_again(
+    cluster: MemoryCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever began last ended the tries of all others: 20 processes were ready after 115 s, of 50 some never."""
+    caplog.set_level("INFO")
+    crowd = Crowd(cluster, 20, seed=7)
+    crowd.change(2)
+    reader = registry_of(MemoryKafka(cluster))
+    reader.refresh()
+    assert reader.values() == {b"client|%d" % number: b"2" for number in range(20)}
+    assert refusals(caplog) <= 2 * 20  # at most by who saw nobody wait
+
+
+def queue_up(cluster: MemoryCluster, *numbers: int) -> None:
+    """As processes do that die then."""
+    sender = MemoryKafka(cluster).sender()
+    for number in numbers:
+        sender.send(Outgoing("jbm.registry", 0, turn_key(number), b"1"), None)
+    assert sender.flush(1.0)
+
+
+def waiting_registry(cluster: MemoryCluster, clock: ManualClock) -> RegistryLog:
+    """Time passes while it waits."""
+    kafka = MemoryKafka(cluster)
+    return RegistryLog(
+        kafka, kafka.admin(), "jbm.registry", clock=clock, pause=lambda seconds: clock.advance(int(seconds * 1000))
+    )
+
+
+def test_those_who_died_waiting_hold_up_others_once_and_not_for_long() -> None:
+    clock = ManualClock()
+    cluster = MemoryCluster(clock)
+    registry_of(MemoryKafka(cluster)).update(one_more)
+    queue_up(cluster, 1, 2, 3)
+    waits_ms = []
+    for wanted in (b"2", b"3"):
+        begun_ms = clock.monotonic_ms()
+        registry = waiting_registry(cluster, clock)
+        registry.update(one_more)
+        assert registry.get(KEY) == wanted
+        waits_ms.append(clock.monotonic_ms() - begun_ms)
+    assert 2_000 <= waits_ms[0] <= 4_000
+    assert waits_ms[1] == 0, "they are out of the queue"
+
+
+def test_one_whose_turn_others_ended_waits_for_another() -> None:
+    """It stood still, and they thought it dead."""
+    clock = ManualClock()
+    cluster = MemoryCluster(clock)
+    registry_of(MemoryKafka(cluster)).update(one_more)
+    queue_up(cluster, 1)
+    kafka = MemoryKafka(cluster)
+    overtaken: list[RegistryLog] = []
+
+    def stand_still(seconds: float) -> None:
+        clock.advance(int(seconds * 1000))
+        if not overtaken:
+            overtaken.append(waiting_registry(cluster, clock))
+            overtaken[0].update(one_more)
+
+    slow = RegistryLog(kafka, kafka.admin(), "jbm.registry", clock=clock, pause=stand_still)
+    slow.update(one_more)
+    assert slow.get(KEY) == b"3"
+    queue_is_empty = waiting_registry(cluster, clock)
+    begun_ms = clock.monotonic_ms()
+    queue_is_empty.update(one_more)
+    assert clock.monotonic_ms() == begun_ms
+
+
+def test_a_turn_that_is_not_needed_holds_up_nobody() -> None:
+    """What it is for was refused when it came."""
+    clock = ManualClock()
+    cluster = MemoryCluster(clock)
+    registry_of(MemoryKafka(cluster)).update(one_more)
+    queue_up(cluster, 1)
+    asked: list[bytes | None] = []
+    kafka = MemoryKafka(cluster)
+
+    def refused(values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None]:
+        asked.append(values.get(KEY))
+        if len(asked) > 1:
+            raise LookupError(KEY)
+        return {KEY: b"wanted"}
+
+    def end_the_first(seconds: float) -> None:
+        registry.write({turn_key(1): None})
+
+    registry = RegistryLog(kafka, kafka.admin(), "jbm.registry", clock=clock, pause=end_the_first)
+    with pytest.raises(LookupError):
+        registry.update(refused)
+    begun_ms = clock.monotonic_ms()
+    waiting_registry(cluster, clock).update(one_more)
+    assert clock.monotonic_ms() == begun_ms

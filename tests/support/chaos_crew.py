@@ -27,26 +27,32 @@ ALIKE: Mapping[str, Any] = {}
 class Process:
     """A Python module in a process of its own; what it says to standard error is in a file."""
 
-    def __init__(self, module: str, argument: str, said: Path, code: Path = ROOT) -> None:
-        """`code`: the folder from which it imports `jbm_kafka`."""
+    def __init__(
+        self, module: str, argument: str, said: Path, code: Path = ROOT, python: Path = Path(sys.executable)
+    ) -> None:
+        """`code`: the folder from which it imports `jbm_kafka`, or, where another `python` has that, the tests."""
         self.said = said
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        if python == Path(sys.executable):
+            env["PYTHONPATH"] = str(ROOT)
         with said.open("a") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", module, argument],
+                [python, "-m", module, argument],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
                 cwd=code,
-                env=None if code == ROOT else {**os.environ, "PYTHONPATH": str(ROOT)},
+                env=None if code == ROOT else env,
                 start_new_session=True,
             )
 
-    def wait_ready(self) -> None:
-        """Return when it said so."""
+    def wait_ready(self) -> str:
+        """Return when it said so: its line."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("ready"), f"it ended instead of being ready, see {self.said}: {self.last_words()}"
+        return line
 
     def kill(self) -> int:
         """SIGKILL. Returns when it is surely gone: its monotonic time in ns."""
@@ -110,6 +116,8 @@ class Crew:
         self._frozen: dict[str, Process] = {}
         self.code = ROOT
         """Of whom is hired from now on: the folder from which he imports `jbm_kafka`."""
+        self.python = Path(sys.executable)
+        """And the Python that runs him."""
 
     def hire(self, count: int = 1, desk: int | None = None, changes: Mapping[str, Any] = ALIKE) -> Sequence[Process]:
         """Start so many; they are at work some time later. `changes`: of their task."""
@@ -121,7 +129,8 @@ class Crew:
             self._desks[name] = place = self._hired if desk is None else desk
             own: dict[str, Any] = {"name": name, "state_dir": str(self._folder / f"desk-{place}"), **changes}
             task = replace(self._task, **own)
-            process = Process("tests.support.chaos_worker", task.as_json(), self._folder / f"{name}.log", self.code)
+            log = self._folder / f"{name}.log"
+            process = Process("tests.support.chaos_worker", task.as_json(), log, self.code, self.python)
             self.present[name] = process
             hired.append(process)
         return hired
@@ -134,9 +143,15 @@ class Crew:
     def kill_one(self) -> str:
         """SIGKILL one of those at work, by chance, and start its replacement; returns whom."""
         name = self._random.choice(wait_until(self._at_work, about="somebody at work", timeout_s=START_S))
-        self.kills[name] = self.present.pop(name).kill()
-        self.hire(desk=self._desks[name])
+        self.replace(name)
         return name
+
+    def replace(self, *names: str) -> None:
+        """SIGKILL all of them, and then start their replacements."""
+        for name in names:
+            self.kills[name] = self.present.pop(name).kill()
+        for name in names:
+            self.hire(desk=self._desks[name])
 
     def freeze_one(self) -> str:
         """SIGSTOP one of those at work, by chance, and start its replacement; returns whom."""
