@@ -7,7 +7,15 @@ from collections.abc import Sequence
 import pytest
 
 from jbm_kafka.core.checkpoint_id import CommittedOffset
-from jbm_kafka.core.companion_group import NUMBERS_APART_MAX, companion_of, is_companion, lost_of, parked_at
+from jbm_kafka.core.companion_group import (
+    NUMBERS_APART_MAX,
+    companion_of,
+    is_companion,
+    lost_of,
+    lost_remedy,
+    lost_text,
+    parked_at,
+)
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 
@@ -73,3 +81,13 @@ def test_what_another_program_calls_parked_is_its_own(name: str) -> None:
 )
 def test_of_several_partitions_what_is_known_counts(counts: Sequence[int | None], lost: int | None) -> None:
     assert lost_of(counts) == lost
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(None, "is not known"), (1, "lacks 1 message that was parked"), (2, "lacks 2 messages that were parked")],
+)
+def test_a_loss_is_told_with_its_number_and_the_way_on(count: int | None, said: str) -> None:
+    """Of LOG-11."""
+    assert said in lost_text("orders.jbm-changelog", "jbm.queue.orders", count)
+    assert "delete the group jbm.queue.orders.parked" in lost_remedy("jbm.queue.orders")
