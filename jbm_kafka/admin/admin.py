@@ -250,7 +250,7 @@ class Admin:
         return self._truncation.truncate(destination, is_dry_run=checked_flag("dry_run", dry_run))
 
     def doctor(
-        self, *, role: Literal["look", "sender", "worker"] = "look", timeout_s: float = DOCTOR_TIMEOUT_S
+        self, *, role: Literal["look", "producer", "worker"] = "look", timeout_s: float = DOCTOR_TIMEOUT_S
     ) -> Checkup:
         """Look for what is not as it should be: topics, processes, clocks, rights, subscriptions. Nothing is changed.
 

@@ -22,7 +22,7 @@ NAMES_SHOWN = 3
 @click.option(
     "--as",
     "role",
-    type=click.Choice(["look", "sender", "worker"]),
+    type=click.Choice(["look", "producer", "worker"]),
     default="look",
     show_default=True,
     help="Whose rights these credentials should have.",
@@ -30,7 +30,7 @@ NAMES_SHOWN = 3
 @answer_timeout_option(least=0, default=DOCTOR_TIMEOUT_S)
 @cluster_options
 @json_option
-def doctor(role: Literal["look", "sender", "worker"], timeout: float, cluster: Cluster, as_json: bool) -> int:
+def doctor(role: Literal["look", "producer", "worker"], timeout: float, cluster: Cluster, as_json: bool) -> int:
     """Look for what is not as it should be: replication, retention, changelogs, rights, clocks, versions, subscriptions
     that nobody uses, limits. Nothing is changed.
 

@@ -163,16 +163,24 @@ def test_parked_messages_are_counted_and_told_where_one_broker_alone_has_them(wa
 
 
 def test_rights_that_a_role_needs_and_who_asks_lacks_are_told(ward: Ward) -> None:
-    ward.cluster.faults.operations_denied = {"orders": frozenset({"WRITE"}), "jbm.events": frozenset({"WRITE", "READ"})}
+    ward.cluster.faults.operations_denied = {
+        "orders": frozenset({"DESCRIBE_CONFIGS"}),
+        "jbm.events": frozenset({"WRITE", "DESCRIBE_CONFIGS"}),
+    }
     assert ward.found(Ailment.RIGHTS) == []
     found = {each.about: each for each in ward.admin.doctor(role="worker").findings}
     assert set(found) == {("orders",), ("jbm.events",)}
-    assert found["jbm.events",].text == "these credentials may not Read, Write on this topic, which a worker needs"
-    assert found["orders",].remedy == "kafka-acls.sh --add --allow-principal User:… --topic NAME --operation Write"
+    assert found["jbm.events",].text == (
+        "these credentials may not DescribeConfigs, Write on this topic, which a worker needs"
+    )
+    assert (
+        found["orders",].remedy
+        == "kafka-acls.sh --add --allow-principal User:… --topic NAME --operation DescribeConfigs"
+    )
     ward.cluster.faults.operations_denied = {QUEUE.group_id(""): frozenset({"DESCRIBE"})}
     (each,) = ward.found(Ailment.RIGHTS)
     assert "on this group, which who only looks needs" in each.text
-    with pytest.raises(InvalidSettingError, match="it is 'worker', 'sender', 'look'"):
+    with pytest.raises(InvalidSettingError, match="it is 'look', 'producer', 'worker'"):
         ward.admin.doctor(role="king")  # type: ignore[arg-type]
 
 
@@ -225,8 +233,8 @@ def test_a_limit_of_open_files_that_is_too_small_is_told(ward: Ward) -> None:
     ):
         assert consumer.receive(timeout=0.2) is None
         (found,) = ward.found(Ailment.FILES)
-    assert found.text == f"this process may have {FILES_OF_PROCESS} files open, and 1 queues may take 136"
-    assert found.remedy.startswith("raise the limit (ulimit -n 136")
+    assert found.text == f"this process may have {FILES_OF_PROCESS} files open, and 1 queues may take 140"
+    assert found.remedy.startswith("raise the limit (ulimit -n 140")
     assert too_few_files(-1, 1 << 30, "") == ""
 
 

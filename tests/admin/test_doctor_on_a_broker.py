@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Ailment
-from jbm_kafka.admin.doctor.doctor_look import RIGHTS
+from jbm_kafka.admin.doctor.doctor_look import ROLES
 from jbm_kafka.kafka import ConfluentKafka
 
 WAIT_S = 20.0
@@ -22,7 +22,7 @@ def test_of_a_broker_whose_topics_are_ours_nothing_is_found_until_somebody_sets_
         session = connection.create_session()
         session.create_producer(queue).send("hello")
         assert session.create_consumer(queue).receive(timeout=WAIT_S) is not None
-        for role in RIGHTS:
+        for role in ROLES:
             found = admin.doctor(role=role, timeout_s=WAIT_S)  # type: ignore[arg-type]
             assert (found.findings, found.brokers, len(found.members)) == ((), 1, 1), role
         cluster = ConfluentKafka(bootstrap).admin()

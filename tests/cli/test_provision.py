@@ -33,7 +33,8 @@ def test_every_topic_of_a_namespace_is_made_and_a_second_time_nothing(run: Run, 
     topics = world.cluster.topics
     assert {name: len(topic.logs) for name, topic in topics.items()} == {
         **{f"shop.jbm.{name}": count for name, count in OURS.items()},
-        **{name: count for queue, count in {"orders": 3, "invoices": 2, "prices": 2, "DLQ": 2, "ExpiryQueue": 2}.items()
+        **{name: count for queue, count in {
+               "orders": 3, "invoices": 2, "prices": 2, "shop.DLQ": 2, "shop.ExpiryQueue": 2}.items()
            for name in (queue, f"shop.{queue}.jbm-changelog")},
     }  # fmt: skip
     world.cluster.faults.create = world.cluster.faults.alter = refused
@@ -52,10 +53,10 @@ def test_a_dry_run_changes_nothing(run: Run, world: World, url: str) -> None:
 def test_programs_of_a_provisioned_namespace_make_and_change_no_topic(
     run: Run, world: World, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """DLQ and ExpiryQueue were made too small, so that each worker asked for the right to enlarge them."""
-    queues = ("--queues", "DLQ:1")  # whose letters are received are a queue, too
+    """The letters' addresses were made too small, so that each worker asked for the right to enlarge them."""
+    queues = ("--queues", "shop.DLQ:1")  # whose letters are received are a queue, too
     run("provision", *ASKED, *queues, "--bootstrap", url, "--max-message-bytes", "3000000")
-    assert int(world.cluster.topics["DLQ"].config["max.message.bytes"]) == 3_000_000 + MARGIN_BYTES
+    assert int(world.cluster.topics["shop.DLQ"].config["max.message.bytes"]) == 3_000_000 + MARGIN_BYTES
     world.cluster.faults.create = world.cluster.faults.alter = refused
     settings = {"orders": AddressSettings(max_delivery_attempts=1)}
     factory = ConnectionFactory(url, namespace="shop", client_id="me", auto_create=False, address_settings=settings)
@@ -65,8 +66,8 @@ def test_programs_of_a_provisioned_namespace_make_and_change_no_topic(
         session.create_producer(Topic("prices")).send("dear")
         session.create_producer(Queue("orders")).send("late", time_to_live_ms=1)
         session.create_producer(Queue("orders")).send("bad")
-        orders, dead = session.create_consumer(Queue("orders")), session.create_consumer(Queue("DLQ"))
-        expired = session.create_consumer(Queue("ExpiryQueue"))
+        orders, dead = session.create_consumer(Queue("orders")), session.create_consumer(Queue("shop.DLQ"))
+        expired = session.create_consumer(Queue("shop.ExpiryQueue"))
         for consumer, verdict in ((audit, "acknowledge"), (orders, "nack"), (dead, "acknowledge"),
                                   (expired, "acknowledge")):  # fmt: skip
             message = consumer.receive(timeout=20)
@@ -122,7 +123,7 @@ def test_a_file_says_the_same_and_options_win(run: Run, tmp_path: Path) -> None:
 def test_the_rights_of_all_roles_are_printed_for_each_tool(run: Run) -> None:
     roles = "worker:User:app,producer:User:app,look:User:CN=jane,O=shop"
     asked = ("provision", "--queues", "orders", "--roles", roles, "--namespace", "shop", "--bootstrap", "kafka:9093")
-    installation = NamespaceTopics("shop", [Queue("orders")], [Queue("DLQ"), Queue("ExpiryQueue")])
+    installation = NamespaceTopics("shop", [Queue("orders")], [Queue("shop.DLQ"), Queue("shop.ExpiryQueue")])
     wanted = {
         (principal, rule.kind.value, rule.name, rule.is_prefix, operation)
         for principal, each in {

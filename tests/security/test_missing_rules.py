@@ -111,12 +111,14 @@ def test_the_doctor_names_a_right_that_a_worker_lacks(broker: SecuredBroker, que
     user = f"doctor-{queue.name}"
     broker.add_user(user)
     rules = [replace(rule, name=queue.name) if rule.name == "orders" else rule for rule in page_rules()]
-    lacking = [replace(rule, operations=("READ", "DESCRIBE_CONFIGS")) if rule.name == queue.name else rule
+    lacking = [replace(rule, operations=("READ", "WRITE")) if rule.name == queue.name else rule
                for rule in rules]  # fmt: skip
     broker.allow(user, lacking)
     with Admin(broker.sasl, kafka=broker.as_user(user), namespace=NAMESPACE) as admin:
         found = [each for each in admin.doctor(role="worker").findings if each.kind is Ailment.RIGHTS]
-        assert [(each.about, "may not Write on this topic" in each.text) for each in found] == [((queue.name,), True)]
+        assert [(each.about, "may not DescribeConfigs on this topic" in each.text) for each in found] == [
+            ((queue.name,), True)
+        ]
         broker.allow(user, rules)
         wait_until(
             lambda: not [each for each in admin.doctor(role="worker").findings if each.kind is Ailment.RIGHTS],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.admin.doctor.ailments import findings_of
-from jbm_kafka.admin.doctor.doctor_look import RIGHTS, DoctorLook
+from jbm_kafka.admin.doctor.doctor_look import ROLES, DoctorLook
 from jbm_kafka.admin.doctor.finding import Checkup
 from jbm_kafka.core.wrong_values import wrong_value
 from jbm_kafka.jms.arguments import checked_seconds
@@ -20,8 +20,8 @@ class DoctorAdmin:
 
     def doctor(self, *, role: str, timeout_s: float) -> Checkup:
         """What is not as it should be."""
-        if role not in RIGHTS:
-            raise wrong_value("role", role, f"it is {', '.join(map(repr, RIGHTS))}")
+        if role not in ROLES:
+            raise wrong_value("role", role, f"it is {', '.join(map(repr, ROLES))}")
         timeout_s = checked_seconds("timeout_s", timeout_s)
         with self._core.asking("look for what is not as it should be"):
             looked = DoctorLook(self._core, role=role, timeout_s=timeout_s).look()

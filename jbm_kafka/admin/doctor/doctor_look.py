@@ -18,6 +18,8 @@ from jbm_kafka.codec.command_records import EXPLAIN, Answer, Command
 from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.ports import AccessRefused, GroupMember, TopicDescription
+from jbm_kafka.ports.access_rules import Operation, ResourceKind
+from jbm_kafka.registry.access_rights import NamespaceTopics, Role, rules_of
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.command_client import CommandClient
 from jbm_kafka.registry.live_settings import LiveSettings
@@ -26,26 +28,8 @@ from jbm_kafka.registry.topic_configs import DESTINATION_CONFIG
 from jbm_kafka.version import version
 
 KAFKAS_OWN = ("__consumer_offsets", "__transaction_state")
-RIGHTS: Mapping[str, Mapping[TopicRole | str, tuple[str, ...]]] = {
-    "worker": {
-        TopicRole.DESTINATION: ("READ", "WRITE", "DESCRIBE_CONFIGS"),
-        TopicRole.CHANGELOG: ("READ", "WRITE", "DESCRIBE_CONFIGS"),
-        TopicRole.REGISTRY: ("READ", "WRITE", "DESCRIBE_CONFIGS"),
-        TopicRole.PASSING: ("READ", "WRITE", "DESCRIBE_CONFIGS"),
-        "group": ("READ",),
-    },
-    "sender": {
-        TopicRole.DESTINATION: ("WRITE", "DESCRIBE_CONFIGS"),
-        TopicRole.REGISTRY: ("READ", "WRITE", "DESCRIBE_CONFIGS"),
-    },
-    "look": {
-        TopicRole.DESTINATION: ("READ", "DESCRIBE_CONFIGS"),
-        TopicRole.CHANGELOG: ("READ", "DESCRIBE_CONFIGS"),
-        TopicRole.REGISTRY: ("READ", "DESCRIBE_CONFIGS"),
-        "group": ("DESCRIBE",),
-    },
-}
-"""What each role needs (docs/security.md). Whoever only looks sees nothing of what he may not; the rest is named."""
+ROLES = {"look": Role.LOOK, "producer": Role.PRODUCER, "worker": Role.WORKER}
+"""Whose rights may be looked at."""
 
 
 class DoctorLook:
@@ -228,13 +212,21 @@ class DoctorLook:
 
     def _refused(self, topics: Sequence[str], groups: Sequence[str]) -> Mapping[tuple[str, str], Sequence[str]]:
         """What he may not do that he needs."""
-        needs = RIGHTS[self._role]
-        mine = [name for name in topics if self._roles[name] in needs]
-        allowed = self._core.admin.allowed(mine, groups if "group" in needs else ())
+        core = self._core
+        letters = core.catalog.default_addresses()
+        installation = NamespaceTopics(
+            core.namespace,
+            [each for each in self._destinations if each.name not in letters],
+            [each for each in self._destinations if each.name in letters],
+        )
+        rules = rules_of([ROLES[self._role]], installation)
+        of_topics = {rule.name: rule.operations for rule in rules if rule.kind is ResourceKind.TOPIC}
+        (of_groups,) = (rule.operations for rule in rules if rule.kind is ResourceKind.GROUP)
+        # Kafka tells of what implies others all of them.
+        allowed = core.admin.allowed([name for name in topics if name in of_topics], groups)
         refused = {}
         for (kind, name), may in allowed.items():
-            wanted = needs[self._roles[name] if kind == "topic" else "group"]
-            # Kafka tells of what implies others all of them.
-            if lacking := [each for each in wanted if each not in may]:
+            wanted = of_topics[name] if kind == "topic" else of_groups
+            if lacking := [each.name for each in Operation if each in wanted and each.name not in may]:
                 refused[kind, name] = lacking
         return refused
