@@ -144,7 +144,7 @@ def test_a_limit_of_open_files_that_is_too_small_for_its_clients_is_named_at_the
             lines.append(process.stderr.readline())
             assert lines[-1], process.wait()
     (told,) = [line for line in lines if "files open" in line]
-    assert "its 10000000 clients and a queue may take 10000136: raise the limit (ulimit -n 10000136" in told
+    assert "its 10000000 clients and a queue may take 10000140: raise the limit (ulimit -n 10000140" in told
 
 
 def test_a_user_is_printed_as_lines_for_the_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

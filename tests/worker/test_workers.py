@@ -430,4 +430,4 @@ def test_a_limit_of_open_files_that_is_too_small_for_its_queues_is_named_at_the_
     worker.stop()
     few = [record.getMessage() for record in caplog.records if "files open" in record.getMessage()]
     assert len(few) == 1
-    assert f"may have {FILES_OF_PROCESS} files open, and the queues of its 2 handlers may take 144" in few[0]
+    assert f"may have {FILES_OF_PROCESS} files open, and the queues of its 2 handlers may take 152" in few[0]
