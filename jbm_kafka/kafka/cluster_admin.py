@@ -422,6 +422,7 @@ class ConfluentAdmin:
                 question,
                 timeout_s,
                 right=f"Describe on group {group}, or on topic {topic}",
+                is_of_a_broker=False,  # silence is most often such a transaction here: no other broker takes it over
             )
         finally:
             client.close()

@@ -85,19 +85,34 @@ class Questions:
         self._is_answered = is_answered
 
     def ask(
-        self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None = None, *, right: str = ""
+        self,
+        about: str,
+        question: Callable[[Deadline], _T],
+        timeout_s: float | None = None,
+        *,
+        right: str = "",
+        is_of_a_broker: bool = True,
     ) -> _T:
         """What `question` returns; it may raise KafkaException and is asked again while that may help.
 
-        Where one broker is silent and others answer, it waits for those to take over what that one led.
+        Where one broker is silent and others answer, it waits for those to take over what that one led, if
+        `is_of_a_broker`.
         A `timeout_s` of the question's own is kept to the moment: somebody's promise depends on it. `right`: what it
         takes, as in `Describe on topic orders`.
         """
-        return shielded(lambda: self._ask(about, question, timeout_s, right))
+        return shielded(lambda: self._ask(about, question, timeout_s, right, is_of_a_broker=is_of_a_broker))
 
-    def _ask(self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None, right: str) -> _T:
+    def _ask(
+        self,
+        about: str,
+        question: Callable[[Deadline], _T],
+        timeout_s: float | None,
+        right: str,
+        *,
+        is_of_a_broker: bool,
+    ) -> _T:
         deadline = Deadline(self._timeout_s) if timeout_s is None else Deadline(timeout_s, grace_s=0)
-        elected_by_s = time.monotonic() + self._timeout_s + _ELECTION_S if timeout_s is None else 0.0
+        elected_by_s = time.monotonic() + self._timeout_s + _ELECTION_S if timeout_s is None and is_of_a_broker else 0.0
         pause_s = _PAUSE_S
         self._poll(0)  # what is old goes first
         self._faults.forget()

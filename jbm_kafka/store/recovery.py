@@ -224,7 +224,10 @@ def recover_channels(
     level = logging.INFO if is_look else logging.WARNING
     _log_made_anew(scope, made_anew, level if delivered_below is None else logging.DEBUG)  # else it was logged already
     _log_lost(scope, recovered, is_look=is_look)
-    _log_no_changelog(scope, [p for p in partitions if not is_look and _comes_again(recovered[p], found[p], ends[p])])
+    if not is_look:
+        again = [p for p in partitions if _comes_again(recovered[p], found[p], ends[p])]
+        is_unknown = [p for p, each in recovered.items() if each.parked_lost is None and not each.closed_because]
+        _log_no_changelog(scope, again, is_unknown)
     _log_resets(scope, recovered, is_look=is_look)
     _log_refused(scope, recovered, begins, is_look=is_look)
     _log_deleted(scope, {p: _deleted(recovered[p], found[p]) for p in partitions}, recovered)
@@ -411,16 +414,23 @@ def _kind_of(key: bytes) -> bytes:
     return b"".join(key.split(b"|")[1:2])
 
 
-def _log_no_changelog(scope: ChangelogScope, partitions: Sequence[int]) -> None:
-    """One line, however many partitions: it is deleted as a whole. Not for a look: a worker may be making it anew."""
-    if partitions:
+def _log_no_changelog(scope: ChangelogScope, again: Sequence[int], unknown: Sequence[int]) -> None:
+    """One line, however many partitions: it is deleted as a whole. Not for a look: a worker may be making it anew.
+
+    Of `again` messages come again, of `unknown` nobody knows what was parked.
+    """
+    said = []
+    if again:
+        said.append(f"what the group acknowledged behind its oldest held message comes again ({named(again)})")
+    if unknown:
+        said.append(f"how many messages it had parked there, if any, is not known ({named(unknown)})")
+    if said:
         log.warning(
-            "%s: the changelog %s of group %s was deleted, or lost: what the group acknowledged behind its oldest held "
-            "message comes again (%s)",
+            "%s: the changelog %s of group %s was deleted, or lost: %s",
             scope.topic,
             scope.changelog_topic,
             scope.group,
-            named(partitions),
+            ", and ".join(said),
         )
 
 
@@ -438,9 +448,6 @@ def _log_lost(scope: ChangelogScope, channels: Mapping[int, RecoveredChannel], *
     lost = {p: each.parked_lost for p, each in channels.items() if each.parked_lost}
     if lost:
         log.log(logging.INFO if is_look else logging.ERROR, "%s: %s", scope.topic, _of_lost(scope, lost))
-    unknown = [p for p, each in channels.items() if each.parked_lost is None]
-    if unknown and not is_look:
-        log.warning("%s: %s (%s)", scope.topic, lost_text(scope.changelog_topic, scope.group, None), named(unknown))
 
 
 def _log_resets(scope: ChangelogScope, channels: Mapping[int, RecoveredChannel], *, is_look: bool) -> None:

@@ -122,6 +122,8 @@ def test_the_number_goes_with_its_subscription(admin: Admin, url: str, kafka_nam
 
 def test_no_companion_is_listed_as_one_of_ours(admin: Admin, orders: Queue) -> None:
     assert companion_of(orders.group_id(orders.name)) == note(admin, orders, 2)
-    assert [each.name for each in admin.destinations()] == ["DLQ", "ExpiryQueue", orders.name]
+    assert [each.name for each in admin.destinations()] == [
+        orders.name, f"{orders.name}.DLQ", f"{orders.name}.ExpiryQueue",
+    ]  # fmt: skip
     assert admin.counts(orders).group == orders.group_id(orders.name)
     assert not admin.subscriptions()

@@ -184,7 +184,7 @@ def test_a_dry_run_looks_whether_the_address_is_there(admin: Admin, factory: Con
         with pytest.raises(InvalidDestinationError, match="address 'nosuch' cannot be used: queue:nosuch: there is no"):
             admin.send_to_dead_letter(orders, everything=True, dead_letter_address="nosuch", dry_run=is_dry)
     assert len(admin.expire(orders, everything=True, expiry_address=None, dry_run=True).messages) == 1
-    admin.set_address_settings("#", AddressSettings(expiry_address="ExpiryQueue"))
+    admin.set_address_settings("#", AddressSettings(expiry_address=admin.dead_letter_queue().name))
     assert len(admin.expire(orders, everything=True, expiry_address="nosuch", dry_run=True).messages) == 1
 
 
@@ -203,7 +203,7 @@ def test_a_message_is_given_up_by_an_operator(admin: Admin, factory: ConnectionF
     """Of REDELIVER-4."""
     send(factory, orders, ("bad", "joe"), ("good", "joe"))
     report = admin.send_to_dead_letter(orders, selector="body = 'bad'")
-    assert (units(*report.messages), report.address) == (["joe"], "DLQ")
+    assert (units(*report.messages), report.address) == (["joe"], admin.dead_letter_queue().name)
     (row,) = admin.dead_letters(origin=orders, reason="operator")
     letter, message = row
     assert (message.body, message.unit_of_order, letter.reason, letter.origin.delivery_count) == (
@@ -244,8 +244,9 @@ def test_a_message_is_given_up_to_a_topic(admin: Admin, factory: ConnectionFacto
 def test_messages_expire_when_an_operator_says_so(admin: Admin, factory: ConnectionFactory, orders: Queue) -> None:
     """Of SEND-5."""
     send(factory, orders, ("old", "joe"), ("new", "joe"))
-    assert admin.expire(orders, selector="body = 'old'").address == "ExpiryQueue"
-    (row,) = admin.dead_letters("ExpiryQueue", origin=orders, reason="expired")
+    expired = admin.dead_letter_queue().name.replace("DLQ", "ExpiryQueue")
+    assert admin.expire(orders, selector="body = 'old'").address == expired
+    (row,) = admin.dead_letters(expired, origin=orders, reason="expired")
     assert row[1].body == "old"
     report = admin.expire(orders, everything=True, expiry_address=None)
     assert (len(report.messages), report.address) == (1, None)

@@ -100,7 +100,18 @@ def without(secured: SecuredBroker, shop: Shop, missing: AccessRule) -> str:
     return watch.told[0] if watch.told else ""
 
 
-@pytest.mark.parametrize("role", [role for role in WORK if role is not Role.SIDECAR])
+QUICK = {Role.PRODUCER, Role.LOOK}
+"""Of which each right is taken in seconds: it is asked for at once. The others' wait for what they do now and then."""
+
+
+@pytest.mark.parametrize(
+    "role",
+    [
+        pytest.param(role, marks=[] if role in QUICK else [pytest.mark.slow, pytest.mark.timeout(1_800)])
+        for role in WORK
+        if role is not Role.SIDECAR
+    ],
+)
 def test_without_one_of_its_rights_one_line_names_it_and_nothing_hangs(
     secured: SecuredBroker, tmp_path: Path, role: Role
 ) -> None:

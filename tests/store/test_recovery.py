@@ -400,7 +400,7 @@ def test_how_much_was_parked_is_unknown_where_nobody_says_it(
     lose_all(world)
     found = world.recover_anew()
     assert (found.parked_lost, found.closed_because, found.reason) == (None, "", StartReason.COMMITTED_OFFSET)
-    assert "how many messages group jbm.queue.orders had parked there, if any, is not known" in caplog.text
+    assert "how many messages it had parked there, if any, is not known" in caplog.text
 
 
 def as_it_was(world: World) -> None:

@@ -42,6 +42,7 @@ def _looks() -> list[Callable[[Bench], Call]]:
 
     found: dict[str, Callable[[Bench], Call]] = {
         "exists": _look(lambda admin: admin.exists("nobodys"), False, nothing),
+        "dead_letter_queue": _look(lambda admin: admin.dead_letter_queue(), Queue("DLQ"), nothing),
         "destinations": _look(
             lambda admin: Queue("listed-queue") in admin.destinations(),
             True,
