@@ -1,6 +1,6 @@
 """Which rights in Kafka each kind of program of ours needs: one table, and the access rules that it means.
 
-docs/security.md shows the table; tests/security plays each role with these rights alone, and without each of them.
+docs/security.md shows the table; tests/security plays each role with these rights alone, and some without each of them.
 """
 
 from __future__ import annotations

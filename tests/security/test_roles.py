@@ -16,22 +16,11 @@ from jbm_kafka.admin.provisioning import provision
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports.access_rules import AccessRule, Operation
 from jbm_kafka.registry.access_rights import Role, rules_of
-from jbm_kafka.registry.own_topics import events_topic
 from jbm_kafka.registry.topic_plan import TopicWish
 from tests.support.role_work import BESIDE, WORK, Shop, Told, Watch, look, one_by_one, stock
 from tests.support.secured import SecuredBroker, as_rule
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
-
-
-def refuses_checkpoints(shop: Shop, missing: AccessRule) -> bool:
-    """Without it a worker's checkpoints are refused. That is told, and stops it, by rules and tests of its own."""
-    ours = {events_topic(shop.namespace)}
-    for each in (*shop.installation.destinations, *shop.installation.letters):
-        ours |= {each.kafka_topic(shop.namespace), each.changelog_topic(shop.namespace)}
-    reads = {each.kafka_topic(shop.namespace) for each in shop.installation.destinations}
-    needed = missing.operations
-    return (Operation.WRITE in needed and missing.name in ours) or (Operation.READ in needed and missing.name in reads)
 
 
 @contextmanager
@@ -100,28 +89,19 @@ def without(secured: SecuredBroker, shop: Shop, missing: AccessRule) -> str:
     return watch.told[0] if watch.told else ""
 
 
-QUICK = {Role.PRODUCER, Role.LOOK}
-"""Of which each right is taken in seconds: it is asked for at once. The others' wait for what they do now and then."""
-
-
 @pytest.mark.parametrize(
-    "role",
-    [
-        pytest.param(role, marks=[] if role in QUICK else [pytest.mark.slow, pytest.mark.timeout(1_800)])
-        for role in WORK
-        if role is not Role.SIDECAR
-    ],
+    "role", [Role.PRODUCER, Role.LOOK, Role.XA, pytest.param(Role.REQUESTS, marks=pytest.mark.slow)]
 )
 def test_without_one_of_its_rights_one_line_names_it_and_nothing_hangs(
     secured: SecuredBroker, tmp_path: Path, role: Role
 ) -> None:
-    """Those of a sidecar are others' together. Of what a role has besides others only that is taken."""
+    """Of what a role has besides others only that is taken. Workers' are taken in test_missing_rules and
+    test_rights_taken_away."""
     shop = opened(secured, tmp_path, role)
-    played = BESIDE.get(role, ()) if role is not Role.OPERATOR else (Role.WORKER, Role.LOOK)
-    others = set(one_by_one(rules_of(played, shop.installation)))
+    others = set(one_by_one(rules_of(BESIDE.get(role, ()), shop.installation)))
     unnamed = []
     for missing in one_by_one(rules_of([role], shop.installation)):
-        if missing in others or (role is Role.WORKER and refuses_checkpoints(shop, missing)):
+        if missing in others:
             continue
         began_s = time.monotonic()
         line = without(secured, shop, missing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -319,7 +320,7 @@ def prepare(shop: Shop, watch: Watch, *, by_somebody: bool = False) -> None:
     with factory.create_xa_connection() as connection:
         session = connection.create_xa_session()
         consumer = session.create_consumer(shop.orders)
-        session.tpc_begin(session.xid(1, f"tx-{next(shop.numbers)}", "b"))
+        session.tpc_begin(session.xid(1, f"tx-{next(shop.numbers)}-{secrets.token_hex(4)}", "b"))
         watch.receive(consumer)
         session.tpc_prepare()
         if not by_somebody:
