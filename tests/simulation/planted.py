@@ -133,7 +133,9 @@ def what_is_in_hand_has_no_place_in_the_prefetch(patch: pytest.MonkeyPatch) -> N
 
 
 def an_unknown_outcome_counts_as_failed(patch: pytest.MonkeyPatch) -> None:
-    def find_out(self: TransactionWriter, frozen: Sequence[FrozenGroup], name: str) -> Generator[Wait, None, bool]:
+    def find_out(
+        self: TransactionWriter, frozen: Sequence[FrozenGroup], name: str, *_: object
+    ) -> Generator[Wait, None, bool]:
         yield Wait()
         return False
 
@@ -141,7 +143,9 @@ def an_unknown_outcome_counts_as_failed(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_unknown_outcome_counts_as_committed(patch: pytest.MonkeyPatch) -> None:
-    def find_out(self: TransactionWriter, frozen: Sequence[FrozenGroup], name: str) -> Generator[Wait, None, bool]:
+    def find_out(
+        self: TransactionWriter, frozen: Sequence[FrozenGroup], name: str, *_: object
+    ) -> Generator[Wait, None, bool]:
         yield Wait()
         return True
 
