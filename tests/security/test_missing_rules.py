@@ -110,7 +110,7 @@ def test_the_doctor_names_a_right_that_a_worker_lacks(broker: SecuredBroker, que
     """And by its credentials alone: it needs no more than a worker has."""
     user = f"doctor-{queue.name}"
     broker.add_user(user)
-    rules = [replace(rule, name=queue.name) if rule.name == "orders" else rule for rule in page_rules()]
+    rules = page_rules(queue.name)
     lacking = [replace(rule, operations=("READ", "WRITE")) if rule.name == queue.name else rule
                for rule in rules]  # fmt: skip
     broker.allow(user, lacking)

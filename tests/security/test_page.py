@@ -42,7 +42,7 @@ def page_rules(*others: str) -> list[Rule]:
     roles = [Role(each.partition(":")[0]) for each in given["--roles"].split(",")]
     assert given["--namespace"] == NAMESPACE
     queues = [Queue(name) for name in (*given["--queues"].split(","), *others)]
-    installation = NamespaceTopics(NAMESPACE, queues, [Queue("DLQ"), Queue("ExpiryQueue")])
+    installation = NamespaceTopics(NAMESPACE, queues, [Queue(LETTERS), Queue(EXPIRED)])
     return [as_rule(each) for each in rules_of(roles, installation)]
 
 
@@ -50,7 +50,7 @@ def page_rules(*others: str) -> list[Rule]:
 def broker(secured: SecuredBroker) -> SecuredBroker:
     """With the page's user, who may not create the topics that are there already."""
     core = AdminCore(secured.open, None, NAMESPACE, 20.0)
-    letters = [Queue("DLQ"), Queue("ExpiryQueue")]
+    letters = [Queue(LETTERS), Queue(EXPIRED)]
     provision(core, TopicWish(NAMESPACE, {Queue("orders"): None}, letters, partitions=1), dry_run=False)
     core.close()
     rules = page_rules()

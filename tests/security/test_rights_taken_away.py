@@ -1,7 +1,5 @@
 """A right that is taken from a process that receives, and given back: told, and mended, by itself (LOG-12)."""
 
-from dataclasses import replace
-
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
@@ -29,8 +27,7 @@ def test_without_write_where_it_is_recorded_messages_went_out_as_if_nothing_were
     with Admin(broker.open, namespace=NAMESPACE) as admin:
         admin.create_queue(queue.name, partitions=1)
     broker.add_user(user := f"of-{kafka_name}")
-    rules = page_rules()
-    broker.allow(user, [replace(rule, name=queue.name) if rule.name == "orders" else rule for rule in rules])
+    broker.allow(user, page_rules(queue.name))
     factory = ConnectionFactory(
         broker.sasl,
         kafka=broker.as_user(user),

@@ -105,12 +105,12 @@ def test_a_job_does_its_work_with_the_rights_of_the_table_alone(
     secured: SecuredBroker, spark: SparkSession, kafka_name: str, tmp_path: Path
 ) -> None:
     """Reading needs no group; a rule for `spark-kafka-` stood on the page."""
-    queue, user = Queue(kafka_name), f"spark-{kafka_name}"
+    queue, other, user = Queue(kafka_name), Queue(f"{kafka_name}-copy"), f"spark-{kafka_name}"
     core = AdminCore(secured.open, None, NAMESPACE, 20.0)
-    provision(core, TopicWish(NAMESPACE, {queue: None}, [Queue("DLQ")], partitions=1), dry_run=False)
+    provision(core, TopicWish(NAMESPACE, {queue: None, other: None}, [Queue("DLQ")], partitions=1), dry_run=False)
     core.close()
     secured.add_user(user)
-    rules = rules_of([Role.SPARK], NamespaceTopics(NAMESPACE, [queue], [Queue("DLQ")]))
+    rules = rules_of([Role.SPARK], NamespaceTopics(NAMESPACE, [queue, other], [Queue("DLQ")]))
     secured.allow(user, [as_rule(each) for each in rules])
     there: Any = {"bootstrap": secured.sasl, "namespace": NAMESPACE, "kafka": secured.as_user(user)}
     with ConnectionFactory(secured.open, namespace=NAMESPACE).create_connection() as connection:
@@ -119,12 +119,12 @@ def test_a_job_does_its_work_with_the_rights_of_the_table_alone(
     write_messages(frame, queue, **there)
     assert [row["body_text"] for row in frame.collect()] == ["hello", "hello"]
     stream = message_stream(spark, queue, **there)
-    query = write_stream(stream, queue, checkpoint=tmp_path / "checkpoint", trigger={"availableNow": True}, **there)
+    query = write_stream(stream, other, checkpoint=tmp_path / "checkpoint", trigger={"availableNow": True}, **there)
     try:
         assert wait_until_done(query, timeout=60)
     finally:
         query.stop()
-    assert messages(spark, queue, **there).count() == 4
+    assert messages(spark, other, **there).count() == 2
     assert events(spark, **there).count() == 0
     with ReaderRegistration(**there) as registration:
         registration.renew(kafka_name, queue.name, {0: 0})

@@ -17,7 +17,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,6 @@ import jbm_kafka
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, Queue
 from jbm_kafka.errors import IllegalStateError, InvalidClientIDError, TransactionRolledBackError
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.ports.clock import SystemClock
 from tests.support.chaos_journal import DONE, GOT, NACKING, REFUSED, SETTLED, SETTLING, JournalWriter
 from tests.support.chaos_topics import group_of
 
@@ -215,14 +213,16 @@ def _run_handlers(task: Task) -> None:
     assert worker.stop(), "handlers did not end"
 
 
-class _ShiftedClock(SystemClock):
-    """Its wall clock is set by a file."""
+def _shift_clock(file: Path) -> None:
+    """Let a file say by how many ms the process's wall clock is ahead. The first version has its clock elsewhere."""
+    from jbm_kafka.ports.clock import SystemClock
+    from jbm_kafka.providers import embedded
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    class ShiftedClock(SystemClock):
+        def now_ms(self) -> int:
+            return super().now_ms() + int(file.read_text())
 
-    def now_ms(self) -> int:
-        return super().now_ms() + int(self._file.read_text())
+    vars(embedded)["SystemClock"] = ShiftedClock
 
 
 def _stop_at_end_of_input(workers: Sequence[ChaosWorker]) -> None:
@@ -250,9 +250,7 @@ def main() -> None:
     given = json.loads(sys.argv[1])
     task = Task(**{**given, "work_ms": tuple(given["work_ms"]), "types": tuple(given["types"])})
     if task.clock_file:
-        from jbm_kafka.providers import embedded  # the first version has it elsewhere
-
-        vars(embedded)["SystemClock"] = partial(_ShiftedClock, Path(task.clock_file))
+        _shift_clock(Path(task.clock_file))
     if task.mode == "HANDLER":
         _run_handlers(task)
         return
