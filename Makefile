@@ -3,14 +3,14 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-SPARK  := $(wildcard spark/jbm_spark spark/pyspark_jbm spark/bookstore)
+SPARK  := $(wildcard spark/jbm_spark spark/pyspark_jbm spark/bookstore spark/java)
 # Most tests wait, for a broker or a timeout, so that more processes of them than processors rarely wait for each other;
 # each has a broker of its own. What needs no broker waits for nothing, and shares nothing that must stay together.
 # With more than these, on a slow machine, brokers and clients are kept waiting for seconds, and limits of time pass.
 JOBS   ?= 4
 PYTEST := $(BIN)/python -m pytest
 # What plays long histories is played once, with the modules as source: faults are planted in that, lines counted.
-SEEN_PURE := tests/sidecar tests/simulation
+SEEN_PURE := tests/sidecar tests/simulation tests/wires
 OF_CORE := tests/core tests/model tests/local
 PURE   := JBM_PURE=1 $(PYTEST) -n auto --dist worksteal
 # What needs a broker.
@@ -21,15 +21,18 @@ SECOND_TRY := $(BIN)/python -m tests.house.second_try
 # Where the environment forbids to keep bytecode, each of the tests' many processes would compile all modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 MERMAID := build/mermaid/package/dist/mermaid.min.js
+AXE := build/axe/package/axe.min.js
+COMPOSE := build/compose/compose/config/compose_spec.json
+STATIC := jbm_kafka/console/static
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup proton spark-jars browser postgres demo demo-spark test test-pure test-thorough test-slow fuzz-amqp chaos chaos-cluster storm upgrade-test check cover way turn idle soak sizes log-sizes bench bench-instructions dist dist-compiled docs docs-serve lock clean
+.PHONY: help setup proton spark-jars console-scripts browser postgres prometheus rabbitmq demo demo-spark test test-pure test-thorough test-slow fuzz-amqp kills-bridge chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm release-check dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
-setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars $(VENV)/.amqp-jars browser postgres $(MERMAID)   ## .venv with the package and its tools, broker jars, Spark jars, a browser, PostgreSQL
+setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars $(VENV)/.amqp-jars browser postgres prometheus rabbitmq console-scripts $(MERMAID) $(AXE) $(COMPOSE)   ## .venv with the package and its tools, broker jars, Spark jars, a browser, PostgreSQL, promtool, RabbitMQ
 
 # Pip builds Proton: the sidecar needs the compiler alone, and tests, as clients, its TLS and SASL.
 proton:
@@ -51,10 +54,11 @@ $(VENV)/.compiled: $(VENV)/.stamp $(shell find jbm_kafka -name '*.py')
 	  echo "The hot modules could not be compiled ($(VENV)/mypyc.log says why); they run as Python, at three fifths of the speed."; }
 	@touch $@ $$(find jbm_kafka -name '*.so')
 
-# No stamp: it checks the jars' sums in a moment, and so mends a damaged or outdated jar too. The second makes all
-# sessions start faster.
+# No stamp: it checks the jars' sums in a moment, and so mends a damaged or outdated jar too. The second compiles our own
+# classes, into spark/jbm_spark/jbm-spark.jar, if their source has changed; the third makes all sessions start faster.
 spark-jars: $(VENV)/.stamp
 	@$(BIN)/python -m jbm_spark.jars fetch
+	@$(BIN)/python spark/java/compile_classes.py || true
 	@$(BIN)/python -m jbm_spark.archive_classes
 
 $(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
@@ -76,6 +80,18 @@ postgres: $(VENV)/.stamp
 	@ls /usr/lib/postgresql/*/bin/postgres > /dev/null 2>&1 || command -v postgres > /dev/null || { test "$$(id -u)" = 0 && \
 	  apt-get update && apt-get install -y --no-install-recommends postgresql; } > $(VENV)/postgres.log 2>&1 || \
 	  echo "There is no PostgreSQL, so tests of XA fail: as root, apt-get install postgresql ($(VENV)/postgres.log)."
+
+# Alert rules are tested by Debian's promtool, which only root can install.
+prometheus: $(VENV)/.stamp
+	@command -v promtool > /dev/null || { test "$$(id -u)" = 0 && apt-get update && \
+	  RUNLEVEL=1 apt-get install -y --no-install-recommends prometheus; } > $(VENV)/prometheus.log 2>&1 || \
+	  echo "There is no promtool, so a test of alert rules fails: as root, apt-get install prometheus ($(VENV)/prometheus.log)."
+
+# Bridges are tested with Debian's RabbitMQ, which only root can install.
+rabbitmq: $(VENV)/.stamp
+	@ls /usr/lib/rabbitmq/lib/*/sbin/rabbitmq-server > /dev/null 2>&1 || { test "$$(id -u)" = 0 && apt-get update && \
+	  RUNLEVEL=1 apt-get install -y --no-install-recommends rabbitmq-server; } > $(VENV)/rabbitmq.log 2>&1 || \
+	  echo "There is no RabbitMQ, so tests of bridges fail: as root, apt-get install rabbitmq-server ($(VENV)/rabbitmq.log)."
 
 demo: setup       ## the bookstore, end to end, on a local Kafka
 	$(BIN)/jbm-kafka demo
@@ -102,8 +118,15 @@ test-slow: setup  ## the long targets: many kills, many seeds; and compiled what
 	$(BIN)/python -m pytest -m slow --timeout 1800
 	$(PYTEST) -n auto --dist worksteal $(SEEN_PURE) $(OF_CORE)
 
+kills-bridge: setup  ## every party is killed again and again while 100,000 messages cross, between clusters, then from Artemis and back; some ten minutes each
+	$(BIN)/python -m pytest tests/bridge -m slow --timeout 1800
+	$(BIN)/python -m tests.chaos.bridge_kills
+
 chaos: setup      ## the failure tests, full size: processes killed, frozen and replaced on a real broker
 	$(BIN)/python -m pytest tests/chaos -m "slow or not slow" --timeout 600
+
+kills-store: setup  ## 50,000 sends into a store beside the sender, which is killed 20 times, with 20 outages and a full disk: with fsync and without
+	$(BIN)/python -m pytest tests/chaos/test_stored_sends.py -m slow --timeout 1500
 
 chaos-cluster: setup  ## faults of three brokers, a row each of what went wrong: all, or FAULT="leader two_away"; build/chaos-cluster.md
 	$(BIN)/python -m tests.chaos.cluster_faults $(FAULT)
@@ -131,6 +154,15 @@ turn: setup        ## processor time of one turn beside 10 and beside 2,200 rece
 idle: setup        ## percent of a core that an idle memory:// process, 1,000 listeners and 1,000 consumers take
 	$(BIN)/python -m tests.house.idle_cost
 
+exporter-cost: setup  ## processor time and memory of following 300 idle queues, and the time of a scrape
+	$(BIN)/python -m tests.house.exporter_cost
+
+console-size: setup  ## how long each view of the console takes with 1,000,000 messages, 300 queues and 50 browsers; 2 s at most, or it says that it shows a part
+	$(BIN)/python -m tests.house.console_size
+
+handler-cost: setup  ## processor time that a typed argument of a handler adds to a message
+	$(BIN)/python -m tests.house.handler_cost
+
 way: setup         ## files and functions that one CLIENT message passes through, on a local Kafka
 	JBM_PURE=1 $(BIN)/python -m tests.house.message_way
 
@@ -149,7 +181,36 @@ bench: setup      ## throughput and latency beside Kafka's own clients
 bench-instructions: setup  ## instructions per message beside those of 23ac797 (needs valgrind)
 	$(BIN)/jbm-kafka bench-instructions --check
 
-dist: $(VENV)/.stamp  ## dist/ with the wheel and the sdist and no compiled modules
+# htmx and uPlot, which pages of the console load, with their licences; the sums are checked each time.
+console-scripts:
+	@cd $(STATIC) && sha256sum --check --status vendor.sha256 2> /dev/null || { mkdir -p ../../../build/vendor vendor && \
+	  { (cd ../../../build/vendor && npm pack --silent htmx.org@2.0.11 uplot@1.6.32 > packed && \
+	  for each in $$(cat packed); do mkdir -p $$each.d && tar -xzf $$each -C $$each.d; done) && \
+	  from=../../../build/vendor && cp $$from/htmx.org-*.d/package/dist/htmx.min.js vendor/ && \
+	  cp $$from/htmx.org-*.d/package/LICENSE vendor/htmx.LICENSE && cp $$from/uplot-*.d/package/LICENSE vendor/uPlot.LICENSE && \
+	  cp $$from/uplot-*.d/package/dist/uPlot.iife.min.js $$from/uplot-*.d/package/dist/uPlot.min.css vendor/ && \
+	  { sha256sum --check --quiet vendor.sha256 || { rm -rf vendor; false; }; }; } || \
+	  echo "There is no npm, or what it fetched is not what $(STATIC)/vendor.sha256 has: the console's pages work as plain ones."; }
+
+# What tests look for with in the console's pages: https://github.com/dequelabs/axe-core.
+$(AXE):
+	@mkdir -p build/axe && cd build/axe && { npm pack --silent axe-core@4.14.1 | xargs tar -xzf; } || \
+	  echo "There is no npm, so no test looks whether everybody can use the console's pages."
+
+# The schema of compose files, as the last compose in Python has it. Nothing of it runs.
+$(COMPOSE): | $(VENV)/.stamp
+	@mkdir -p build/compose && cd build/compose && { $(abspath $(BIN))/python -m pip download --quiet --no-deps docker-compose==1.29.2 && \
+	  $(abspath $(BIN))/python -m zipfile -e docker_compose-1.29.2-*.whl . ; } || \
+	  echo "There is no package docker-compose, so no test looks at compose files by their schema."
+
+helm:             ## build/helm/helm, with Go, in some minutes: with it tests render the chart anew
+	@mkdir -p build/helm && GOBIN=$(CURDIR)/build/helm go install helm.sh/helm/v3/cmd/helm@v3.22.0
+
+release-check: $(VENV)/.stamp console-scripts  ## walks through what a release needs, and tells what is left for people
+	$(BIN)/python -m tests.house.release_check
+
+dist: $(VENV)/.stamp console-scripts  ## dist/ with the wheel and the sdist and no compiled modules
+	$(BIN)/python spark/java/compile_classes.py
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
 # Pictures are drawn in the reader's browser, by a script that the site brings along.
@@ -163,7 +224,8 @@ docs: $(VENV)/.stamp $(MERMAID)  ## the site, in build/site
 docs-serve: $(VENV)/.stamp $(MERMAID)  ## shows the site while you write
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
-dist-compiled: $(VENV)/.stamp  ## dist/compiled/ with a wheel of compiled modules for this Python and platform
+dist-compiled: $(VENV)/.stamp console-scripts  ## dist/compiled/ with a wheel of compiled modules for this Python and platform
+	$(BIN)/python spark/java/compile_classes.py
 	HATCH_BUILD_HOOK_ENABLE_CUSTOM=1 $(BIN)/python -m build --no-isolation --wheel --outdir dist/compiled .
 	$(BIN)/auditwheel show dist/compiled/*.whl
 

@@ -1,4 +1,4 @@
-"""What the site (mkdocs.yml) has beside docs/: README.md, CHANGELOG.md, Python names, what draws pictures."""
+"""Adds to the site (mkdocs.yml) README.md, CHANGELOG.md, the pages of Python names and proofs, and Mermaid."""
 
 import re
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 import jbm_kafka
+from tests.house import proofs
 
 ROOT = Path(__file__).parent
 PAGES = {"README.md": "first-message.md", "CHANGELOG.md": "changelog.md"}
@@ -36,6 +37,7 @@ def on_files(files: Files, *, config: Any) -> Files:
         text = re.sub(r"\]\((?:docs/|(?=\w+\.md))", "](", (ROOT / source).read_text(encoding="utf-8"))
         files.append(File.generated(config, name, content=text))
     files.append(File.generated(config, "python-names.md", content=_python_names()))
+    files.append(File.generated(config, "proofs.md", content=proofs.current_page()))
     if MERMAID.exists():
         files.append(File.generated(config, "mermaid.min.js", abs_src_path=str(MERMAID)))
     return files

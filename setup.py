@@ -1,6 +1,6 @@
 """Compiles the hot modules where they stand: `python setup.py build_ext --inplace`, which `make setup` runs.
 
-Nothing else: packages are built by hatchling. Which modules those are, pyproject.toml tells: docs/decisions/0010.
+Nothing else: packages are built by hatchling. Which modules those are, pyproject.toml tells: decision 10.
 mypyc leaves docstrings out. Here they are put into the C that it wrote: `help()` has them, and no call is slower.
 """
 

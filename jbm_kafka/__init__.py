@@ -15,6 +15,7 @@ Session in one, MessageProducer, MessageConsumer, Message. Their help() lists wh
     jbm_kafka.testing.memory_world  MemoryWorld: tests of applications without a broker, and with a clock that stands
     jbm_kafka.metrics               JbmCollector: the statistics of a connection for Prometheus
     jbm_kafka.otel                  instrument: traces of messages by OpenTelemetry
+    jbm_kafka.outbox                Outbox, Relay, Inbox, XaTransaction: a database beside queues
     jbm_kafka.contract, .local      the interfaces of the JBoss Messaging core, and what has them in one process
 
 For annotations there are UnitOfOrder, what `unit_of_order=` takes, and the functions that an application gives, whose
@@ -45,34 +46,36 @@ leave_aside_if_asked()
 if TYPE_CHECKING:
     from jbm_kafka import errors
     from jbm_kafka.codec.object_codecs import register_object_codec
-    from jbm_kafka.core.address_settings import AddressSettings
-    from jbm_kafka.core.branch import Xid
+    from jbm_kafka.core.channel.branch import Xid
+    from jbm_kafka.core.channel.states import MessageState
     from jbm_kafka.core.delivery_mode import DeliveryMode
     from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
     from jbm_kafka.core.sentinels import NO_UNIT, SYSTEM_GENERATED
-    from jbm_kafka.core.states import MessageState
+    from jbm_kafka.core.settings.address_settings import AddressSettings
+    from jbm_kafka.core.settings.pause_rule import PauseOn
     from jbm_kafka.core.statistics import DestinationStatistics, Health, Histogram, Statistics
+    from jbm_kafka.jms.base.exception_listener import ExceptionListener
+    from jbm_kafka.jms.base.modes import AcknowledgeMode
     from jbm_kafka.jms.browser import QueueBrowser
-    from jbm_kafka.jms.bytes_message import BytesMessage
     from jbm_kafka.jms.connection import Connection, ConnectionMetadata
     from jbm_kafka.jms.consumer import MessageConsumer
     from jbm_kafka.jms.context import Context, ContextProducer
-    from jbm_kafka.jms.exception_listener import ExceptionListener
     from jbm_kafka.jms.factory import ConnectionFactory
-    from jbm_kafka.jms.inbox import MessageListener
-    from jbm_kafka.jms.map_message import MapMessage
-    from jbm_kafka.jms.message import Message, TextMessage
-    from jbm_kafka.jms.modes import AcknowledgeMode
-    from jbm_kafka.jms.object_message import ObjectMessage
-    from jbm_kafka.jms.outcomes import Reject, Retry
+    from jbm_kafka.jms.messages.bytes_message import BytesMessage
+    from jbm_kafka.jms.messages.map_message import MapMessage
+    from jbm_kafka.jms.messages.message import Message, TextMessage
+    from jbm_kafka.jms.messages.object_message import ObjectMessage
+    from jbm_kafka.jms.messages.received import KafkaView
+    from jbm_kafka.jms.messages.stream_message import StreamMessage
     from jbm_kafka.jms.producer import MessageProducer
-    from jbm_kafka.jms.received import KafkaView
-    from jbm_kafka.jms.routing import UnitOfOrder
-    from jbm_kafka.jms.send_reports import CompletionListener
+    from jbm_kafka.jms.receiving.inbox import MessageListener
+    from jbm_kafka.jms.receiving.outcomes import Failed, Reject, Retry
     from jbm_kafka.jms.sender import Sender
+    from jbm_kafka.jms.sends.routing import UnitOfOrder
+    from jbm_kafka.jms.sends.send_reports import CompletionListener
     from jbm_kafka.jms.session import Session
-    from jbm_kafka.jms.stream_message import StreamMessage
     from jbm_kafka.jms.xa import XAConnection, XAConnectionFactory, XASession
+    from jbm_kafka.worker.markers import Depends, Header
     from jbm_kafka.worker.message_worker import Worker
 
     __version__: str
@@ -90,9 +93,12 @@ __all__ = [
     "Context",
     "ContextProducer",
     "DeliveryMode",
+    "Depends",
     "Destination",
     "DestinationStatistics",
     "ExceptionListener",
+    "Failed",
+    "Header",
     "Health",
     "Histogram",
     "KafkaView",
@@ -103,6 +109,7 @@ __all__ = [
     "MessageProducer",
     "MessageState",
     "ObjectMessage",
+    "PauseOn",
     "Queue",
     "QueueBrowser",
     "Reject",
@@ -129,48 +136,52 @@ __all__ = [
 _HOME = {
     "NO_UNIT": "core.sentinels",
     "SYSTEM_GENERATED": "core.sentinels",
-    "AcknowledgeMode": "jms.modes",
-    "AddressSettings": "core.address_settings",
-    "BytesMessage": "jms.bytes_message",
-    "CompletionListener": "jms.send_reports",
+    "AcknowledgeMode": "jms.base.modes",
+    "AddressSettings": "core.settings.address_settings",
+    "BytesMessage": "jms.messages.bytes_message",
+    "CompletionListener": "jms.sends.send_reports",
     "Connection": "jms.connection",
     "ConnectionFactory": "jms.factory",
     "ConnectionMetadata": "jms.connection",
     "Context": "jms.context",
     "ContextProducer": "jms.context",
     "DeliveryMode": "core.delivery_mode",
+    "Depends": "worker.markers",
     "Destination": "core.destination",
     "DestinationStatistics": "core.statistics",
-    "ExceptionListener": "jms.exception_listener",
+    "ExceptionListener": "jms.base.exception_listener",
+    "Failed": "jms.receiving.outcomes",
+    "Header": "worker.markers",
     "Health": "core.statistics",
     "Histogram": "core.statistics",
-    "KafkaView": "jms.received",
-    "MapMessage": "jms.map_message",
-    "Message": "jms.message",
+    "KafkaView": "jms.messages.received",
+    "MapMessage": "jms.messages.map_message",
+    "Message": "jms.messages.message",
     "MessageConsumer": "jms.consumer",
-    "MessageListener": "jms.inbox",
+    "MessageListener": "jms.receiving.inbox",
     "MessageProducer": "jms.producer",
-    "MessageState": "core.states",
-    "ObjectMessage": "jms.object_message",
+    "MessageState": "core.channel.states",
+    "ObjectMessage": "jms.messages.object_message",
+    "PauseOn": "core.settings.pause_rule",
     "Queue": "core.destination",
     "QueueBrowser": "jms.browser",
-    "Reject": "jms.outcomes",
-    "Retry": "jms.outcomes",
+    "Reject": "jms.receiving.outcomes",
+    "Retry": "jms.receiving.outcomes",
     "Sender": "jms.sender",
     "Session": "jms.session",
     "Statistics": "core.statistics",
-    "StreamMessage": "jms.stream_message",
+    "StreamMessage": "jms.messages.stream_message",
     "TemporaryQueue": "core.destination",
     "TemporaryTopic": "core.destination",
-    "TextMessage": "jms.message",
+    "TextMessage": "jms.messages.message",
     "register_object_codec": "codec.object_codecs",
     "Topic": "core.destination",
-    "UnitOfOrder": "jms.routing",
+    "UnitOfOrder": "jms.sends.routing",
     "Worker": "worker.message_worker",
     "XAConnection": "jms.xa",
     "XAConnectionFactory": "jms.xa",
     "XASession": "jms.xa",
-    "Xid": "core.branch",
+    "Xid": "core.channel.branch",
 }
 """Where each name is made: imported when first asked for, since every part of the package comes through here, and
 neither the codec in a Spark job nor `jbm-kafka broker` wants RocksDB and a Kafka client loaded."""

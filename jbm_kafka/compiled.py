@@ -1,4 +1,4 @@
-"""The compiled modules, and how to do without them: docs/decisions/0010-compiled-modules.md.
+"""The compiled modules, and how to do without them: decision 10.
 
 Where a module stands beside its compiled form, Python takes that. With `JBM_PURE=1` in the environment it takes the
 source, for whoever wants to trace, measure coverage, or find out whether compiling made a difference.

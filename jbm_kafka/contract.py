@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
-from jbm_kafka.core.states import MessageState as MessageState
+from jbm_kafka.core.channel.states import MessageState as MessageState
 
 
 @runtime_checkable

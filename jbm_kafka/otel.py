@@ -32,8 +32,8 @@ from opentelemetry.trace import (
 
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.jms.factory import ConnectionFactory
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.outcomes import Retry
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.jms.receiving.outcomes import Retry
 from jbm_kafka.version import version
 
 

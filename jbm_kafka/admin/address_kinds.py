@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from jbm_kafka.admin.cluster.catalog import Catalog
-from jbm_kafka.core.address_settings import ADDRESSES, AddressSettings
-from jbm_kafka.core.addresses import destination_at, kind_remedy
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.core.settings.address_settings import ADDRESSES, AddressSettings
+from jbm_kafka.core.settings.addresses import destination_at, kind_remedy
 from jbm_kafka.registry.registry import Registry
 
 
@@ -27,7 +27,8 @@ def check_kinds(pattern: str, settings: AddressSettings, found: Catalog, registr
 
 
 def absent_addresses(pattern: str, settings: AddressSettings, found: Catalog) -> list[str]:
-    """What is to be said of addresses that are queues and not there: a misspelt one is made, and nobody looks into it.
+    """Return what is to be said of addresses that are queues and not there: a misspelt one is made, and nobody looks
+    into it.
 
     Not of the one queue that the pattern names: of that, it is said that it is its own.
 
@@ -47,7 +48,8 @@ def absent_addresses(pattern: str, settings: AddressSettings, found: Catalog) ->
 
 
 def unheard_addresses(settings: AddressSettings, found: Catalog) -> list[str]:
-    """What is to be said of addresses that are topics without a subscription, so that nobody would get what leaves.
+    """Return what is to be said of addresses that are topics without a subscription, so that nobody would get what
+    leaves.
 
     Raises:
         KafkaClientError: no answer.
@@ -65,7 +67,7 @@ def unheard_addresses(settings: AddressSettings, found: Catalog) -> list[str]:
 
 
 def _addresses(settings: AddressSettings) -> list[tuple[str, str]]:
-    """What is given of them, each with its setting."""
+    """Return what is given of them, each with its setting."""
     given = settings.given()
     return [(setting, address) for setting in ADDRESSES if isinstance(address := given.get(setting), str)]
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Literal, Self
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Literal, Self
 
-from jbm_kafka.admin.cluster.admin_arguments import queue_of
+from jbm_kafka.admin.bodies.bodies_admin import BodiesAdmin, BodiesRemoved, StoredLargeBody
+from jbm_kafka.admin.cluster.admin_arguments import durable_wanted, queue_of
 from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
 from jbm_kafka.admin.cluster.subscription_counts import SubscriptionCounts
 from jbm_kafka.admin.counts import QueueCounts
+from jbm_kafka.admin.dead_letters.edited_letter import EditedLetter, checked_edit
 from jbm_kafka.admin.dead_letters.letter_admin import RETRY_TIMEOUT_S, LetterAdmin
 from jbm_kafka.admin.dead_letters.letter_arguments import letter_filter, letters_queue
 from jbm_kafka.admin.dead_letters.letters import DeadLetter, LetterReason, RetryReport
@@ -18,6 +21,8 @@ from jbm_kafka.admin.doctor.doctor_admin import DOCTOR_TIMEOUT_S, DoctorAdmin
 from jbm_kafka.admin.doctor.finding import Checkup
 from jbm_kafka.admin.explain.explain_admin import EXPLAIN_TIMEOUT_S, ExplainAdmin
 from jbm_kafka.admin.explain.explanation import Explanation
+from jbm_kafka.admin.life.life_admin import LifeAdmin
+from jbm_kafka.admin.life.message_life import MessageLife
 from jbm_kafka.admin.looking_admin import COUNT_MAX, LookingAdmin
 from jbm_kafka.admin.messages.message_admin import MessageAdmin
 from jbm_kafka.admin.messages.operations import MessagesReport, wish_of
@@ -28,47 +33,56 @@ from jbm_kafka.admin.moving.exporting import ExportReport
 from jbm_kafka.admin.moving.importing import ImportReport
 from jbm_kafka.admin.moving.moving_admin import MovingAdmin, PathLike
 from jbm_kafka.admin.owners.owner_client import ASK_TIMEOUT_S
+from jbm_kafka.admin.pages.message_row import MessagePage, PageState, StoredMessage
+from jbm_kafka.admin.pages.page_admin import PageAdmin, PageFilter
 from jbm_kafka.admin.partition_admin import PartitionAdmin
 from jbm_kafka.admin.partition_admission import PathsEnded
 from jbm_kafka.admin.pausing import FOLLOW_S, What
 from jbm_kafka.admin.prepared_admin import PreparedAdmin, PreparedTransaction
+from jbm_kafka.admin.process_admin import DRAIN_TIMEOUT_S, ProcessAdmin
 from jbm_kafka.admin.queue_look import QueueLook
 from jbm_kafka.admin.readers_admin import ReadersAdmin
 from jbm_kafka.admin.runtime_admin import PauseAdmin, SettingsAdmin
+from jbm_kafka.admin.schedule_admin import ListedSchedule, ScheduleAdmin
 from jbm_kafka.admin.truncation_admin import Truncation, TruncationAdmin
+from jbm_kafka.client.bodies.body_store import BodyStore
+from jbm_kafka.client.bodies.large_bodies import large_bodies_of
 from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.codec.reader_record import RegisteredReader
-from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.branch import Xid
+from jbm_kafka.configuration import configured_cluster
+from jbm_kafka.core.channel.branch import Xid
+from jbm_kafka.core.channel.operator_removal import Verb
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
-from jbm_kafka.core.operator_removal import Verb
 from jbm_kafka.core.sentinels import UNSET, Unset
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.core.wrong_values import checked_int, wrong_value
-from jbm_kafka.jms.arguments import checked_flag, checked_seconds
+from jbm_kafka.jms.base.arguments import check_callable, checked_flag, checked_seconds
+from jbm_kafka.jms.base.one_process import refuse_pickle
 from jbm_kafka.jms.browser import Include
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.registry.unit_paths import SETTLED_AFTER_S
 
 
 class Admin:
-    """What operators do: makes, looks into, changes and clears the queues and topics of one cluster. Any thread.
+    """Does all that operators do: makes, looks into, changes and clears the queues and topics of one cluster. Any
+    thread.
 
     As a context manager it closes itself.
 
     Make and end: create_queue, create_topic, delete_destination, unsubscribe, end_reader.
-    What there is: destinations, exists, partitions, subscriptions, readers, counts, browse.
-    Why nothing moves: explain.
+    What there is: destinations, exists, partitions, subscriptions, readers, counts, browse, page, message_at.
+    Why nothing moves: explain. What became of a message: message_life.
     What is not as it should be: doctor.
     Stop and go: pause, resume, paused, release.
+    Schedules of workers: schedules, pause_schedule, resume_schedule, run_schedule, remove_schedule.
     Settings while programs run: set_address_settings, unset_address_settings, address_settings.
-    Dead letters: queues_with_dead_letters, dead_letters, retry_dead_letters.
+    Dead letters: queues_with_dead_letters, dead_letters, retry_dead_letters, send_edited_letter.
     Messages that wait: move, remove, expire, send_to_dead_letter.
     Into a file and back: export_messages, import_messages. Of another cluster's tools: adopt.
     More partitions: admit_partitions, unit_paths, end_paths.
     Transactions of several systems: prepared, resolve.
-    What the log keeps: truncate.
+    What the log keeps: truncate. Beside it: large_bodies, remove_large_bodies.
     End: close, is_closed.
 
     Counts are messages, unless they are named otherwise; times that end in `_ms` are milliseconds, instants since 1970;
@@ -82,44 +96,79 @@ class Admin:
         bootstrap: `host:port`, several with commas; or `memory://NAME`, whose world it keeps until it is closed.
         kafka: librdkafka properties such as security settings.
         namespace: prefix of everything of ours.
+        large_bodies: where they are kept, as of `ConnectionFactory`.
     """
 
     __reduce__ = refuse_pickle
     __slots__ = (
         "__weakref__",
+        "_bodies",
         "_core",
         "_destinations",
         "_doctor",
         "_explains",
         "_letters",
+        "_lives",
         "_looks",
         "_messages",
         "_moving",
+        "_pages",
         "_partitions",
         "_pauses",
         "_prepared",
+        "_processes",
         "_readers",
+        "_schedules",
         "_settings",
         "_truncation",
     )
 
     def __init__(
-        self, bootstrap: str, *, kafka: Mapping[str, object] | None = None, namespace: str = "", timeout_s: float = 10.0
+        self,
+        bootstrap: str,
+        *,
+        kafka: Mapping[str, object] | None = None,
+        namespace: str = "",
+        timeout_s: float = 10.0,
+        large_bodies: str | BodyStore | None = None,
     ) -> None:
-        core = self._core = AdminCore(bootstrap, kafka, namespace, timeout_s)
+        bodies = large_bodies_of(large_bodies, UNSET, no_limit=UNSET)
+        core = self._core = AdminCore(bootstrap, kafka, namespace, timeout_s, bodies)
         self._looks = LookingAdmin(core)
         self._prepared = PreparedAdmin(core)
+        self._processes = ProcessAdmin(core)
         self._destinations = DestinationAdmin(core, self._looks, self._prepared)
         self._partitions = PartitionAdmin(core)
         self._explains = ExplainAdmin(core)
         self._doctor = DoctorAdmin(core)
+        self._lives = LifeAdmin(core)
+        self._pages = PageAdmin(core)
         self._settings = SettingsAdmin(core)
         self._pauses = PauseAdmin(core)
         self._letters = LetterAdmin(core)
         self._messages = MessageAdmin(core)
         self._moving = MovingAdmin(core)
         self._readers = ReadersAdmin(core)
+        self._schedules = ScheduleAdmin(core)
         self._truncation = TruncationAdmin(core)
+        self._bodies = BodiesAdmin(core)
+
+    @classmethod
+    def from_config(
+        cls, path: str | os.PathLike[str] | None = None, *, timeout_s: float = 10.0, **overrides: Any
+    ) -> Self:
+        """An Admin of the cluster that the configuration names: docs/configuration.md.
+
+        Args:
+            path: the file; None: the one that is found; "": none.
+            timeout_s: as of an Admin.
+            overrides: bootstrap, namespace, kafka, or `cluster`, which of the file's [clusters]. Each wins.
+
+        Raises:
+            InvalidSettingError: a value that cannot be; the text names its place.
+            ConnectionFailedError: nobody answers.
+        """
+        return cls(**configured_cluster(path, **overrides), timeout_s=timeout_s)
 
     def close(self) -> None:
         """Let the cluster go. A second call does nothing."""
@@ -180,6 +229,40 @@ class Admin:
         """
         return self._destinations.delete(destination, force=force, dry_run=dry_run)
 
+    def create_subscription(
+        self,
+        topic: Topic | str,
+        name: str,
+        *,
+        client_id: str = "",
+        shared: bool = False,
+        selector: str | None = None,
+        no_local: bool = False,
+    ) -> bool:
+        """Make a durable subscription of a topic before anybody receives by it: it has what is sent from now on.
+
+        A program that creates the durable consumer of this name, with this client id, selector and `no_local`, goes on
+        with it. True when it was not there; False when it is there as asked.
+
+        Args:
+            topic: a Topic, or its name; it exists.
+            name: of the subscription, of 1 to 200 characters.
+            client_id: of the connections that receive by it; '': none, which only a shared one may have.
+            shared: any number of consumers may receive by it.
+            selector: which messages it has, as in JMS; None: all.
+            no_local: it leaves out what its own connection sends; not of a shared one.
+
+        Raises:
+            InvalidDestinationError: there is no such topic, or its log does not keep what is not received.
+            IllegalStateError: one of this name is there, shared where this would not be, or of other messages.
+            InvalidSelectorError: the selector is wrong.
+            InvalidSettingError: the name cannot be one, or `client_id` or `no_local` does not go with `shared`; of a
+                wrong type InvalidTypeError.
+        """
+        return self._destinations.create_subscription(
+            durable_wanted(topic, name, client_id, is_shared=shared, selector=selector, no_local=no_local)
+        )
+
     def release_subscription(self, name: str, *, client_id: str = "") -> SubscriptionCounts:
         """Let a durable subscription be nobody's: the next user of AMQP that attaches to it has it. As it was before.
 
@@ -206,7 +289,7 @@ class Admin:
         return self._looks.destinations()
 
     def exists(self, destination: Queue | Topic | str) -> bool:
-        """Whether there is a Kafka topic for it; of `Topic(…)`: for a JMS topic."""
+        """Return True if there is a Kafka topic for it; of `Topic(…)`: for a JMS topic."""
         return self._looks.exists(destination)
 
     def partitions(self, destination: Queue | Topic | str) -> int:
@@ -249,6 +332,50 @@ class Admin:
         """
         return self._truncation.truncate(destination, is_dry_run=checked_flag("dry_run", dry_run))
 
+    def large_bodies(self, *, with_names: bool = False) -> list[StoredLargeBody]:
+        """The bodies in the store of large bodies, oldest first.
+
+        Args:
+            with_names: look whether anything in Kafka still names each; that reads all topics of the cluster.
+
+        Raises:
+            InvalidSettingError: this Admin was given no `large_bodies`.
+            LargeBodyError: the store does not list what it has.
+        """
+        return self._bodies.bodies(with_names=checked_flag("with_names", with_names))
+
+    def remove_large_bodies(
+        self,
+        *,
+        older_than_s: float | None = None,
+        unnamed: bool = False,
+        named_elsewhere: Iterable[str] | None = None,
+        dry_run: bool = False,
+    ) -> BodiesRemoved:
+        """Remove bodies from the store of large bodies: by age alone, or those that nothing in Kafka names any more.
+
+        Named are those of every record that the cluster has: messages, settled or not, dead letters, parked messages,
+        and what prepared branches send. Archives and exported files are not looked into.
+
+        Args:
+            older_than_s: so old at least, by their names. Without `unnamed` all of that age go, whoever needs them;
+                with it at least 3,600, and 86,400 unless given.
+            unnamed: only those that nothing names. It reads all topics of the cluster.
+            named_elsewhere: names that archives and files have, which are kept, too; with `unnamed`.
+            dry_run: nothing is removed; the report has what would be.
+
+        Raises:
+            InvalidSettingError: this Admin was given no `large_bodies`; or it is not said which bodies.
+            IllegalStateError: `unnamed`, readers of Spark are registered, and `named_elsewhere` is not given.
+            LargeBodyError: the store refuses. What was removed until then stays so; call again.
+        """
+        return self._bodies.remove(
+            older_than_s,
+            unnamed=checked_flag("unnamed", unnamed),
+            named_elsewhere=named_elsewhere,
+            dry_run=checked_flag("dry_run", dry_run),
+        )
+
     def doctor(
         self, *, role: Literal["look", "producer", "worker"] = "look", timeout_s: float = DOCTOR_TIMEOUT_S
     ) -> Checkup:
@@ -259,6 +386,23 @@ class Admin:
             timeout_s: how long to wait for the processes that receive.
         """
         return self._doctor.doctor(role=role, timeout_s=timeout_s)
+
+    def drain(self, process: str, *, timeout_s: float = DRAIN_TIMEOUT_S) -> None:
+        """Have a worker's process receive no more, finish what it works on, and end, as by SIGTERM.
+
+        Returns when it has heard it. Its messages go to the others. Whoever supervises it may start it anew; with
+        `jbm-kafka run --processes` it stays ended.
+
+        Args:
+            process: as `doctor().members` and `explain` name it: "process 4711 at worker-3"; or "worker-3/4711".
+            timeout_s: how long to wait for its answer.
+
+        Raises:
+            InvalidSettingError: that names no process.
+            IllegalStateError: it runs no `jbm-kafka run` or `Worker.run()`: end it as it was started.
+            JMSError: no process of that name has answered.
+        """
+        self._processes.drain(process, timeout_s=timeout_s)
 
     def prepared(self) -> list[PreparedTransaction]:
         """Prepared branches of transactions of several systems (XA), which wait for their manager; the oldest first."""
@@ -286,7 +430,7 @@ class Admin:
         client_id: str = "",
         count_max: int = COUNT_MAX,
     ) -> QueueCounts:
-        """What the queue, or this subscription of the topic, holds; of more than `count_max` only how many.
+        """Return what the queue, or this subscription of the topic, holds; of more than `count_max` only how many.
 
         It is computed from the topic and its changelog.
 
@@ -330,6 +474,52 @@ class Admin:
         """
         return self._looks.browse(destination, subscription, client_id, selector, include, tell)
 
+    def page(
+        self,
+        destination: Queue | Topic | str,
+        *,
+        subscription: str | None = None,
+        client_id: str = "",
+        selector: str | None = None,
+        state: PageState | None = None,
+        unit: str | None = None,
+        message_id: str | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        after: str | None = None,
+        count: int = 50,
+        ask_receivers: bool = True,
+    ) -> MessagePage:
+        """A page of what the queue, or this subscription of the topic, holds, in the order of its log; no bodies.
+
+        A page takes some two seconds at most: one that finds little ends early, and its `after` goes on from there.
+
+        Args:
+            state: only what stands so; "ready" has what "waits", too.
+            since_ms: only what was sent since then, and not after `until_ms`; ms since 1970.
+            after: what the page before gave; None: the first page.
+            count: of messages, 1 to 500.
+            ask_receivers: what they have in hand; one that does not answer may take some seconds longer.
+
+        Raises:
+            InvalidSelectorError: the selector is wrong; `position` tells the column.
+            InvalidDestinationError: there is no such queue or subscription, or it is a Topic and none is named.
+        """
+        wanted = PageFilter(
+            selector=selector, state=state, unit=unit, message_id=message_id, since_ms=since_ms, until_ms=until_ms
+        )
+        return self._pages.page(
+            destination, subscription, client_id, wanted, after=after, count=count, ask_receivers=ask_receivers
+        )
+
+    def message_at(self, destination: Queue | Topic | str, partition: int, offset: int) -> StoredMessage | None:
+        """The message at this place of the log, held or settled, with its body; None: the log has none there any more.
+
+        Raises:
+            InvalidDestinationError: there is no such queue or topic.
+        """
+        return self._pages.message_at(destination, partition, offset)
+
     def explain(
         self,
         destination: Queue | Topic | str,
@@ -369,6 +559,32 @@ class Admin:
             tell=tell,
         )
 
+    def message_life(
+        self,
+        destination: Queue | Topic | str,
+        *,
+        message_id: str | None = None,
+        place: tuple[int, int] | None = None,
+        subscription: str | None = None,
+        client_id: str = "",
+    ) -> MessageLife:
+        """Return what became of one message, with its copies and letters, from where it was sent to where it is.
+
+        It is told by the topics alone: the log, the changelogs, the events of seven days, and dead letters. Each search
+        has a bound of some seconds; `notes` tell what was not found, and which setting would have it told.
+
+        Args:
+            destination: a queue or topic where it was, or is; also a dead-letter queue.
+            message_id: its id; where an id is there twice, the first in the log.
+            place: partition and offset, in place of the id; its record may be gone.
+            subscription: of a topic: the life of this subscription's copy alone, with its `client_id`.
+
+        Raises:
+            InvalidDestinationError: there is no such queue, topic or subscription.
+            InvalidSettingError: both of `message_id` and `place` are given, or none.
+        """
+        return self._lives.life(destination, message_id, place, subscription, client_id)
+
     def pause(
         self, destination: Queue | Topic | str, what: What = "both", *, by: str | None = None, wait_s: float = FOLLOW_S
     ) -> Pause:
@@ -399,12 +615,51 @@ class Admin:
         return self._pauses.resume(destination, what, wait_s)
 
     def paused(self, destination: Queue | Topic | str) -> Pause:
-        """What of it is paused, with the operator's name and since when.
+        """Return what of it is paused, with the operator's name and since when.
 
         Raises:
             InvalidDestinationError: there is no such queue or topic.
         """
         return self._pauses.paused(destination)
+
+    def schedules(self) -> list[ListedSchedule]:
+        """The schedules that workers have or had, by queue and name: their lines, the last run and the next."""
+        return self._schedules.schedules()
+
+    def pause_schedule(self, queue: Queue | str, name: str, *, by: str | None = None) -> ListedSchedule:
+        """Have no runs until `resume_schedule`; those that are due meanwhile are not made up.
+
+        Args:
+            by: the name that people read, as of `pause`.
+
+        Raises:
+            InvalidDestinationError: the queue has no such schedule; the text names those that there are.
+        """
+        return self._schedules.pause(queue, name, by)
+
+    def resume_schedule(self, queue: Queue | str, name: str) -> ListedSchedule:
+        """Have runs again, from now on; also where a clock was ahead, and the last run lies in the future.
+
+        Raises:
+            InvalidDestinationError: as of `pause_schedule`.
+        """
+        return self._schedules.resume(queue, name)
+
+    def run_schedule(self, queue: Queue | str, name: str) -> ListedSchedule:
+        """Send one run more, now. The schedule's own runs stay as they are; a paused one may be run, too.
+
+        Raises:
+            InvalidDestinationError: as of `pause_schedule`.
+        """
+        return self._schedules.run(queue, name)
+
+    def remove_schedule(self, queue: Queue | str, name: str) -> ListedSchedule:
+        """Forget a schedule; what it was. A worker that starts with it makes it anew, without runs of the past.
+
+        Raises:
+            InvalidDestinationError: as of `pause_schedule`.
+        """
+        return self._schedules.remove(queue, name)
 
     def release(
         self,
@@ -477,7 +732,7 @@ class Admin:
         return self._settings.unset(pattern, names)
 
     def address_settings(self, pattern: str | None = None) -> dict[str, AddressSettings]:
-        """What the registry says of settings, by pattern, the least specific first; of one pattern, only that.
+        """Return what the registry says of settings, by pattern, the least specific first; of one pattern, only that.
 
         It wins over what factories say. No other process's factory is known here.
 
@@ -536,6 +791,7 @@ class Admin:
         rate: float | None = None,
         dry_run: bool = False,
         timeout_s: float = RETRY_TIMEOUT_S,
+        stop: Callable[[], bool] | None = None,
     ) -> RetryReport:
         """Send dead letters of `queue` to where they came from: of those that match, the `count` oldest, or all.
 
@@ -554,6 +810,7 @@ class Admin:
             places: only those at these places of `queue`, partition and offset, as `DeadLetter.place` tells them.
             rate: so many a second at most.
             dry_run: nothing is received nor sent; the report has what would be.
+            stop: is asked before each batch, and while it waits for its rate; when it returns True, no more are sent.
 
         Raises:
             InvalidDestinationError: there is no such queue.
@@ -569,7 +826,46 @@ class Admin:
         if rate is not None and not checked_seconds("rate", rate) > 0:
             raise wrong_value("rate", rate, "it is a number of letters a second, above 0")
         wanted = letter_filter(origin, selector, places, reason=reason, unit=unit, message_id=message_id)
-        return self._letters.retry(source, wanted, count, rate, dry_run=dry_run, timeout_s=timeout_s)
+        if stop is not None:
+            check_callable("stop", stop)
+        return self._letters.retry(
+            source, wanted, count, rate, dry_run=dry_run, timeout_s=timeout_s, stop=stop or (lambda: False)
+        )
+
+    def send_edited_letter(
+        self,
+        place: tuple[int, int],
+        queue: Queue | str | None = None,
+        *,
+        body: str | bytes | Unset = UNSET,
+        properties: Mapping[str, object] | None = None,
+        keep: bool = False,
+        dry_run: bool = False,
+        timeout_s: float = RETRY_TIMEOUT_S,
+    ) -> EditedLetter:
+        """Send a changed copy of a dead letter to where that came from; the letter leaves in the same transaction.
+
+        Without a queue it is `dead_letter_queue`. The copy has an id of its own, and the letter's in `_JBM_COPY_OF`.
+
+        Args:
+            place: of the letter in the queue, partition and offset, as `DeadLetter.place` tells them.
+            body: the new text, JSON or bytes; not given: as it was.
+            properties: those that are set, or of None taken away; all others stay.
+            keep: the letter stays, beside its copy.
+            dry_run: nothing is sent; it tells whether that could be.
+
+        Raises:
+            IllegalStateError: no letter is there.
+            InvalidDestinationError: it does not tell where it came from, or that is not there.
+            MessageFormatError: the body is a map or stream, or what is given is not of its kind.
+            TransactionInDoubtError: nobody knows whether it was sent. Look: the letter has left, or is there still.
+        """
+        source, timeout_s = None if queue is None else letters_queue(queue), checked_seconds("timeout_s", timeout_s)
+        checked_flag("keep", keep)
+        checked_flag("dry_run", dry_run)
+        edit = checked_edit(body, {} if properties is None else properties)
+        (where,) = letter_filter(None, None, [place], reason=None, unit=None, message_id=None).places or [place]
+        return self._letters.send_edited(source, where, edit, keep=keep, dry_run=dry_run, timeout_s=timeout_s)
 
     def move(
         self,
@@ -655,6 +951,33 @@ class Admin:
             Verb.REMOVE, destination, subscription, client_id, choice, count=count, dry_run=dry_run, timeout_s=timeout_s
         )
         return self._messages.take_out(wish, AddressSettings())
+
+    def send_now(
+        self,
+        destination: Queue | Topic | str,
+        *,
+        subscription: str | None = None,
+        client_id: str = "",
+        selector: str | None = None,
+        unit: str | None = None,
+        message_id: str | Collection[str] | None = None,
+        everything: bool = False,
+        count: int | None = None,
+        dry_run: bool = False,
+        timeout_s: float = ASK_TIMEOUT_S,
+    ) -> MessagesReport:
+        """Let messages go that wait for a time: that their sender delayed, or that wait for their next attempt.
+
+        They keep their place, attempts and order: one that is not the first of its unit goes after that. What is on
+        hold is for `release`. When it returns it is recorded. Else as `remove`.
+
+        Raises:
+            InvalidDestinationError, InvalidSettingError, InvalidSelectorError: as of `move`.
+        """
+        choice = choice_of(selector, unit, message_id, everything=everything)
+        return self._messages.send_now(
+            destination, subscription, client_id, choice, count=count, dry_run=dry_run, timeout_s=timeout_s
+        )
 
     def expire(
         self,

@@ -1,13 +1,13 @@
-"""What a queue holds, counted."""
+"""The contents of a queue, counted."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from jbm_kafka.codec.pause_record import NOTHING, Pause
 from jbm_kafka.codec.scan import scan
-from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
+from jbm_kafka.core.channel.redelivery import FOREVER_MS, is_expired
+from jbm_kafka.core.channel.unit_places import UnitPlaces
 from jbm_kafka.core.summary import summary
-from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import Seen
 from jbm_kafka.registry.channel_group import ChannelGroup
@@ -18,7 +18,7 @@ class PartitionCounts:
     """One partition of a queue."""
 
     partition: int
-    """Of the Kafka topic."""
+    """The number of the Kafka topic's partition."""
     begin: int
     """Offset of the oldest record still in the log."""
     settled_to: int
@@ -30,15 +30,15 @@ class PartitionCounts:
     held: int | None
     """Messages not settled; None: too many to be read for a count."""
     delayed: int = 0
-    """Of them, those that wait for a time."""
+    """The number of them that wait for a time."""
     retried: int = 0
-    """Of them, those that were handed over before."""
+    """The number of them that were handed over before."""
     for_operator: int = 0
-    """Of them, those on hold: out of attempts, each with its unit (`on_dead_letter="hold"`)."""
+    """The number of them on hold: out of attempts, each with its unit (`on_dead_letter="hold"`)."""
     expired: int = 0
-    """Of them, those that have expired: they leave as soon as somebody receives."""
+    """The number of them that have expired: they leave as soon as somebody receives."""
     misplaced: int = 0
-    """Of them, those whose unit belongs into another partition: another client hashes keys otherwise."""
+    """The number of them whose unit belongs into another partition: another client hashes keys otherwise."""
     oldest_at_ms: int | None = None
     """When the oldest of them came into this queue: sent there, given up, moved or sent again by a retry."""
 
@@ -53,13 +53,13 @@ class QueueCounts:
     """A queue, or a subscription of a topic, at one moment."""
 
     name: str
-    """Of the queue; of a subscription that of its topic."""
+    """The name of the queue; of a subscription that of its topic."""
     group: str
     """Kafka's own tools show the queue under this consumer group."""
     members: int
     """Processes that receive from it now."""
     idle_members: int
-    """Of them, those without a partition: more receive than there are partitions, or they have just come."""
+    """The number of them without a partition: more receive than there are partitions, or they have just come."""
     partitions: tuple[PartitionCounts, ...]
     """One row for each, in their order."""
     owners: Mapping[int, str]
@@ -68,11 +68,11 @@ class QueueCounts:
     """Messages whose turn it is, at most one of each unit: a receiver has them, or they wait for one. `Admin.explain`
     tells them apart. 0 where the messages were not counted."""
     pause: Pause = NOTHING
-    """What of it is paused, with the operator's name and since when."""
+    """The parts of it that are paused, with the operator's name and since when."""
     next_partitions: int = 0
     """An admission of so many partitions has begun and not ended; 0: none has (`Admin.admit_partitions`)."""
     unit_partitions: int = 0
-    """By so many partitions units are routed; fewer than there are: those that were added must be admitted first."""
+    """Units are routed by so many partitions; fewer than there are: those that were added must be admitted first."""
     kept_units: int = 0
     """Units that keep the partition they had before more were admitted (`Admin.unit_paths`)."""
     has_changelog: bool = True
@@ -88,7 +88,7 @@ class QueueCounts:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the messages were counted; else `held` is an upper bound."""
+        """Return True if the messages were counted; else `held` is an upper bound."""
         return all(part.held is not None for part in self.partitions)
 
     @property
@@ -205,7 +205,7 @@ def count_group(
     places: UnitPlaces,
     has_changelog: bool,
 ) -> QueueCounts:
-    """What the queue or subscription holds, whose units are by `places`.
+    """Return what the queue or subscription holds, whose units are by `places`.
 
     `seen` reads its messages, and is not asked for more than `count_max`.
 

@@ -1,4 +1,4 @@
-"""What belongs to a queue and goes with it, what speaks against it, and the deleting itself.
+"""The belongings of a queue that go with it, the objections, and the deleting itself.
 
 A topic of Kafka is the same queue in every namespace; the changelog, the group and the record in the registry are one
 namespace's own. So what a worker left that ran once in a wrong namespace can go, while the topic stays.
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscription_key, subscriptions_in
-from jbm_kafka.core.companion_group import companion_of
+from jbm_kafka.core.channel.companion_group import companion_of
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, with_namespace
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.summary import summary
@@ -22,13 +22,13 @@ from jbm_kafka.registry.registry import Registry
 NAMED = 3
 """So many subscriptions are named in an error."""
 UNSUBSCRIBE = "Admin.unsubscribe"
-"""What ends them."""
+"""The call that ends them."""
 THERE_ARE = "Admin.destinations() has those there are, and jbm-kafka list shows them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionReport:
-    """What was deleted, or, of a dry run, what would be."""
+    """The things that were deleted, or, of a dry run, would be."""
 
     destination: Queue | Topic
     """Which was to be deleted."""
@@ -48,7 +48,7 @@ class DeletionReport:
     """Subscriptions that are left, by their full names, for processes receive from them: stop those, and delete again
     with force. Empty unless it was forced."""
     kept: Sequence[str]
-    """What looks as if it belonged to the queue and is left, each with the reason; not what is in use."""
+    """The things that look as if they belonged to the queue and are left, each with the reason; not those in use."""
     is_topic_kept: bool = False
     """Other namespaces use its Kafka topic, which is left with its messages: only what this one kept of it goes."""
 
@@ -69,7 +69,7 @@ class DeletionReport:
 
 @dataclass(frozen=True, slots=True)
 class Belongings:
-    """What Kafka has of a queue in one namespace."""
+    """Kafka's belongings of a queue in one namespace."""
 
     destination: Queue | Topic
     """Which of both it is."""
@@ -83,11 +83,12 @@ class Belongings:
     others: Sequence[str]
     """Other namespaces in which the topic is a queue; "" is the one without a name."""
     subscriptions: Mapping[str, SubscriptionRecord]
-    """Of this namespace by consumer group, also such as are ending, but for those in use: they go with their topic."""
+    """The subscriptions of this namespace by consumer group, also such as are ending, but for those in use: they go
+    with their topic."""
     names: Sequence[str]
-    """Of all subscriptions that are not ending. Then it is a JMS topic."""
+    """The names of all subscriptions that are not ending. Then it is a JMS topic."""
     in_use: Sequence[str]
-    """Of subscriptions that processes receive from."""
+    """The names of subscriptions that processes receive from."""
     kept: Sequence[str]
     companions: Sequence[str] = ()
     """Groups that say how much was parked of those that go."""
@@ -144,7 +145,7 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
 
 
 def without_shared(found: Belongings) -> Belongings:
-    """What is this namespace's alone: a topic that others use is kept."""
+    """Return what is this namespace's alone: a topic that others use is kept."""
     if found.topic is None or not found.others:
         return found
     whose = " and ".join(f"namespace {each!r}" if each else "no namespace" for each in found.others)
@@ -153,7 +154,7 @@ def without_shared(found: Belongings) -> Belongings:
 
 
 def check_deletable(queue: Queue, namespace: str, found: Belongings, *, is_topic: bool, force: bool) -> None:
-    """Whether it may go; `is_topic`: it was asked for as one.
+    """Raise unless it may go; `is_topic`: it was asked for as one.
 
     Raises:
         InvalidDestinationError: there is nothing of it; or, unless forced, it does not look like a queue of ours.
@@ -232,7 +233,7 @@ def _by_changelogs(queue: Queue, topics: Collection[str]) -> Iterator[str]:
 def _subscriptions(
     queue: Queue, topic: TopicDescription | None, namespace: str, registry: Registry
 ) -> dict[str, SubscriptionRecord]:
-    """Those that are recorded of the topic, or, where it is gone, of any of the name, by group."""
+    """Return those that are recorded of the topic, or, where it is gone, of any of the name, by group."""
     records = [record for _, record in subscriptions_in(registry.log.values())]
     return {
         record.subscription.group_id(namespace): record
@@ -253,7 +254,7 @@ def _other_user(changelog: str, queue: Queue, namespace: str, topics: Collection
 
 
 def deletion_report(found: Belongings, held: int | None, registry: str, *, is_dry_run: bool) -> DeletionReport:
-    """What was deleted, or would be."""
+    """Return what was deleted, or would be."""
     return DeletionReport(
         destination=found.destination,
         is_dry_run=is_dry_run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from contextlib import suppress
 
@@ -20,15 +21,14 @@ from jbm_kafka.admin.deletion import (
 )
 from jbm_kafka.admin.looking_admin import LookingAdmin
 from jbm_kafka.admin.prepared_admin import PreparedAdmin
-from jbm_kafka.codec.registry_records import owner_key
+from jbm_kafka.codec.registry_records import decode_subscription, encode_subscription, owner_key, subscription_key
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.jms_errors import (
-    InvalidDestinationError,
-    JMSError,
-)
-from jbm_kafka.core.subscription import checked_subscription_name
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
+from jbm_kafka.core.subscription import Subscription, checked_subscription_name
 from jbm_kafka.core.wrong_values import checked_int
-from jbm_kafka.jms.arguments import as_topic, checked_flag
+from jbm_kafka.jms.base.arguments import as_topic, checked_flag
+from jbm_kafka.registry.registry_log import Changes, Values
+from jbm_kafka.registry.subscriptions import begun, check_retention, refuse_other_kind
 from jbm_kafka.registry.topics import Topics
 
 PARTITIONS_MAX = 10_000
@@ -116,8 +116,43 @@ class DestinationAdmin:
         now_ms = core.cluster.clock.now_ms()
         return belongings(queue, core.namespace, admin=core.admin, registry=core.registry, now_ms=now_ms)
 
+    def create_subscription(self, wanted: Subscription) -> bool:
+        """Make a durable subscription: True when it was not there."""
+        core, topic = self._core, wanted.topic
+        group, is_new = wanted.group_id(core.namespace), [False]
+        with core.asking(f"create subscription {wanted.name!r} of {topic}"):
+            core.catalog.named(topic)
+            topics = Topics(core.admin, namespace=core.namespace, registry=core.registry)
+            info = topics.ensure(topic, create=False, partitions=DEFAULT_PARTITIONS)
+            check_retention(core.admin, info, wanted)
+            incarnation = secrets.token_hex(8)
+
+            def claim(values: Values) -> Changes:
+                refuse_other_kind(values, wanted, core.namespace)
+                value = values.get(subscription_key(group))
+                found = None if value is None else decode_subscription(value)
+                if found is not None and not found.is_ending:
+                    is_new[0] = found.incarnation == incarnation  # a try without an answer had written it
+                    if found.subscription.choice != wanted.choice:
+                        raise IllegalStateError(
+                            f"{wanted} is there already, as one of {found.subscription.choice_text}; this one would be "
+                            f"of {wanted.choice_text}: end it before (unsubscribe), or choose another name",
+                            name=wanted.name,
+                        )
+                    return {}
+                is_new[0] = True
+                made = begun(wanted, info, incarnation, core.admin, core.cluster.clock.now_ms())
+                return {subscription_key(group): encode_subscription(made)}
+
+            core.registry.refresh()
+            if claim(core.registry.log.values()):
+                # Before it is there: offsets of one that ended would count as an operator's reset of this one.
+                core.admin.delete_groups([group])
+            core.registry.log.update(claim)
+            return is_new[0]
+
     def subscriptions(self, topic: Topic | str | None) -> list[SubscriptionCounts]:
-        """Those of the topic, or all, with what each has not received."""
+        """Return those of the topic, or all, with what each has not received."""
         wanted = None if topic is None else Topic(topic) if isinstance(topic, str) else as_topic(topic)
         with self._core.asking("list subscriptions"):
             if wanted is not None:

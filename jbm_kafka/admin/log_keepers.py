@@ -9,9 +9,9 @@ from shlex import quote
 
 from jbm_kafka.admin.explain.reasons import subscription_words
 from jbm_kafka.codec.reader_record import LETTER_KIND
-from jbm_kafka.core.branch import xid_of
+from jbm_kafka.core.channel.branch import xid_of
+from jbm_kafka.core.channel.truncation import Cut, Pin, PinKind
 from jbm_kafka.core.subscription import Subscription
-from jbm_kafka.core.truncation import Cut, Pin, PinKind
 from jbm_kafka.ports import KafkaClientError, LogReader
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class LogKeeper:
     since_ms: int | None
     """When the oldest of them was sent; None: not known."""
     remedy: str
-    """What lets it go."""
+    """The step that lets it go."""
 
 
 def keepers_of(
@@ -62,7 +62,7 @@ def keepers_of(
 
 
 def _sent_ms(topic: str, cuts: Mapping[int, Cut], reader: LogReader) -> dict[int, int]:
-    """By partition, of the oldest record that is needed."""
+    """Return by partition when the oldest record was sent that is needed."""
     ranges = {partition: (cut.before, cut.before + 1) for partition, cut in cuts.items() if cut.pins}
     try:
         found = reader.read(topic, ranges, timeout_s=READ_TIMEOUT_S) if ranges else ()

@@ -1,4 +1,4 @@
-"""What there is, and what queues hold; nothing is consumed, no group joined."""
+"""Looks into destinations and queues; nothing is consumed, no group joined."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell, as_browsed
 from jbm_kafka.admin.counts import QueueCounts, count_group, tallies
 from jbm_kafka.admin.queue_look import QueueLook, Wait, wait_of
 from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
-from jbm_kafka.core.companion_group import lost_of
+from jbm_kafka.core.channel.companion_group import lost_of
+from jbm_kafka.core.channel.unit_places import UnitPlaces
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
-from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.core.wrong_values import checked_int
-from jbm_kafka.jms.arguments import check_callable
+from jbm_kafka.jms.base.arguments import check_callable
 from jbm_kafka.jms.browser import Include, check_include
-from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.store.recovery import RecoveredChannel
 
 COUNT_MAX = 50_000
@@ -39,7 +39,7 @@ class LookingAdmin:
         client_id: str,
         count_max: int = COUNT_MAX,
     ) -> QueueCounts:
-        """What the queue, or this subscription of the topic, holds."""
+        """Return what the queue, or this subscription of the topic, holds."""
         named(destination, subscription, client_id)
         checked_int("count_max", count_max, 0, None, "messages")
         with self._core.asking(f"count {destination}"):
@@ -107,12 +107,12 @@ class LookingAdmin:
             now_ms = self._core.cluster.clock.now_ms()
             for seen in self._core.seen(source, selector, hands=hands):
                 if include == "all" or seen.is_deliverable:
-                    yield as_browsed(seen, self._core.group(source).destination)
+                    yield as_browsed(seen, self._core.group(source).destination, self._core.bodies)
                 else:
                     not_shown[wait_of(seen, now_ms)] += 1
 
     def exists(self, destination: Queue | Topic | str) -> bool:
-        """Whether there is a Kafka topic for it; of a Topic: whether it is one of JMS."""
+        """Return True if there is a Kafka topic for it; of a Topic: whether it is one of JMS."""
         if isinstance(destination, Topic):
             with self._core.asking(f"look for {destination}"):
                 return self._core.catalog.has_topic(destination)

@@ -13,13 +13,13 @@ from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_i
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.subscription import NAME_LENGTH_MAX, Subscription, SubscriptionKind
 from jbm_kafka.core.wrong_values import checked_int
-from jbm_kafka.jms.arguments import check_callable, checked_flag, checked_seconds
+from jbm_kafka.jms.base.arguments import check_callable, checked_flag, checked_seconds
 from jbm_kafka.ports.provider import Seen
 from jbm_kafka.registry.readers import private_readers
 
 
 def _all_from(reader: RegisteredReader, topic: Topic) -> SubscriptionRecord:
-    """What a process's private subscriptions may hold, as if one that chooses nothing had settled all before."""
+    """Return what a process's private subscriptions may hold, as if one that chooses nothing had settled all before."""
     begins = tuple(reader.positions.get(partition, 0) for partition in range(max(reader.positions, default=-1) + 1))
     made_up = Subscription(topic, SubscriptionKind.PRIVATE, reader.name[:NAME_LENGTH_MAX])
     return SubscriptionRecord(made_up, reader.topic_id, "", begins)

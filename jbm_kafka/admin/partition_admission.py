@@ -1,6 +1,6 @@
 """Routing the units of a queue or topic by more partitions than before, and ending what that leaves behind (UNIT-11).
 
-docs/decisions/0041-unit-paths.md tells why each step waits, and what a killed one leaves.
+Decision 41 tells why each step waits, and what a killed one leaves.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from jbm_kafka.admin.cluster.admin_core import Tell
+from jbm_kafka.core.channel.unit_places import UnitPlaces
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
-from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import Seen
 from jbm_kafka.registry.unit_paths import UnitPaths
@@ -32,7 +32,7 @@ LOOK_AGAIN_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PathsEnded:
-    """What `end_paths` did."""
+    """The outcome of `end_paths`."""
 
     ended: int
     """Units that are where their hash says, from now on."""

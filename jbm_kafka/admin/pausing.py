@@ -19,14 +19,14 @@ FOLLOW_S = 3.0
 BY_MAX = 100
 """Characters of the operator's name, which stands in errors and logs of every process."""
 What = Literal["production", "sending", "consumption", "receiving", "both"]
-"""What of a destination is paused."""
+"""The part of a destination that is paused."""
 BOTH = ("production", "consumption")
 PARTS = {"sending": "production", "receiving": "consumption"}
-"""What people call them, as the command does, and what JBoss does: both are taken."""
+"""The words of people and of the command, and JBoss's for the same: both are taken."""
 
 
 def parts_of(what: object) -> tuple[str, ...]:
-    """What is meant by "production", "consumption", "both", or by what people call them."""
+    """Return what is meant by "production", "consumption", "both", or by what people call them."""
     if what == "both":
         return BOTH
     if isinstance(what, str) and (part := PARTS.get(what, what)) in BOTH:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.codec.branch_records import branches_in
-from jbm_kafka.core.branch import BranchState, PreparedBranch, Xid
+from jbm_kafka.core.channel.branch import BranchState, PreparedBranch, Xid
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 from jbm_kafka.registry.own_topics import branches_topic
@@ -33,7 +33,7 @@ class PreparedTransaction:
     sends: int
     """How many messages it sends when it is committed."""
     heuristic: Mapping[str, str]
-    """What became of received messages without a decision, by consumer group and partition; empty: nothing."""
+    """The fate of received messages without a decision, by consumer group and partition; empty: nothing."""
 
 
 class PreparedAdmin:

@@ -11,7 +11,7 @@ from jbm_kafka.registry.topics import Topics
 
 
 def provision(core: AdminCore, wish: TopicWish, *, dry_run: bool) -> Sequence[TopicStep]:
-    """What was done, or with `dry_run` would be, for each topic.
+    """Return what was done, or with `dry_run` would be, for each topic.
 
     Raises:
         InvalidDestinationError: a topic cannot be as it is asked for; nothing was done.

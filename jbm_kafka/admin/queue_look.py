@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 
 from jbm_kafka.codec.scan import scan
-from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
-from jbm_kafka.core.states import MessageState
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.core.channel.redelivery import FOREVER_MS, is_expired
+from jbm_kafka.core.channel.states import MessageState
+from jbm_kafka.jms.base.one_process import refuse_pickle
+from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.ports.provider import Seen
 
 
@@ -20,7 +20,7 @@ class Wait(Enum):
     UNIT = "behind others of their unit"
     """Earlier messages of its unit are not finished."""
     TIME = "delayed"
-    """By a delivery delay, or because it came back and waits for its next attempt."""
+    """It waits for a time, by a delivery delay, or because it came back and waits for its next attempt."""
     OPERATOR = "on hold"
     """It waits for an operator with its unit, by `on_dead_letter="hold"`."""
     IN_HAND = "in a receiver's hand"

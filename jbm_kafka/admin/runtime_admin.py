@@ -1,4 +1,4 @@
-"""What is changed while processes run: settings, pauses, units on hold."""
+"""Changes settings, pauses and units on hold while processes run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from jbm_kafka.admin.cluster.recorded_settings import (
 )
 from jbm_kafka.admin.pausing import What, change, operator_name, parts_of
 from jbm_kafka.codec.pause_record import Halt, Pause
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.core.wrong_values import shown
-from jbm_kafka.jms.arguments import checked_seconds
+from jbm_kafka.jms.base.arguments import checked_seconds
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class SettingsAdmin:
         self._core = core
 
     def recorded(self, pattern: str | None) -> dict[str, AddressSettings]:
-        """What is recorded, by pattern."""
+        """Return what is recorded, by pattern."""
         with self._core.asking("look up address settings"):
             return recorded_settings(self._core.registry.log, pattern)
 
@@ -69,7 +69,7 @@ class PauseAdmin:
         return self._change_pause("resume", destination, dict.fromkeys(parts_of(what)), wait_s)
 
     def paused(self, destination: Queue | Topic | str) -> Pause:
-        """What of it is paused."""
+        """Return what of it is paused."""
         with self._core.asking(f"look whether {destination} is paused"):
             return self._core.registry.pauses.of(self._core.catalog.named(destination).name)
 

@@ -1,4 +1,4 @@
-"""What the log of a destination keeps, who needs it, and the deletion of the rest by an operator."""
+"""Tells what the log of a destination keeps and who needs it, and deletes the rest for an operator."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.admin.log_keepers import WORDS, LogKeeper, keepers_of
 from jbm_kafka.codec.registry_records import subscriptions_in
+from jbm_kafka.core.channel.truncation import Cut
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.subscription import Subscription
-from jbm_kafka.core.truncation import Cut
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.live_settings import LiveSettings
 from jbm_kafka.registry.retention import RetentionLook
@@ -21,7 +21,7 @@ class KeptPartition:
     """The log of one partition."""
 
     partition: int
-    """Of the Kafka topic."""
+    """The number of the Kafka topic's partition."""
     begin: int
     """Where the log begins."""
     needed_from: int
@@ -34,7 +34,7 @@ class KeptPartition:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """What was or may be deleted of a destination, partition by partition."""
+    """The part of a destination that was or may be deleted, partition by partition."""
 
     destination: str
     """Its name."""
@@ -88,7 +88,7 @@ class TruncationAdmin:
         return Truncation(found.name, rows, kept.because, keepers, not_by_itself)
 
     def _subscriptions(self, destination: Queue | Topic) -> dict[str, Subscription]:
-        """Those of a topic, by consumer group; the registry was read a moment ago."""
+        """Return those of a topic, by consumer group; the registry was read a moment ago."""
         records = [record for _, record in subscriptions_in(self._core.registry.log.values())]
         return {
             ChannelGroup.of_subscription(

@@ -11,11 +11,11 @@ from jbm_kafka.aio.aio_session import AioContext, AioSession
 from jbm_kafka.aio.made import ListenerOnLoop, Made, Same
 from jbm_kafka.client.call_lane import CallLane, OwnThread, pool_of_threads
 from jbm_kafka.core.statistics import Health, Statistics
+from jbm_kafka.jms.base.modes import AcknowledgeMode
+from jbm_kafka.jms.base.one_process import refuse_pickle
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.context import Context
 from jbm_kafka.jms.factory import ConnectionFactory
-from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.one_process import refuse_pickle
 from jbm_kafka.jms.sender import Sender
 
 _connecting = OwnThread(ends_with_process=True)

@@ -16,14 +16,14 @@ from jbm_kafka.client.call_lane import CallLane, Threads
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.wrong_values import wrong_type
-from jbm_kafka.jms.arguments import check_arguments, check_callable, check_kind, checked_timeout_s
+from jbm_kafka.jms.base.arguments import check_arguments, check_callable, check_kind, checked_timeout_s
+from jbm_kafka.jms.base.never_run import is_async
+from jbm_kafka.jms.base.one_process import refuse_pickle
 from jbm_kafka.jms.browser import Include, QueueBrowser
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.handling import AsyncHandling
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.never_run import is_async
-from jbm_kafka.jms.one_by_one import OneByOne
-from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.jms.receiving.handling import AsyncHandling
+from jbm_kafka.jms.settling.one_by_one import OneByOne
 from jbm_kafka.ports.deliveries import Delivery
 
 T = TypeVar("T")

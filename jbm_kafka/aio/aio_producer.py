@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
@@ -11,16 +12,17 @@ from jbm_kafka.aio.made import Same, called_on_loop
 from jbm_kafka.client.call_lane import CallLane, Threads
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.durations import Duration
 from jbm_kafka.core.sentinels import UNSET, Unset
-from jbm_kafka.jms.arguments import check_callable
+from jbm_kafka.jms.base.arguments import check_callable
+from jbm_kafka.jms.base.never_run import check_runs
+from jbm_kafka.jms.base.one_process import refuse_pickle
 from jbm_kafka.jms.context import ContextProducer
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.never_run import check_runs
-from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.jms.producer import MessageProducer
-from jbm_kafka.jms.routing import UnitOfOrder
-from jbm_kafka.jms.send_reports import CompletionListener
 from jbm_kafka.jms.sender import Sender
+from jbm_kafka.jms.sends.routing import UnitOfOrder
+from jbm_kafka.jms.sends.send_reports import CompletionListener
 
 _Given = Message | str | bytes | Mapping[str, object] | Unset
 
@@ -31,8 +33,9 @@ class AioSendOptions(TypedDict, total=False):
     json: object
     delivery_mode: DeliveryMode | None
     priority: int | None
-    time_to_live_ms: int | None
-    delivery_delay_ms: int | None
+    time_to_live_ms: Duration | None
+    delivery_delay_ms: Duration | None
+    deliver_at: datetime | None
     unit_of_order: UnitOfOrder | Unset
     duplicate_id: str | None
     properties: Mapping[str, object] | None

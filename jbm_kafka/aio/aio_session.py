@@ -14,23 +14,24 @@ from jbm_kafka.aio.loop_bed import on_this_loop
 from jbm_kafka.aio.made import ListenerOnLoop, Made, Same
 from jbm_kafka.client.call_lane import CallLane, Threads
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jbm_kafka.core.durations import Duration
 from jbm_kafka.core.sentinels import UNSET, Unset
+from jbm_kafka.jms.base.modes import AcknowledgeMode
+from jbm_kafka.jms.base.one_process import refuse_pickle
 from jbm_kafka.jms.browser import Include
-from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.connection import ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.context import Context, ContextProducer
-from jbm_kafka.jms.map_message import MapMessage
-from jbm_kafka.jms.message import Message, TextMessage
-from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.object_message import ObjectMessage
-from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.jms.messages.bytes_message import BytesMessage
+from jbm_kafka.jms.messages.map_message import MapMessage
+from jbm_kafka.jms.messages.message import Message, TextMessage
+from jbm_kafka.jms.messages.object_message import ObjectMessage
+from jbm_kafka.jms.messages.stream_message import StreamMessage
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.requesting import SendOptionsOfRequest, reply_to
-from jbm_kafka.jms.routing import UnitOfOrder
-from jbm_kafka.jms.send_order import OneWay
+from jbm_kafka.jms.sends.routing import UnitOfOrder
+from jbm_kafka.jms.sends.send_order import OneWay
 from jbm_kafka.jms.session import Session
-from jbm_kafka.jms.stream_message import StreamMessage
 
 COMMITTING = "it goes on, and whether it was committed shows in what is received; the session's next call waits for it"
 
@@ -146,7 +147,7 @@ class AioSession:
         timeout: float | None,
         unit_of_order: UnitOfOrder | Unset = UNSET,
         priority: int | None = None,
-        time_to_live_ms: int | None = None,
+        time_to_live_ms: Duration | None = None,
         properties: Mapping[str, object] | None = None,
         type: str | None = None,  # noqa: A002 - its name in JMS
     ) -> Message:

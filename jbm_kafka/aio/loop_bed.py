@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from jbm_kafka.client.call_lane import CallLane
-from jbm_kafka.jms.call_pauses import Pauses, Sleep
+from jbm_kafka.jms.base.call_pauses import Pauses, Sleep
 from jbm_kafka.ports.wake_up import Sleepers
 
 T = TypeVar("T")

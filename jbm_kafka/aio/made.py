@@ -1,4 +1,5 @@
-"""What a call makes that is awaited, or entered with `async with`; and attributes that are those of what is behind."""
+"""Results of calls that are awaited, or entered with `async with`; and attributes that are those of the object
+behind."""
 
 from __future__ import annotations
 
@@ -7,15 +8,15 @@ from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar, overload
 
-from jbm_kafka.jms.arguments import check_listener
-from jbm_kafka.jms.exception_listener import ExceptionListener
-from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.jms.base.arguments import check_listener
+from jbm_kafka.jms.base.exception_listener import ExceptionListener
+from jbm_kafka.jms.base.one_process import refuse_pickle
 
 T = TypeVar("T")
 
 
 class Entered(Protocol):
-    """What can stand in `async with`."""
+    """An object that can stand in `async with`."""
 
     async def __aenter__(self) -> Self: ...
     async def __aexit__(

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from jbm_kafka.core.jms_errors import InvalidTypeError, JMSError, may_pass
-from jbm_kafka.jms.handler_threads import RECEIVE_AGAIN_S
-from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.base.handler_threads import RECEIVE_AGAIN_S
+from jbm_kafka.jms.messages.message import Message
 
 log = logging.getLogger(__name__)
 

@@ -11,12 +11,13 @@ from typing import Final, Literal
 from uuid import UUID
 
 from jbm_kafka.amqp.scram import MECHANISM, Verifier
-from jbm_kafka.core.address_pattern import matches
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import JMSSecurityError
+from jbm_kafka.core.settings.address_pattern import matches
 
-Action = Literal["send", "receive", "browse", "create", "forward"]
-ACTIONS: Final[tuple[Action, ...]] = ("send", "receive", "browse", "create", "forward")
+Action = Literal["send", "receive", "browse", "create", "forward", "look", "operate"]
+"""The last two are of the console."""
+ACTIONS: Final[tuple[Action, ...]] = ("send", "receive", "browse", "create", "forward", "look", "operate")
 ANONYMOUS: Final = "anonymous"
 """The user that is nobody in particular."""
 _SECRET: Final = secrets.token_bytes(32)
@@ -30,7 +31,7 @@ class User:
     rights: Mapping[Action, Sequence[str]] = field(default_factory=dict)
     """Patterns of names of destinations. Without "create" he may create what he may send to."""
     client_ids: Sequence[str] | None = None
-    """Those that he may have, `*` for any text; None: any that no other user's patterns name."""
+    """The client ids that he may have, `*` for any text; None: any that no other user's patterns name."""
 
 
 class Access:
@@ -56,14 +57,14 @@ class Access:
         return hmac.compare_digest(self._proved.get(user, b""), _proof(user, password))
 
     def knows(self, user: str, password: str) -> bool:
-        """Whether it is the user's password. It takes some milliseconds, as it must; on any thread."""
+        """Return True if it is the user's password. It takes some milliseconds, as it must; on any thread."""
         is_right = (self.verifiers.get(user) or Verifier.of_nobody(user)).fits(password)
         if is_right:
             self._proved[user] = _proof(user, password)
         return is_right
 
     def is_sidecar(self, user: str) -> bool:
-        """Whether it is the user that the other sidecars are."""
+        """Return True if it is the user that the other sidecars are."""
         return bool(self.users[user].rights.get("forward"))
 
     def check_client_id(self, user: str, client_id: str) -> None:

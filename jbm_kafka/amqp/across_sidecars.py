@@ -1,6 +1,6 @@
 """A transaction that has messages of other sidecars: each prepares a branch, and this one decides them all at once.
 
-docs/decisions/0080-units-and-transactions-across-sidecars.md.
+decision 80.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any, Final, Protocol
 
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp_wire.loop_mailbox import answer
-from jbm_kafka.core.branch import Branch, BranchState, branch_across
+from jbm_kafka.core.channel.branch import Branch, BranchState, branch_across
 from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.forwarding import ForwardingSidecar
 from jbm_kafka.ports.kafka import Outgoing
 
 PREPARE: Final = "jbm:prepare"
-"""What one sidecar says to another: [transaction, number of the branch, its decider]."""
+"""The address by which one sidecar tells another: [transaction, number of the branch, its decider]."""
 DECIDED: Final = "jbm:decided"
 """[transaction, number of the branch, whether it is committed]."""
 DISCHARGE: Final = "amqp:discharge:list"
@@ -47,7 +47,7 @@ class Owner(Protocol):
 
 
 class AcrossSidecars:
-    """What one transaction has of other sidecars' messages; on the event loop."""
+    """The part that one transaction has of other sidecars' messages; on the event loop."""
 
     def __init__(self, peer: Client, name: bytes) -> None:
         """`name`: of the transaction, which its owners know it by."""

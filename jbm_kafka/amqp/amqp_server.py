@@ -7,7 +7,7 @@ import logging
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,6 @@ from typing import Any
 
 from proton import Condition
 
-from jbm_kafka.amqp import freed_memory
 from jbm_kafka.amqp.admin_endpoint import AdminEndpoint
 from jbm_kafka.amqp.beside import Beside
 from jbm_kafka.amqp.fault_log import FaultLog
@@ -28,11 +27,13 @@ from jbm_kafka.amqp.unfinished import Unfinished
 from jbm_kafka.amqp.wire import Wire
 from jbm_kafka.amqp_wire import engine_objects
 from jbm_kafka.amqp_wire.conditions import FORCED
+from jbm_kafka.amqp_wire.engine_objects import Work
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.client.connection_counts import ConnectionCounts
 from jbm_kafka.client.small_http import SmallHttp
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.statistics import Health, Statistics
+from jbm_kafka.ports import freed_memory
 from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.forwarding import ForwardingSidecar
 from jbm_kafka.ports.provider import ServingProvider
@@ -60,7 +61,7 @@ class Server:
         self.ports: list[int] = []
         self.admin_port = 0
         self.container = f"jbm-kafka-{secrets.token_hex(4)}"
-        self.wires: set[Wire] = set()
+        self.wires: dict[Wire, None] = {}
         self.refused = 0
         self.sent: Counter[str] = Counter()
         limits = settings.limits
@@ -132,7 +133,7 @@ class Server:
             return replace(found, is_ready=False, reasons=(*found.reasons, "the AMQP server stops"))
         return found
 
-    def run(self, work: Coroutine[Any, Any, Any]) -> None:
+    def run(self, work: Work) -> None:
         """Have something done that no connection waits for."""
 
         async def guarded() -> None:

@@ -7,12 +7,14 @@ from collections import deque
 from collections.abc import Set
 from typing import Any
 
+from proton import Sender
+
 from jbm_kafka.amqp.receiver_links import NO_LIMIT, refuse_large
 from jbm_kafka.amqp.seams import Client
-from jbm_kafka.amqp_wire.engine_objects import transfer
+from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, transfer
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE
+from jbm_kafka.client.bodies.fetched_record import shown_with_body
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
-from jbm_kafka.codec.bodies import body_kind
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import ResourceAllocationError
 from jbm_kafka.core.selectors.selector import Selector
@@ -24,7 +26,7 @@ BROWSED, BROWSED_BYTES = 1_000, 2**20
 class Browser:
     """Shows a client what a queue holds, as of when it asked: a portion at a time, as the client takes it."""
 
-    def __init__(self, peer: Client, sender: Any, queue: Queue, selector: Selector | None, wanted: Set[str]) -> None:
+    def __init__(self, peer: Client, sender: Sender, queue: Queue, selector: Selector | None, wanted: Set[str]) -> None:
         """`wanted`: what of names.py its source says."""
         self._peer = peer
         self._sender = sender
@@ -64,9 +66,9 @@ class Browser:
         for seen in self._seen or ():
             if seen.due_at_ms > now_ms and ALL not in self._wanted:
                 continue
-            kind = body_kind(seen.record.headers())
+            record, kind = shown_with_body(seen.record, self._peer.settings.large_bodies)
             count, state = seen.attempts, seen.state.value if self._wanted else None
-            data = encode_transfer(seen.record, kind, self._queue, delivery_count=count, now_ms=now_ms, state=state)
+            data = encode_transfer(record, kind, self._queue, delivery_count=count, now_ms=now_ms, state=state)
             self._found.append(data)
             size += len(data)
             if len(self._found) >= BROWSED or size >= BROWSED_BYTES:
@@ -113,7 +115,7 @@ class Browser:
             self._is_reading = False
         self.pump()
 
-    def outcome(self, sent: Any) -> None:
+    def outcome(self, sent: EngineDelivery) -> None:
         sent.settle()
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:

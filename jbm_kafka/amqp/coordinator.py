@@ -10,21 +10,22 @@ from jbm_kafka.amqp.across_sidecars import DECIDED, DISCHARGE, PREPARE, carried_
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import DECLARED
 from jbm_kafka.amqp_wire.conditions import UNKNOWN_TRANSACTION, condition_of
-from jbm_kafka.amqp_wire.engine_objects import grant
+from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, EngineReceiver, grant
 from jbm_kafka.codec.amqp.values import Amqp, Budget, read
-from jbm_kafka.core.branch import BranchState, branch_across
+from jbm_kafka.core.channel.branch import BranchState, branch_across
 from jbm_kafka.core.jms_errors import JMSError, MessageFormatError, MessageTooLargeError
 from jbm_kafka.ports.forwarding import ForwardingSidecar
 
 MESSAGE_BYTES: Final = 4_096
-"""Of a declare, a discharge, and what sidecars say to each other; the engine keeps its parts until they are read."""
+"""The size of a declare, a discharge, and what sidecars say to each other; the engine keeps its parts until they are
+read."""
 _CODES: Final = {"amqp:declare:list": 0x31, DISCHARGE: 0x32}
 
 
 class Coordinator:
     """Declares and discharges the transactions of one of a client's sessions."""
 
-    def __init__(self, peer: Client, receiver: Any, *, is_sidecars: bool) -> None:
+    def __init__(self, peer: Client, receiver: EngineReceiver, *, is_sidecars: bool) -> None:
         """`is_sidecars`: another sidecar's, which prepares its clients' transactions here, and decides them."""
         self._peer = peer
         self._receiver = receiver
@@ -35,7 +36,7 @@ class Coordinator:
     def grant(self) -> None:
         grant(self._receiver, max(0, 20 - self._receiver.credit))
 
-    def arrived(self, delivery: Any) -> None:
+    def arrived(self, delivery: EngineDelivery) -> None:
         """A declare or a discharge."""
         if delivery.aborted:
             delivery.settle()
@@ -64,7 +65,7 @@ class Coordinator:
             self._peer.spawn(self._discharge(delivery, name, fails=bool(fails)), self._receiver)
         self.grant()
 
-    async def _discharge(self, delivery: Any, name: bytes, *, fails: bool) -> None:
+    async def _discharge(self, delivery: EngineDelivery, name: bytes, *, fails: bool) -> None:
         transaction = self._peer.transactions.get(name)
         if transaction is not None:
             await transaction.all_there()
@@ -82,7 +83,7 @@ class Coordinator:
                 condition = condition_of(error)
         self._answer(delivery, condition)
 
-    def _answer(self, delivery: Any, condition: Condition | None, data: bytes = b"") -> None:
+    def _answer(self, delivery: EngineDelivery, condition: Condition | None, data: bytes = b"") -> None:
         if self._is_closed or self._peer.is_over:
             return
         if condition is not None:
@@ -96,7 +97,7 @@ class Coordinator:
         delivery.settle()
         self._peer.flush()
 
-    async def _prepare(self, delivery: Any, name: bytes, number: int, decider: str) -> None:
+    async def _prepare(self, delivery: EngineDelivery, name: bytes, number: int, decider: str) -> None:
         transaction = self._peer.transactions.get(name)
         if transaction is None:
             self._answer(delivery, Condition(UNKNOWN_TRANSACTION, "there is no such transaction"))
@@ -108,7 +109,7 @@ class Coordinator:
         else:
             self._answer(delivery, None, record)
 
-    async def _decided(self, delivery: Any, name: bytes, number: int, is_committed: bool) -> None:
+    async def _decided(self, delivery: EngineDelivery, name: bytes, number: int, is_committed: bool) -> None:
         transaction = self._peer.transactions.pop(name, None)
         provider: Any = self._peer.provider
         assert isinstance(provider, ForwardingSidecar), provider
@@ -121,7 +122,7 @@ class Coordinator:
         self._answer(delivery, None)
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:
-        """What was not discharged is rolled back."""
+        """Roll back what was not discharged."""
         self._is_closed = True
         for name in self._mine:
             transaction = self._peer.transactions.pop(name, None)
@@ -131,7 +132,7 @@ class Coordinator:
 
 
 def _said(data: bytes) -> tuple[object, list[Any]]:
-    """What the body of a message says, and the values with it. Raises MessageFormatError."""
+    """Return what the body of a message says, and the values with it. Raises MessageFormatError."""
     try:
         at, budget = 0, Budget(100)
         while at < len(data):

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 LINE_MAX = 500
 """Characters."""
 EACH_MAX = 5
-"""Of one kind and one client so many lines in an interval; the others are counted in one."""
+"""The lines of one kind about one client in an interval; the others are counted in one."""
 INTERVAL_MS = 60_000
 PLACES = 3
 """So many places of the program are told of an error that is not expected, the innermost first."""

@@ -1,4 +1,5 @@
-"""What one receiver gets from other sidecars: a link to each, which is an AMQP client of the partitions that it owns.
+"""The messages that one receiver gets from other sidecars: by a link to each, which is an AMQP client of the partitions
+that it owns.
 
 Those decide on everything: order, attempts, dead letters, durability. Here messages and outcomes only pass through.
 """
@@ -8,17 +9,20 @@ from __future__ import annotations
 import itertools
 from asyncio import get_running_loop, sleep
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Final, Protocol
 
 from proton import Delivery as Sent
-from proton import Endpoint, symbol
+from proton import Endpoint, Sender, Session, symbol
 from proton import Link as ProtonLink
 
+from jbm_kafka.amqp.across_sidecars import Owner
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
-from jbm_kafka.amqp_wire.names import SESSION
+from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, EngineReceiver
+from jbm_kafka.amqp_wire.names import BEHIND, SEEN, SESSION
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.receiving.going_back import behind
 
 FORWARDED: Final = symbol("jbm:forwarded")
 """The property of a link that is another sidecar's; its value is the client id that the client has there."""
@@ -30,6 +34,13 @@ LOOK_S = 0.005
 
 _numbers = itertools.count(1)
 _arrivals = itertools.count(1)
+
+
+class FeedOwner(Owner, Protocol):
+    """The connection to the other sidecar, as a link of it knows it."""
+
+    touch: Callable[[], None]
+    """Something is to be sent, maybe."""
 
 
 class Forwarded:
@@ -48,7 +59,7 @@ class Forwarded:
         self._is_fencing = False
         self._is_void = False
         """Its owner has it again."""
-        self._sent: Any = None
+        self._sent: EngineDelivery | None = None
         """The client's, which waits to hear that what it said is durable."""
 
     def accept(self) -> None:
@@ -57,14 +68,29 @@ class Forwarded:
 
     def release(self, *, was_seen: bool = False) -> None:
         """It goes back uncounted. `was_seen`: the client may have had it, so it comes again marked."""
-        # Without an outcome says just that.
-        self._say(0 if was_seen else Sent.MODIFIED, is_settled=not self._fence(Sent.MODIFIED))
+        if was_seen and not self._feed.is_over:
+            self._incoming.local.annotations = {SEEN: True}
+        self._say(Sent.MODIFIED, is_settled=not self._fence(Sent.MODIFIED))
+
+    def lost(self, sent: Iterable[Forwarded]) -> None:
+        """It goes back as `release`, and with it what of all that was `sent` is behind it in its unit.
+
+        Its client is gone, and may have had all of that. The owner takes back the whole unit at the first that it hears
+        of, so this says what becomes of the others (REDELIVER-1).
+        """
+        units = self._feed.feeds.units
+        if not self._feed.is_over:
+            annotations: dict[str, object] = {SEEN: True}
+            if self.mark not in units.going_back and not units.keeps_later:  # the first of its unit
+                annotations[symbol(BEHIND)] = [len(behind([self.place], ((each, each.place) for each in sent))), 0]
+            self._incoming.local.annotations = annotations
+        self._say(Sent.MODIFIED, is_settled=not self._fence(Sent.MODIFIED))
 
     def void(self) -> None:
         """Its owner has it again already, with one before it; to say so is of no meaning there."""
         self._say(Sent.RELEASED)
 
-    def told(self, sent: Any, peer: Client) -> None:
+    def told(self, sent: EngineDelivery, peer: Client) -> None:
         """The client says what became of it."""
         state, remote = sent.remote_state, sent.remote
         if state == TRANSACTIONAL:
@@ -76,6 +102,7 @@ class Forwarded:
                 transaction.failure = transaction.failure or JMSError(text)
             else:
                 transaction.take_forwarded(self._feed.owner, self)
+                assert remote.data is not None, "it names the transaction"
                 self._incoming.local.data = [bytes(remote.data[0]), *remote.data[1:]]
                 self._say(TRANSACTIONAL)
         elif self._feed.is_over:  # its owner has died, or the partition moved: it comes again
@@ -102,9 +129,14 @@ class Forwarded:
             self.fence()
         return True
 
-    def taken_back(self, mark: str, arrival: int) -> None:
-        """It is void, if it is of this unit and came behind that."""
-        self._is_void = self._is_void or (self.mark == mark and self._arrival > arrival)
+    @property
+    def place(self) -> tuple[Hashable, int]:
+        """Where it is in its unit."""
+        return self.mark or None, self._arrival
+
+    def taken_back(self) -> None:
+        """Its owner has it again, with one before it."""
+        self._is_void = True
 
     def fence(self) -> None:
         """Drop what comes of its unit, and what waits here, until its owner has said that it has it back."""
@@ -124,7 +156,7 @@ class Forwarded:
             if not units.going_back[self.mark]:
                 del units.going_back[self.mark]
             for each in units.members:
-                each.feeds.taken_back(self.mark, self._arrival)
+                each.feeds.taken_back(self)
 
     def confirmed(self, peer: Client) -> None:
         """Its owner says what holds, or will say nothing any more."""
@@ -164,14 +196,14 @@ class Forwarded:
 class Feed:
     """The link to one other sidecar; is_over: it gives nothing any more, and what it gave is void."""
 
-    def __init__(self, feeds: Feeds, link: Any, owner: Any) -> None:
+    def __init__(self, feeds: Feeds, link: EngineReceiver, owner: FeedOwner) -> None:
         self.is_over = False
         self.link = link
         self.owner = owner
         """The connection to the other sidecar."""
         self.touch = owner.touch
         self.held: dict[str, Forwarded] = {}
-        """By its tag what was not settled."""
+        """The messages that were not settled, by tag."""
         self.feeds = feeds
         self._parts: list[bytes] = []
 
@@ -222,13 +254,13 @@ class Feed:
 class Feeds:
     """All of one receiver; on the event loop. Without other sidecars, and for one that must not have any, none."""
 
-    def __init__(self, peer: Client, receiver: Any, sender: Any, *, is_used: bool, is_transacted: bool) -> None:
+    def __init__(self, peer: Client, receiver: Any, sender: Sender, *, is_used: bool, is_transacted: bool) -> None:
         """`receiver`: whom they are for; `sender`: its link to the client."""
         self._is_transacted = is_transacted
         self.peer = peer
         self.units = receiver.units
         self.waiting: deque[Forwarded] = deque()
-        """What came and is not sent to the client, which gets it first."""
+        """The messages that came and are not sent to the client, which gets the first of them first."""
         self.is_used = is_used and peer.server.neighbours is not None
         self._receiver = receiver
         self._sender = sender
@@ -241,14 +273,13 @@ class Feeds:
         if self.is_used and not self.is_closed:
             self.peer.server.neighbours.join(self)
 
-    def open(self, owner: Any, session: Any) -> Feed:
+    def open(self, owner: FeedOwner, session: Session) -> Feed:
         """A link in this session of the connection to its owner."""
         link = session.receiver(f"{self._receiver.name}|{next(_numbers)}")
         link.source.copy(self._sender.remote_source)
         link.snd_settle_mode = ProtonLink.SND_UNSETTLED
-        link.properties = {FORWARDED: self.peer.client_id, symbol(SESSION): self.units.session_id}
-        if self._is_transacted:
-            link.properties[TRANSACTED] = True
+        is_transacted = {TRANSACTED: True} if self._is_transacted else {}
+        link.properties = {FORWARDED: self.peer.client_id, symbol(SESSION): self.units.session_id, **is_transacted}
         link.open()
         feed = Feed(self, link, owner)
         self._feeds.append(feed)
@@ -287,7 +318,7 @@ class Feeds:
                     feed.touch()
 
     def release_old(self) -> None:
-        """What waits for a client without credit for so long is for others."""
+        """Give others what has waited for so long for a client without credit."""
         now = get_running_loop().time()
         while self.waiting and now - self.waiting[0].arrived_at > KEEP_S:
             self.waiting.popleft().release()
@@ -300,11 +331,11 @@ class Feeds:
             for each in void:
                 each.void()
 
-    def taken_back(self, mark: str, arrival: int) -> None:
-        """The owner of the unit has again what came behind that: what the client says of it is of no meaning."""
-        for feed in self._feeds:
-            for each in feed.held.values():
-                each.taken_back(mark, arrival)
+    def taken_back(self, first: Forwarded) -> None:
+        """The owner of the unit has again what came behind this one: what the client says of that is of no meaning."""
+        held = ((each, each.place) for feed in self._feeds for each in feed.held.values())
+        for each in behind([first.place], held):
+            each.taken_back()
 
     @property
     def has_unread(self) -> bool:

@@ -8,6 +8,7 @@ from zlib import crc32
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Receiver
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, transaction_name
+from jbm_kafka.amqp_wire.engine_objects import EngineDelivery
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.forwarding import ForwardingSidecar
@@ -24,7 +25,7 @@ class Forwarder(Receiver):
     async def ready(self) -> None:
         """There is nothing to wait for."""
 
-    def outcome(self, sent: Any) -> None:
+    def outcome(self, sent: EngineDelivery) -> None:
         """As of any receiver. The transaction is its client's, which its sidecar names."""
         if sent.remote_state == TRANSACTIONAL:
             name = transaction_name(sent.remote.data)
@@ -58,5 +59,5 @@ class Forwarder(Receiver):
         super().pump()
 
     async def close(self, *, is_lost: bool, ends: bool) -> None:
-        """What is unsettled goes back; a subscription stays."""
+        """Give back what is unsettled; a subscription stays."""
         await super().close(is_lost=is_lost, ends=False)

@@ -1,4 +1,4 @@
-"""What the answer to an attach says of our end of the link: what is in force there, and nothing else.
+"""The answer to an attach as it tells our end of the link: what is in force there, and nothing else.
 
 A client takes what comes back for granted. So what was not understood, and what is not done here, does not come back.
 """
@@ -12,6 +12,7 @@ from proton import UNDESCRIBED, Array, Data, Described, Terminus, symbol
 from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.terminus import Filters, symbols
+from jbm_kafka.amqp_wire.engine_objects import EngineLink
 from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.subscription import Source, Subscription, destination_of
 
@@ -20,7 +21,7 @@ LOCAL_TRANSACTIONS: Final = "amqp:local-transactions"
 _LIFETIME: Final = {symbol("lifetime-policy"): Described(symbol("amqp:delete-on-close:list"), [])}
 
 
-def settle_modes(link: Any) -> None:
+def settle_modes(link: EngineLink) -> None:
     """A message is settled here before it is sent, or never; of what the client decides its own word holds."""
     if link.is_sender:
         is_settled = link.remote_snd_settle_mode == ProtonLink.SND_SETTLED
@@ -31,9 +32,10 @@ def settle_modes(link: Any) -> None:
 
 
 def tell_source(
-    link: Any, source: Source, filters: Filters, more: Iterable[str] = (), *, is_browser: bool = False
+    link: EngineLink, source: Source, filters: Filters, more: Iterable[str] = (), *, is_browser: bool = False
 ) -> None:
-    """Of what a receiver is served from; `more`: what else is done of the capabilities that it asked for.
+    """Tell what a receiver is served from; `more`: what else is done of the capabilities that it asked for. A temporary
+    destination tells its name.
 
     A temporary destination that was made for it has been written there as its address, dynamic.
     """
@@ -55,20 +57,20 @@ def tell_source(
         _put_symbols(terminus.outcomes, [each for each in OUTCOMES if each in asked] or OUTCOMES)
 
 
-def tell_stored(link: Any, topic: Topic) -> None:
-    """Of a durable subscription that was only asked for."""
+def tell_stored(link: EngineLink, topic: Topic) -> None:
+    """Tell of a durable subscription that was only asked for."""
     link.source.type, link.source.address = Terminus.SOURCE, topic.name
     _tell(link.source, link.remote_source, [topic.kind], is_durable=True)
     link.source.distribution_mode = Terminus.DIST_MODE_COPY
 
 
-def tell_target(link: Any, destination: Destination | None) -> None:
-    """Of where a sender's messages go; None: each says it. A temporary destination as of `tell_source`."""
+def tell_target(link: EngineLink, destination: Destination | None) -> None:
+    """Tell where a sender's messages go; None: each says it. A temporary destination as of `tell_source`."""
     _tell(link.target, link.remote_target, [] if destination is None else [destination.kind], is_durable=False)
 
 
-def tell_coordinator(link: Any) -> None:
-    """Of what declares transactions."""
+def tell_coordinator(link: EngineLink) -> None:
+    """Tell that it declares transactions."""
     link.target.type = Terminus.COORDINATOR
     _put_symbols(link.target.capabilities, [LOCAL_TRANSACTIONS])
 

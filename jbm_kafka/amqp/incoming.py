@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -15,7 +15,8 @@ from jbm_kafka.amqp.access import ANONYMOUS
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
 from jbm_kafka.amqp_wire.conditions import UNKNOWN_TRANSACTION, condition_of
-from jbm_kafka.amqp_wire.engine_objects import grant
+from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, EngineReceiver, Work, grant
+from jbm_kafka.client.bodies.large_bodies import LargeBodies
 from jbm_kafka.client.partition_choice import partition_of
 from jbm_kafka.codec.amqp.address_forms import parse_address
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
@@ -42,7 +43,7 @@ AT_ONCE_BYTES = 2**16
 AT_ONCE_VALUES = 2_000
 """A message with more than this or that is read beside the loop: while one is read on it nobody else is served."""
 VALUES_MAX = 1_000_000
-"""Of one message; each byte of them may take a hundred here."""
+"""The values of one message; each byte of them may take a hundred here."""
 Taken = bytes | bytearray | IncomingMessage
 """A message as it came, or read."""
 
@@ -52,13 +53,13 @@ class Unsent:
     """One message in a lane."""
 
     producer: Producer
-    delivery: Any
+    delivery: EngineDelivery
     taken: Taken
     size: int
 
 
 class SendLane:
-    """What the producers of one session send, in its order (ORDER-1); on the event loop."""
+    """The lane of what the producers of one session send, in its order (ORDER-1); on the event loop."""
 
     def __init__(self, without_unit: bytes) -> None:
         """`without_unit`: what has no unit goes to one partition by this."""
@@ -98,7 +99,7 @@ def verify_user(headers: list[Header], user: str, how: Literal["check", "set"]) 
 class Producer:
     """Takes one producer's messages, in order; on the event loop."""
 
-    def __init__(self, peer: Client, receiver: Any, target: Destination | None, lane: SendLane) -> None:
+    def __init__(self, peer: Client, receiver: EngineReceiver, target: Destination | None, lane: SendLane) -> None:
         """`target`: None where each message names its own; `lane`: its session's."""
         self._peer = peer
         self._receiver = receiver
@@ -123,7 +124,7 @@ class Producer:
         if missing * 2 >= CREDIT:
             grant(self._receiver, missing)
 
-    def arrived(self, delivery: Any) -> None:
+    def arrived(self, delivery: EngineDelivery) -> None:
         """A part of a message, or the rest of it."""
         if delivery.aborted:
             self._drop_parts()
@@ -174,25 +175,25 @@ class Producer:
             self._peer.server.unfinished.drop(self._peer.whose, self)
             self._parts, self._size = [], 0
 
-    def _wait(self, delivery: Any, size: int) -> None:
+    def _wait(self, delivery: EngineDelivery, size: int) -> None:
         self._waiting += 1
         self._peer.hold(size)
         transaction = self._transaction_of(delivery)
         if transaction is not None:
             transaction.wait()
 
-    def _waited(self, delivery: Any, size: int) -> None:
+    def _waited(self, delivery: EngineDelivery, size: int) -> None:
         self._waiting -= 1
         self._peer.hold(-size)
         transaction = self._transaction_of(delivery)
         if transaction is not None:
             transaction.waited()
 
-    def _transaction_of(self, delivery: Any) -> Any:
+    def _transaction_of(self, delivery: EngineDelivery) -> Any:
         is_in_one = delivery.remote_state == TRANSACTIONAL
         return self._peer.transaction(delivery.remote.data) if is_in_one else None
 
-    def _take(self, delivery: Any, taken: Taken, size: int, *, is_asked: bool = False) -> None:
+    def _take(self, delivery: EngineDelivery, taken: Taken, size: int, *, is_asked: bool = False) -> None:
         """`is_asked`: where its messages go was just asked; of a temporary destination nothing else is known."""
         peer = self._peer
         try:
@@ -207,6 +208,10 @@ class Producer:
             unit = message.unit
             if info is None or (not is_asked and info is not peer.provider.known_topic(target.name)):
                 self._ask(delivery, message, size, self._find(target, None), is_asked=True)
+                return
+            bodies, value = peer.settings.large_bodies, message.value
+            if bodies is not None and value is not None and len(value) > bodies.limit_bytes:
+                self._ask(delivery, message, size, self._keep_beside(message, bodies, value), is_asked=is_asked)
                 return
             temporary = parse_temporary_name(target.name) if target.is_temporary else None
             if temporary is not None:
@@ -246,21 +251,28 @@ class Producer:
         read = partial(decode_transfer, first.taken, now_ms=peer.provider.clock.now_ms(), budget=budget)
         first.taken = await peer.server.beside.do(peer.whose, read)
 
+    async def _keep_beside(self, message: IncomingMessage, bodies: LargeBodies, value: bytes) -> None:
+        """Keep a large body, and have the message name it. What its session sends after it waits too."""
+        now_ms = self._peer.provider.clock.now_ms()
+        message.headers += await self._peer.call(partial(bodies.keep, value, now_ms))
+        message.value = None
+
     def _ask(
         self,
-        delivery: Any,
+        delivery: EngineDelivery,
         taken: Taken,
         size: int,
-        work: Coroutine[Any, Any, None],
+        work: Work,
         *,
         is_asked: bool,
     ) -> None:
+        """`is_asked`: where its messages go was just asked, or is by `work`."""
         self._lane.is_asking = True
         self._wait(delivery, size)
         self._lane.waiting.appendleft(Unsent(self, delivery, taken, size))
         self._peer.spawn(self._asked(work, is_asked=is_asked), self._receiver)
 
-    async def _asked(self, work: Coroutine[Any, Any, None], *, is_asked: bool) -> None:
+    async def _asked(self, work: Work, *, is_asked: bool) -> None:
         """Do what the first that waits needs, and then send those that wait."""
         is_done = False
         try:
@@ -298,7 +310,7 @@ class Producer:
         self._waited(waiting.delivery, waiting.size)
 
     def _send(
-        self, delivery: Any, message: IncomingMessage, target: Destination, info: TopicInfo, partition: int
+        self, delivery: EngineDelivery, message: IncomingMessage, target: Destination, info: TopicInfo, partition: int
     ) -> None:
         peer, headers = self._peer, message.headers
         if isinstance(target, Topic):
@@ -346,8 +358,8 @@ class Producer:
             peer.sends_beside -= 1
             self._go_on(is_asked=False)
 
-    def _send_in_transaction(self, delivery: Any, record: Outgoing, message: IncomingMessage) -> None:
-        data = delivery.remote.data
+    def _send_in_transaction(self, delivery: EngineDelivery, record: Outgoing, message: IncomingMessage) -> None:
+        data = delivery.remote.data or [b""]
         transaction = self._peer.transaction(data)
         if transaction is None:
             delivery.local.condition = Condition(UNKNOWN_TRANSACTION, "there is no such transaction")
@@ -359,10 +371,14 @@ class Producer:
         delivery.settle()
         self.grant()
 
-    def _reported(self, delivery: Any, target: Destination, size: int, error: KafkaClientError | None) -> None:
+    def _reported(
+        self, delivery: EngineDelivery, target: Destination, size: int, error: KafkaClientError | None
+    ) -> None:
         self._peer.mailbox.post(partial(self._confirmed, delivery, target, size, error))
 
-    def _confirmed(self, delivery: Any, target: Destination, size: int, error: KafkaClientError | None) -> None:
+    def _confirmed(
+        self, delivery: EngineDelivery, target: Destination, size: int, error: KafkaClientError | None
+    ) -> None:
         self._unconfirmed -= 1
         self._peer.hold(-size)
         if self.is_closed or self._peer.is_over:
@@ -375,7 +391,7 @@ class Producer:
         self.grant()
         self._peer.touch()
 
-    def _reject(self, delivery: Any, error: JMSError) -> None:
+    def _reject(self, delivery: EngineDelivery, error: JMSError) -> None:
         if delivery.remote_state == TRANSACTIONAL:
             transaction = self._peer.transaction(delivery.remote.data)
             if transaction is not None:

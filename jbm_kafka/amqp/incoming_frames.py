@@ -21,7 +21,7 @@ HEADER_BYTES: Final = 8
 HEAD_BYTES: Final = 32
 """With so many of its bytes the kind of a frame is known, and the handle of a transfer."""
 VALUES_MAX: Final = 10_000
-"""Of one frame, beside messages."""
+"""The values of one frame, beside messages."""
 CREDIT_MAX: Final = 2**31 - 1
 FRAMING: Final = "amqp:connection:framing-error"
 
@@ -40,7 +40,7 @@ class Echo(NamedTuple):
     channel: int
     handle: int | None
     total: int
-    """Of a link: its delivery count and its credit together, which only its receiver changes."""
+    """The delivery count of a link and its credit together, which only its receiver changes."""
 
 
 class HeardFrames(NamedTuple):
@@ -55,7 +55,7 @@ class HeardFrames(NamedTuple):
 
 
 class IncomingFrames:
-    """Those of one connection, from its header on."""
+    """The frames of one connection, from its header on."""
 
     def __init__(self, frame_bytes: int) -> None:
         self._most = frame_bytes
@@ -68,10 +68,10 @@ class IncomingFrames:
         self.is_open = False
         """Its open has come."""
         self._channels: dict[int, dict[int, bool]] = {}
-        """By handle, the client's links; True: it sends by it."""
+        """The client's links by channel and handle; True: it sends by it."""
 
     def pieces(self, data: bytes) -> Iterator[HeardFrames]:
-        """What goes to the engine now. Raises FrameFault."""
+        """Yield what goes to the engine now. Raises FrameFault."""
         if self._rest:
             data, self._rest = self._rest + data, b""
         begun, at = 0, min(self._skip, len(data))

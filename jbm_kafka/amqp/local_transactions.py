@@ -15,7 +15,7 @@ from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import ToldOutcome
 from jbm_kafka.amqp_wire.conditions import FORCED, condition
 from jbm_kafka.amqp_wire.loop_mailbox import answer
-from jbm_kafka.core.branch import Branch
+from jbm_kafka.core.channel.branch import Branch
 from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError, TransactionRolledBackError
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
@@ -30,7 +30,7 @@ class ReceivedFrom(Protocol):
 
     link: Link
     is_recorded: bool
-    """What it acknowledges is; else it lives in memory only, as does what it receives from."""
+    """The acknowledged messages are recorded; else they live in memory only, as does their source."""
     units: Any
     """The same for receivers that have units in common."""
 
@@ -191,7 +191,7 @@ class LocalTransaction:
         return done
 
     async def roll_back(self) -> None:
-        """What was received comes again, counted; what was sent is dropped. Returns when other sidecars know."""
+        """Have what was received come again, counted, and drop what was sent. Returns when other sidecars know."""
         self.let_go()
         await self._across.roll_back()
 

@@ -7,7 +7,7 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from proton import Delivery, Described, Event, Message, Terminus, symbol
 
@@ -15,16 +15,18 @@ from jbm_kafka.amqp.feeds import Feed, Feeds
 from jbm_kafka.amqp.scram import MECHANISM
 from jbm_kafka.amqp.seams import Host
 from jbm_kafka.amqp.server_settings import ForwardingSettings
-from jbm_kafka.amqp.told_outcome import DECLARED
+from jbm_kafka.amqp.told_outcome import DECLARED, transaction_name
 from jbm_kafka.amqp_client.client_wire import ClientWire
 from jbm_kafka.amqp_client.sasl_client import SaslClient
 from jbm_kafka.amqp_wire.conditions import error_of
-from jbm_kafka.amqp_wire.engine_objects import open_session
+from jbm_kafka.amqp_wire.engine_objects import EngineLink, open_session
 from jbm_kafka.amqp_wire.live_links import LiveLinks
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.forwarding import ForwardingSidecar
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 LOOK_S = 1.0
 """How often the registry is asked who is there, and whoever is not reached is tried again."""
@@ -35,21 +37,21 @@ FLUSH_AGAIN_S = 0.01
 
 
 class _Question:
-    """What a neighbour is asked."""
+    """A question to a neighbour."""
 
     def __init__(self, data: bytes, answered: Callable[[], None]) -> None:
         self.data = data
         self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._answered = answered
 
-    def told(self, delivery: Any) -> None:
+    def told(self, delivery: Delivery) -> None:
         """Its answer."""
         self._answered()
         state = delivery.remote_state
         if self.answer.done():  # nobody waits any more
             return
         if state in (Delivery.ACCEPTED, DECLARED):
-            self.answer.set_result(bytes(delivery.remote.data[0]) if state == DECLARED else b"")
+            self.answer.set_result(transaction_name(delivery.remote.data) if state == DECLARED else b"")
         else:
             self.answer.set_exception(error_of(delivery.remote.condition, "refused by another sidecar"))
 
@@ -91,9 +93,9 @@ class Neighbour:
         """The link for what is said of transactions."""
         self._to_ask: deque[_Question] = deque()
         self._asked: dict[str, _Question] = {}
-        """By their tags, questions that are not answered."""
+        """The questions that are not answered, by their tags."""
         self._numbers = itertools.count(1)
-        self._feeds: dict[Any, Feed] = {}
+        self._feeds: dict[EngineLink, Feed] = {}
         self._links = LiveLinks()
         self._served: set[Feeds] = set()
 
@@ -151,7 +153,7 @@ class Neighbour:
             self._control.advance()
             self.wire.touch()
 
-    def _handle(self, event: Any) -> None:
+    def _handle(self, event: Event) -> None:
         kind = event.type
         if kind == Event.CONNECTION_REMOTE_OPEN:
             self.is_open = True
@@ -162,6 +164,7 @@ class Neighbour:
             self._connection.close()
             asyncio.get_running_loop().call_soon(self.wire.abort)
         elif kind in (Event.LINK_REMOTE_CLOSE, Event.LINK_REMOTE_DETACH):
+            assert event.link is not None, event
             feed = self._feeds.pop(event.link, None)
             if feed is not None:
                 if not feed.is_over:
@@ -171,14 +174,20 @@ class Neighbour:
             self._links.end(event.link)
             event.link.close()
             self._links.free(event.link)
-        elif kind == Event.DELIVERY and event.link == self._control:
-            if event.delivery.settled:
-                self._asked.pop(event.delivery.tag).told(event.delivery)
-                event.delivery.settle()
         elif kind == Event.DELIVERY:
-            feed = self._feeds.get(event.link)
-            if feed is not None and not feed.is_over:
-                feed.arrived(event.delivery)
+            assert event.delivery is not None, event
+            self._delivered(event.delivery)
+
+    def _delivered(self, delivery: Delivery) -> None:
+        link = delivery.link
+        if link == self._control:
+            if delivery.settled:
+                self._asked.pop(delivery.tag).told(delivery)
+                delivery.settle()
+            return
+        feed = self._feeds.get(link)
+        if feed is not None and not feed.is_over:
+            feed.arrived(delivery)
 
     def _lost(self, why: str) -> None:
         self.is_over, self.is_open = True, False
@@ -201,10 +210,10 @@ class Neighbours:
         self._host = host
         self._said = said
         self._forwarding = forwarding
-        self._receivers: set[Feeds] = set()
+        self._receivers: dict[Feeds, None] = {}
         self._reached: dict[str, Neighbour] = {}
         self._troubles: dict[str, str] = {}
-        """By address what was said of it last."""
+        """The last word about each address."""
         self._is_over = False
 
     async def serve(self) -> None:
@@ -229,17 +238,17 @@ class Neighbours:
 
     def join(self, feeds: Feeds) -> None:
         """A receiver gets from all of them."""
-        self._receivers.add(feeds)
+        self._receivers[feeds] = None
         for each in self._reached.values():
             each.add(feeds)
 
     def leave(self, feeds: Feeds) -> None:
         """It gets nothing any more."""
-        self._receivers.discard(feeds)
+        self._receivers.pop(feeds, None)
         for each in self._reached.values():
             each.remove(feeds)
 
-    async def _beside(self, call: Any) -> Any:
+    async def _beside(self, call: Callable[[], T]) -> T:
         return await self._host.loop.run_in_executor(self._host.threads, call)
 
     async def _look(self, addresses: frozenset[str]) -> None:

@@ -10,17 +10,17 @@ from typing import cast
 from jbm_kafka.amqp.failure_delays import FailureDelays
 from jbm_kafka.amqp.sasl import SaslServer
 from jbm_kafka.amqp.seams import Host
-from jbm_kafka.amqp.server_settings import Limits
 from jbm_kafka.amqp.shares import Shares, Whose, address_of, whose_client
 from jbm_kafka.amqp.turns import Turns
 from jbm_kafka.amqp.wire import Wire
+from jbm_kafka.configuration.server_limits import Limits
 
 LINE_TURNS = 3
 """So many turns that others let pass are waited for: silent ones of the same address may have been there before."""
 
 
 class Door:
-    """What those that come have in common. On the event loop."""
+    """The part that all newcomers have in common. On the event loop."""
 
     def __init__(self, limits: Limits) -> None:
         self.newcomers: set[Newcomer] = set()

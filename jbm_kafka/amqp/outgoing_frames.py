@@ -13,7 +13,7 @@ NULL, FALSE, TRUE = b"\x40", b"\x42", b"\x41"
 
 
 class OutgoingFrames:
-    """Those of one connection, from its header on."""
+    """The frames of one connection, from its header on."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -21,7 +21,7 @@ class OutgoingFrames:
         self._channels: dict[int, int] = {}
         """Ours, by the client's."""
         self._senders: dict[int, dict[int, str]] = {}
-        """By our channel and handle, the names of links that send to the client."""
+        """The names of links that send to the client, by our channel and handle."""
 
     def note(self, data: bytes) -> None:
         """These bytes go out."""

@@ -7,10 +7,10 @@ import itertools
 import logging
 import re
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
-from proton import Condition, Endpoint, Event, Terminus, symbol
+from proton import Condition, Connection, Endpoint, Event, Sender, Session, Terminus, symbol
 
 from jbm_kafka.amqp.access import Action
 from jbm_kafka.amqp.browser_links import Browser
@@ -21,7 +21,7 @@ from jbm_kafka.amqp.in_force import settle_modes, tell_coordinator, tell_source,
 from jbm_kafka.amqp.incoming import Producer, SendLane
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Receiver
-from jbm_kafka.amqp.seams import Host
+from jbm_kafka.amqp.seams import Host, Pumped
 from jbm_kafka.amqp.shares import Whose
 from jbm_kafka.amqp.terminus import (
     Filters,
@@ -33,7 +33,7 @@ from jbm_kafka.amqp.terminus import (
 from jbm_kafka.amqp.told_outcome import transaction_name
 from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
 from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, STOLEN, condition, condition_of
-from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, link_key, open_session
+from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, EngineLink, EngineReceiver, Work, link_key, open_session
 from jbm_kafka.amqp_wire.live_links import LiveLinks
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.client.call_lane import CallLane
@@ -55,8 +55,8 @@ T = TypeVar("T")
 OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", "SHARED-SUBS", "DELAYED_DELIVERY", UNITS)
 MADE_AT_ONCE = 8
 """How many queues and topics of one client are looked for, or made, side by side; each takes Kafka most of a second."""
-ESTABLISHMENT_FAILED = {symbol("amqp:connection-establishment-failed"): True}
-"""By which a client knows an open that only tells why there is no connection."""
+ESTABLISHMENT_FAILED: dict[str, bool] = {symbol("amqp:connection-establishment-failed"): True}
+"""The property by which a client knows an open that only tells why there is no connection."""
 GENERATED = re.compile(r"ID:")
 """How Qpid JMS begins the container id of a connection that has no client id."""
 
@@ -111,7 +111,7 @@ class Peer:
     def __init__(
         self,
         server: Host,
-        connection: Any,
+        connection: Connection,
         touch: Callable[[], None],
         user: str,
         whose: Whose,
@@ -133,7 +133,8 @@ class Peer:
         self.flush = flush
         self._read = read
         self.outgoing_bytes = 0
-        """Of messages that were given to the engine and not written to the socket; the engine tells but a part."""
+        """The bytes of messages that were given to the engine and not written to the socket; the engine tells but a
+        part."""
         self.sends_beside = 0
         self._held_bytes = 0
         self.is_over = False
@@ -142,12 +143,12 @@ class Peer:
         self._connection = connection
         self._lane = CallLane(server.threads)
         self._making = asyncio.Semaphore(MADE_AT_ONCE)
-        self._served: dict[Any, Served] = {}
-        """By `link_key`."""
-        self._to_pump: dict[Served, Any] = {}
+        self._served: dict[Hashable, Served] = {}
+        """The served links by `link_key`."""
+        self._to_pump: dict[Pumped, EngineLink] = {}
         self._links = LiveLinks()
-        self._names: dict[Any, Any] = {}
-        """Of links, as the server knows them."""
+        self._names: dict[EngineLink, Hashable] = {}
+        """The names of links, as the server knows them."""
         self.attach_fault: JMSError | None = None
         """Why the link that is opened now is refused."""
         self.place: tuple[int, int] | None = None
@@ -155,9 +156,9 @@ class Peer:
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._holds_client_id = False
-        self._lanes: dict[Any, SendLane] = {}
-        """By session."""
-        self._transacted: set[Any] = set()
+        self._lanes: dict[Session, SendLane] = {}
+        """The lanes by session."""
+        self._transacted: set[Session] = set()
         """Sessions that have a coordinator."""
         self._together: dict[tuple[str, Source], UnitsTogether] = {}
 
@@ -165,14 +166,14 @@ class Peer:
 
     @property
     def sender(self) -> str:
-        """What messages to topics carry for `no_local`."""
+        """Return what messages to topics carry for `no_local`."""
         return f"{self.client_id}/{self.connection_id}"
 
     async def call(self, call: Callable[[], T]) -> T:
         """Make a call that may wait for Kafka beside the loop: one at a time of this connection, in order."""
         return await self._lane.do(call, "AMQP")
 
-    def spawn(self, work: Coroutine[Any, Any, None], link: Any = None) -> None:
+    def spawn(self, work: Work, link: EngineLink | None = None) -> None:
         """Have it done; an error costs the link, or without one the connection."""
 
         async def run() -> None:
@@ -209,7 +210,7 @@ class Peer:
             text = f"{destination}: it does not exist, and {self.whose} has made {most} in an hour"
             raise ResourceAllocationError(f"{text}; make it with `jbm-kafka create`, or raise topics_made_per_hour")
 
-    def transaction(self, data: Any) -> LocalTransaction | None:
+    def transaction(self, data: Sequence[object] | None) -> LocalTransaction | None:
         """The one that a transactional state names."""
         return self.transactions.get(transaction_name(data))
 
@@ -228,7 +229,7 @@ class Peer:
         is_full = self.outgoing_bytes >= self.settings.limits.unread_bytes
         return self.is_writable and not self.server.is_draining and not is_full
 
-    def pump_soon(self, served: Served, link: Any) -> None:
+    def pump_soon(self, served: Pumped, link: EngineLink) -> None:
         """More may go out by the link once all that the client said is heard: one look for many outcomes."""
         self._to_pump[served] = link
 
@@ -252,7 +253,7 @@ class Peer:
         if (before > most) != (self._held_bytes > most):
             self._read(self._held_bytes <= most)
 
-    def refuse(self, link: Any, error: Exception | Condition) -> None:
+    def refuse(self, link: EngineLink, error: Exception | Condition) -> None:
         """End a link with an error; what it had goes back."""
         if link not in self._links or link.state & Endpoint.LOCAL_CLOSED:
             return
@@ -288,7 +289,7 @@ class Peer:
         )
 
     def pump(self) -> None:
-        """What waited because the client did not read may go on."""
+        """Go on with what waited because the client did not read."""
         for served in list(self._served.values()):
             if hasattr(served, "pump"):
                 served.pump()
@@ -315,14 +316,14 @@ class Peer:
 
     # -- events --------------------------------------------------------------------------------------------------------
 
-    def handle(self, event: Any) -> None:
+    def handle(self, event: Event) -> None:
         """One event of the engine."""
         try:
             _HANDLERS[event.type](self, event)
         except Exception as error:
             self._failed(error, event.type, event.link)
 
-    def _failed(self, error: Exception, what: object, link: Any) -> None:
+    def _failed(self, error: Exception, what: object, link: EngineLink | None) -> None:
         if not isinstance(error, JMSError):
             self.server.faults.note_error(self.whose, f"meets an error of ours at {what}", error)
         if link is not None:
@@ -330,7 +331,7 @@ class Peer:
         else:
             self.end(condition_of(error))
 
-    def _connection_opened(self, event: Any) -> None:
+    def _connection_opened(self, event: Event) -> None:
         connection = self._connection
         connection.offered_capabilities = [symbol(each) for each in OFFERED]
         connection.container = self.server.container
@@ -362,13 +363,13 @@ class Peer:
     def _client_id_lost(self, error: InvalidClientIDError) -> None:
         self.mailbox.post(lambda: self.end(condition_of(error)))
 
-    def _open(self, properties: dict[Any, Any]) -> None:
+    def _open(self, properties: dict[str, bool]) -> None:
         self._connection.properties = {symbol("product"): "jbm-kafka", **properties}
         self._connection.open()
         self.is_open = True
         self.touch()
 
-    def _connection_closed(self, event: Any) -> None:
+    def _connection_closed(self, event: Event) -> None:
         self.server.run(self._leave())
 
     async def _leave(self) -> None:
@@ -376,27 +377,28 @@ class Peer:
         self._connection.close()
         self.touch()
 
-    def _session_opened(self, event: Any) -> None:
+    def _session_opened(self, event: Event) -> None:
         self._links.begin(event.session, self.place)
         open_session(event.session)
 
-    def _session_closed(self, event: Any) -> None:
+    def _session_closed(self, event: Event) -> None:
         session = event.session
+        assert session is not None, event
         ended = self._links.end_session(session)
         mine = [self._served.pop(link_key(link), None) for link in ended]
         for link in ended:
             self._lose_name(link)
         self.spawn(self._end_session(session, [served for served in mine if served is not None]))
 
-    async def _end_session(self, session: Any, served: list[Served]) -> None:
+    async def _end_session(self, session: Session, served: list[Served]) -> None:
         for each in sorted(served, key=lambda each: isinstance(each, Coordinator)):
             await each.close(is_lost=False, ends=False)
         self._transacted.discard(session)
         self._lanes.pop(session, None)
         self._links.free_session(session)
 
-    def _link_opened(self, event: Any) -> None:
-        link = event.link
+    def _link_opened(self, event: Event) -> None:
+        link = _link_of(event)
         if not link.state & Endpoint.LOCAL_UNINIT:
             return
         self._links.add(link, self.place)
@@ -416,7 +418,7 @@ class Peer:
         else:
             self.spawn(self._open_link_after(stolen, link), link)
 
-    def _steal(self, link: Any) -> Coroutine[Any, Any, None] | None:
+    def _steal(self, link: EngineLink) -> Work | None:
         """A link's name is one link's of a container: what has it ends (AMQP 1.0, 2.6.1); returns what to wait for.
 
         Who asks for a subscription, with a null source, takes its name from nobody.
@@ -429,7 +431,7 @@ class Peer:
         links[name], self._names[link] = (self, link), name
         return None if before is None else before[0].give_up(before[1])
 
-    def give_up(self, link: Any) -> Coroutine[Any, Any, None] | None:
+    def give_up(self, link: EngineLink) -> Work | None:
         """Another link has its name now: end it, with what it had; that is waited for."""
         if link not in self._links or link.state & Endpoint.LOCAL_CLOSED:
             return None
@@ -437,26 +439,26 @@ class Peer:
         self.refuse(link, Condition(STOLEN, f"link {link.name!r:.200} was attached anew"))
         return None if served is None else served.close(is_lost=True, ends=False)
 
-    def _lose_name(self, link: Any) -> None:
+    def _lose_name(self, link: EngineLink) -> None:
         name = self._names.pop(link, None)
         if name is not None and self.server.links_by_name.get(name) == (self, link):
             del self.server.links_by_name[name]
 
-    async def _open_link_after(self, stolen: Coroutine[Any, Any, None], link: Any) -> None:
+    async def _open_link_after(self, stolen: Work, link: EngineLink) -> None:
         await stolen
         if link in self._links:
             self._open_link(link)
 
-    def _open_link(self, link: Any) -> None:
+    def _open_link(self, link: EngineLink) -> None:
         settle_modes(link)
-        if link.is_sender:
+        if isinstance(link, Sender):
             link.target.copy(link.remote_target)  # its own; what we say of our end is what is in force
             self._receiver_opened(link)
         else:
             link.source.copy(link.remote_source)
             self._producer_opened(link)
 
-    def _producer_opened(self, link: Any) -> None:
+    def _producer_opened(self, link: EngineReceiver) -> None:
         link.max_message_size = self.settings.limits.message_bytes
         target = link.remote_target
         if target.type == Terminus.COORDINATOR:
@@ -472,11 +474,11 @@ class Peer:
             self.authorise("send", destination)
             self.spawn(self._produce(link, destination), link)
 
-    async def _produce(self, link: Any, destination: Destination) -> None:
+    async def _produce(self, link: EngineReceiver, destination: Destination) -> None:
         await self._ensure(destination)
         self._serve(link, self._producer(link, destination))
 
-    def _producer(self, link: Any, target: Destination | None) -> Producer:
+    def _producer(self, link: EngineReceiver, target: Destination | None) -> Producer:
         tell_target(link, target)
         lane = self._lanes.get(link.session)
         if lane is None:
@@ -492,12 +494,12 @@ class Peer:
         """The link that it was made for has ended."""
         await self.call(lambda: self._temporaries.delete(made))
 
-    async def _produce_temporary(self, link: Any) -> None:
+    async def _produce_temporary(self, link: EngineReceiver) -> None:
         made = await self._make_temporary(capabilities(link.remote_target))
         link.target.address, link.target.dynamic = made.name, True
         self._serve(link, Temporary(self, made, self._producer(link, made)))
 
-    async def _receive_temporary(self, link: Any) -> None:
+    async def _receive_temporary(self, link: Sender) -> None:
         filters = Filters(link.remote_source)
         made = await self._make_temporary(capabilities(link.remote_source))
         link.source.address, link.source.dynamic = made.name, True
@@ -507,7 +509,7 @@ class Peer:
             self.server.run(self.end_temporary(made))
             raise
 
-    def _serve(self, link: Any, served: Served) -> None:
+    def _serve(self, link: EngineLink, served: Served) -> None:
         if link not in self._links or link.state & Endpoint.LOCAL_CLOSED:
             self.server.run(served.close(is_lost=True, ends=False))
             return
@@ -521,7 +523,7 @@ class Peer:
             served.pump()
         self.touch()
 
-    def _receiver_opened(self, link: Any) -> None:
+    def _receiver_opened(self, link: Sender) -> None:
         source = link.remote_source
         if source.type == Terminus.UNSPECIFIED or (source.address is None and not source.dynamic):
             self.spawn(self._look_up(link), link)
@@ -529,7 +531,7 @@ class Peer:
         if source.dynamic:
             self.spawn(self._receive_temporary(link), link)
             return
-        destination = parse_address(source.address, kind_of(capabilities(source)))
+        destination = parse_address(source.address or "", kind_of(capabilities(source)))
         filters = Filters(source)
         client_id = (link.remote_properties or {}).get(FORWARDED)
         if client_id is not None:
@@ -548,7 +550,7 @@ class Peer:
             self._temporaries.check(destination)
         self.spawn(self._begin_receiver(link, destination, filters), link)
 
-    def _forwarder_opened(self, link: Any, destination: Destination, filters: Filters, client_id: str) -> None:
+    def _forwarder_opened(self, link: Sender, destination: Destination, filters: Filters, client_id: str) -> None:
         if destination.is_temporary:
             raise InvalidDestinationError(f"{destination}: what is temporary is not forwarded")
         self.authorise("forward", destination)
@@ -560,7 +562,7 @@ class Peer:
         forwarder = Forwarder(self, link, source, filters.selector, next(self._numbers), units)
         self.spawn(self._begin(link, forwarder), link)
 
-    def _receiver(self, link: Any, destination: Destination, filters: Filters) -> Receiver:
+    def _receiver(self, link: Sender, destination: Destination, filters: Filters) -> Receiver:
         used = self._source_of(link, destination, filters, self.client_id)
         is_transacted = link.session in self._transacted
         is_together = UNITS in capabilities(link.remote_source)
@@ -568,7 +570,7 @@ class Peer:
         tell_source(link, used, filters, [UNITS] if is_together else [])
         return Receiver(self, link, used, filters.selector, next(self._numbers), units, is_transacted=is_transacted)
 
-    def _source_of(self, link: Any, destination: Destination, filters: Filters, client_id: str) -> Source:
+    def _source_of(self, link: EngineLink, destination: Destination, filters: Filters, client_id: str) -> Source:
         if isinstance(destination, Topic):
             return subscription_of(
                 destination,
@@ -582,8 +584,8 @@ class Peer:
         assert isinstance(destination, Queue), destination
         return destination
 
-    def _units_of(self, link: Any, source: Source) -> UnitsTogether:
-        """What the receiver has in common with others of its client's session."""
+    def _units_of(self, link: EngineLink, source: Source) -> UnitsTogether:
+        """Return what the receiver has in common with others of its client's session."""
         named = {str(name): value for name, value in (link.remote_properties or {}).items()}
         place = str(named.get(SESSION) or f"link {link.name}"), source
         for each in [place for place, units in self._together.items() if not units.members]:
@@ -599,14 +601,14 @@ class Peer:
         async with self._making:
             await self.server.loop.run_in_executor(self.server.threads, self.provider.ensure, destination)
 
-    async def _begin_receiver(self, link: Any, destination: Destination, filters: Filters) -> None:
+    async def _begin_receiver(self, link: Sender, destination: Destination, filters: Filters) -> None:
         if isinstance(destination, Queue) and not destination.is_temporary:
             await self._ensure(destination)
         else:
             await self.may_make(destination)
         await self._begin(link, self._receiver(link, destination, filters))
 
-    async def _begin(self, link: Any, served: Any) -> None:
+    async def _begin(self, link: EngineLink, served: Any) -> None:
         await self.call(served.begin)
         try:
             await served.ready()
@@ -615,7 +617,7 @@ class Peer:
             raise
         self._serve(link, served)
 
-    async def _look_up(self, link: Any) -> None:
+    async def _look_up(self, link: EngineLink) -> None:
         client_id, name = looked_up(link.name, self.client_id)
         topic = await self.call(lambda: self.provider.subscribed_topic(client_id, name))
         self.authorise("receive", topic)
@@ -623,19 +625,19 @@ class Peer:
         tell_stored(link, topic)
         self._serve(link, Unsubscribing(self, client_id, name))
 
-    def _link_closed(self, event: Any) -> None:
-        self._end_link(event.link, ends=True)
+    def _link_closed(self, event: Event) -> None:
+        self._end_link(_link_of(event), ends=True)
 
-    def _link_detached(self, event: Any) -> None:
-        self._end_link(event.link, ends=False)
+    def _link_detached(self, event: Event) -> None:
+        self._end_link(_link_of(event), ends=False)
 
-    def _end_link(self, link: Any, *, ends: bool) -> None:
+    def _end_link(self, link: EngineLink, *, ends: bool) -> None:
         served = self._served.pop(link_key(link), None)
         self._links.end(link)
         self._lose_name(link)
         self.spawn(self._ended_link(link, served, ends=ends))
 
-    async def _ended_link(self, link: Any, served: Served | None, *, ends: bool) -> None:
+    async def _ended_link(self, link: EngineLink, served: Served | None, *, ends: bool) -> None:
         condition = None
         if served is not None:
             try:
@@ -654,9 +656,10 @@ class Peer:
             link.detach()
         self._links.free(link)
 
-    def _flow(self, event: Any) -> None:
-        served = self._served.get(link_key(event.link))
-        if served is not None and event.link.is_sender:
+    def _flow(self, event: Event) -> None:
+        link = _link_of(event)
+        served = self._served.get(link_key(link))
+        if served is not None and link.is_sender:
             served.pump()
 
     def delivered(self, delivery: EngineDelivery) -> None:
@@ -672,7 +675,7 @@ class Peer:
         except Exception as error:
             self._failed(error, "a delivery", delivery.link)
 
-    def _delivered_to_nobody(self, delivery: Any, link: Any) -> None:
+    def _delivered_to_nobody(self, delivery: EngineDelivery, link: EngineLink) -> None:
         if link.is_sender and delivery.settled:
             delivery.settle()
         elif link.is_receiver and delivery.readable:  # the engine would keep it
@@ -680,6 +683,12 @@ class Peer:
                 link.recv(delivery.pending)
             if delivery.aborted or not delivery.partial:
                 delivery.settle()
+
+
+def _link_of(event: Event) -> EngineLink:
+    link = event.link
+    assert link is not None, event
+    return link
 
 
 _HANDLERS = {

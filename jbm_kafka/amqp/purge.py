@@ -49,7 +49,7 @@ def _take_all(provider: Provider, queue: Queue, link: Link) -> int:
                 taken += 1
             if done.is_done and not link.buffer:
                 return taken
-            link.demand.is_waiting = True
+            link.wait_on()
             if not link.is_asking:
                 link.request(BATCH)
         if not is_watching and link.group_worker.is_settled:

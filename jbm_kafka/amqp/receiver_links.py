@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import logging
 from asyncio import Future, get_running_loop, sleep, wait
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from proton import Delivery as Sent
 from proton import Link as ProtonLink
+from proton import Sender
 
 from jbm_kafka.amqp.access import ANONYMOUS
 from jbm_kafka.amqp.feeds import Feeds, Forwarded
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_transaction, told_outcome
-from jbm_kafka.amqp.units_at_client import Rows, UnitsAtClient, UnitsTogether, later_of_units
-from jbm_kafka.amqp_wire.engine_objects import transfer
+from jbm_kafka.amqp.units_at_client import Rows, UnitsTogether
+from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, transfer
 from jbm_kafka.amqp_wire.loop_mailbox import LinkBed, answer
+from jbm_kafka.client.bodies.fetched_record import has_large_body, with_body
 from jbm_kafka.client.source_use import begin_use
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.bodies import MAP, OBJECT, STREAM
+from jbm_kafka.core.channel.first_outcome import NOTHING_SAID, rows_behind
+from jbm_kafka.core.channel.redelivery import is_expired
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.jms_errors import ConnectionFailedError, JMSError, MessageTooLargeError
-from jbm_kafka.core.redelivery import is_expired
+from jbm_kafka.core.failure_text import failure_text
+from jbm_kafka.core.jms_errors import ConnectionFailedError, JMSError, LargeBodyError, MessageTooLargeError
+from jbm_kafka.core.receiving.going_back import behind
 from jbm_kafka.core.selectors.selector import Selector
-from jbm_kafka.core.settlement import Modified
 from jbm_kafka.core.subscription import Source, Subscription, destination_of
+from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link, LinkTerms
 from jbm_kafka.ports.link_owner import LinkOwner
-from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.ports.wake_up import Sleepers
 
 log = logging.getLogger(__name__)
@@ -53,7 +58,7 @@ BEING_ENCODED: Final = "being encoded"
 """Stands for the tag of a message that is about to be sent."""
 
 
-def refuse_large(peer: Client, sender: Any, destination: Destination, size: int) -> None:
+def refuse_large(peer: Client, sender: Sender, destination: Destination, size: int) -> None:
     """End a client's link for a message of `size` bytes, which is larger than it said that it takes."""
     most = sender.remote_max_message_size
     text = f"{destination}: a message of {size} bytes is there, and the link takes {most} at most (max-message-size)"
@@ -70,11 +75,11 @@ class Receiver:
     def __init__(
         self,
         peer: Client,
-        sender: Any,
+        sender: Sender,
         source: Source,
         selector: Selector | None,
         number: int,
-        units: UnitsAtClient | UnitsTogether,
+        units: UnitsTogether,
         *,
         is_transacted: bool = False,
     ) -> None:
@@ -87,7 +92,7 @@ class Receiver:
         self._selector = "" if selector is None else selector.normal
         self._destination = destination_of(source)
         self.name = source.name
-        """Of its subscription, or of its queue."""
+        """The name of its subscription, or of its queue."""
         self._provider = peer.provider
         lock = units.lock
         filled = Sleepers(lock)
@@ -103,12 +108,11 @@ class Receiver:
             is_forwarded=self.is_forwarded,
             records_attempts=peer.provider.traits.records_attempts,
         )
-        self.link = Link(terms, filled=filled, lock=lock)
-        self.link.settlement.barrier = units.barrier
+        self.link = Link(terms, filled=filled, lock=lock, hand=units.hand)
         filled.lie_down_unless(lambda: False, LinkBed(peer.mailbox, self.pump))
         self._transferred = 0
         self._most_bytes = sender.remote_max_message_size or NO_LIMIT
-        """What its client takes of one message."""
+        """The size of one message that its client takes."""
         self._is_refused = False
         """A message was larger, and the link ends."""
         self.unsettled: dict[str, Delivery | Forwarded] = {}
@@ -120,7 +124,7 @@ class Receiver:
         is_used = not (self.is_forwarded or is_of_one)
         self.feeds = Feeds(peer, self, sender, is_used=is_used, is_transacted=is_transacted)
         self._encoding: Future[bytes] | None = None
-        """What comes next on the link; nothing is sent before it."""
+        """The message that comes next on the link; nothing is sent before it."""
         self._is_recalling = False
         self.in_transactions = 0
         """Messages that open transactions have acknowledged."""
@@ -200,7 +204,8 @@ class Receiver:
         while link.notices.pending:
             log.warning("%s: %s", self._destination, link.notices.pending.popleft())
         if not link.group_worker.is_running:
-            self._attach_again()
+            if self._wanted():  # else it left for others' sake, and would leave again: a rebalance every 11 s
+                self._attach_again()
             return
         before = self._transferred
         most = before + self._wanted()
@@ -240,13 +245,13 @@ class Receiver:
     def _ask(self) -> None:
         link, wanted = self.link, self._wanted()
         with link.lock:
-            link.demand.is_waiting = wanted > 0
+            link.wait_on(waits=wanted > 0)
             missing = wanted - len(link.buffer) - self._units.waiting
             is_asked = link.buffer.awaits_record or link.demand.is_asking_alone
             if missing > 0 and not is_asked and link.demand.credit * 2 <= missing:
                 link.request(missing)
             elif wanted == 0:
-                link.demand.credit = 0
+                link.request(0)
         others = [each for each in self._units.members if each is not self and each.feeds.has_unread]
         if not (wanted and others):
             self.feeds.ask(wanted)
@@ -279,7 +284,9 @@ class Receiver:
             delivery_count=count.delivery_count - 1,
             now_ms=now_ms,
         )
-        if reference.body_kind in MANY_VALUES and len(record.value() or b"") > AT_ONCE_BYTES:
+        if has_large_body(record):
+            self._send_when_fetched(delivery, record)
+        elif reference.body_kind in MANY_VALUES and len(record.value() or b"") > AT_ONCE_BYTES:
             self._send_when_encoded(delivery, encode)
         else:
             self._send_encoded(delivery, encode())
@@ -287,14 +294,32 @@ class Receiver:
     def _send_when_encoded(self, delivery: Delivery, encode: Callable[[], bytes]) -> None:
         """Other clients are served meanwhile. What the client has to be told of it is as if it had it."""
         server = self._peer.server
+        self._begin_encoding(delivery, server.beside.do(self._peer.whose, encode))
+
+    def _send_when_fetched(self, delivery: Delivery, record: KafkaRecord) -> None:
+        """As above, once its large body is here; what waits for the store is one of the connection's own threads."""
+        bodies, kind, earlier = self._peer.settings.large_bodies, delivery.reference.body_kind, delivery.count
+        now_ms = self._provider.clock.now_ms()
+
+        def fetch_and_encode() -> bytes:
+            whole = with_body(record, bodies)
+            before = earlier.delivery_count - 1
+            return encode_transfer(whole, kind, self._destination, delivery_count=before, now_ms=now_ms)
+
+        self._begin_encoding(delivery, get_running_loop().create_task(self._peer.call(fetch_and_encode)))
+
+    def _begin_encoding(self, delivery: Delivery, encoding: Future[bytes]) -> None:
         self._units.sent(delivery)
         self.unsettled[BEING_ENCODED] = delivery
-        self._encoding = server.beside.do(self._peer.whose, encode)
-        self._peer.spawn(self._encoded(self._encoding), self._sender)
+        self._encoding = encoding
+        self._peer.spawn(self._encoded(encoding), self._sender)
 
     async def _encoded(self, encoding: Future[bytes]) -> None:
         try:
             data = await encoding
+        except LargeBodyError as error:
+            self._give_back_unfetched(error)
+            return
         finally:
             self._encoding = None
         delivery = self.unsettled.pop(BEING_ENCODED, None)  # none: it went back meanwhile
@@ -303,6 +328,16 @@ class Receiver:
                 self._send_encoded(delivery, data)
             else:
                 self._give_back(self._units.returned(delivery, Modified(delivery.offset, counted=False)))
+        self.pump()
+
+    def _give_back_unfetched(self, error: LargeBodyError) -> None:
+        """A failed attempt, with its reason: the message comes again, and is a dead letter in the end (BODY-3)."""
+        self._encoding = None
+        log.warning("%s: a message was not handed over, which counts as an attempt: %s", self._destination, error)
+        delivery = self.unsettled.pop(BEING_ENCODED, None)  # none: it went back meanwhile
+        if isinstance(delivery, Delivery):
+            row = Modified(delivery.offset, counted=True, last_error=failure_text(error))
+            self._give_back(self._units.returned(delivery, row))
         self.pump()
 
     def _send_encoded(self, delivery: Delivery, data: bytes) -> None:
@@ -338,7 +373,7 @@ class Receiver:
             self.unsettled[tag] = forwarded
 
     def mark_of(self, delivery: Delivery) -> str:
-        """What its tag says beside its number."""
+        """Return what its tag says beside its number."""
         return ""
 
     def _transfer(self, data: bytes, mark: str) -> str:
@@ -348,7 +383,7 @@ class Receiver:
         self._peer.outgoing_bytes += len(data)
         return tag
 
-    def outcome(self, sent: Any) -> None:
+    def outcome(self, sent: EngineDelivery) -> None:
         """The client says what became of a message."""
         state = sent.remote_state
         if state in (0, Sent.RECEIVED) and not sent.settled:
@@ -361,7 +396,7 @@ class Receiver:
         if delivery is not None and self._units.is_void(delivery):
             self._settle_void(sent, delivery)
         elif delivery is not None and state == TRANSACTIONAL:
-            self._take_part(sent.remote.data, delivery)
+            self._take_part(sent.remote.data or [], delivery)
         elif delivery is not None:
             outcome = told_outcome(sent)
             if outcome.is_accepted and not sent.settled:
@@ -376,7 +411,7 @@ class Receiver:
         sent.settle()
         self._peer.pump_soon(self, self._sender)
 
-    def _settle_void(self, sent: Any, delivery: Delivery) -> None:
+    def _settle_void(self, sent: EngineDelivery, delivery: Delivery) -> None:
         """One before it in its unit was rolled back: whatever the client says, it comes again, behind that."""
         is_accepted = sent.remote_state in (TRANSACTIONAL, Sent.ACCEPTED)
         transaction = self._peer.transaction(sent.remote.data) if sent.remote_state == TRANSACTIONAL else None
@@ -387,7 +422,7 @@ class Receiver:
         row = Modified(delivery.offset, counted=False, was_seen=is_accepted)
         self._give_back(self._units.returned(delivery, row))
 
-    def _take_part(self, data: list[Any], delivery: Delivery) -> None:
+    def _take_part(self, data: Sequence[object], delivery: Delivery) -> None:
         transaction = self._peer.transaction(data)
         if transaction is None:
             row = Modified(delivery.offset, counted=False, was_seen=True)
@@ -410,14 +445,19 @@ class Receiver:
         row = outcome.returned(delivery, counts_released=counts_released, now_ms=now_ms)
         self._give_back(self._units.returned(delivery, row))
 
-    def _return_together(self, sent: Any, delivery: Delivery, outcome: ToldOutcome) -> None:
-        """Of a unit whose later messages go back with this one: what the client says of those comes right behind."""
+    def _return_together(self, sent: EngineDelivery, delivery: Delivery, outcome: ToldOutcome) -> None:
+        """Return a unit whose later messages go back with this one: what the client says of those comes right
+        behind."""
         counts_released, now_ms = self._peer.settings.counts_released, self._provider.clock.now_ms()
         row = outcome.returned(delivery, counts_released=counts_released, now_ms=now_ms)
         returning = self._units.returning
-        returning.append((self, sent, delivery, row))
-        if len(returning) == 1:
+        if not returning:
             self._peer.mailbox.post(self._returned_together)
+        returning.append((self, sent, delivery, row))
+        if outcome.behind != NOTHING_SAID:  # else what the client says of those may come in the same read
+            later = self._take_behind([delivery])
+            rows = rows_behind(row, outcome.behind, [each.offset for each in later])
+            returning += [(self, None, *each) for each in zip(later, rows, strict=True)]
 
     def _returned_together(self) -> None:
         told = self._units.returning[:]
@@ -426,7 +466,7 @@ class Receiver:
         if self._peer.is_over:
             return
         for receiver, sent, _, _ in told:
-            if receiver.is_closed:
+            if receiver.is_closed or sent is None:
                 continue
             if not sent.settled:
                 sent.update(sent.remote_state)
@@ -434,7 +474,7 @@ class Receiver:
         self._peer.flush()
         self.pump()
 
-    def _confirm_when_durable(self, sent: Any, delivery: Delivery) -> None:
+    def _confirm_when_durable(self, sent: EngineDelivery, delivery: Delivery) -> None:
         """The client waits to hear that its message will not come again."""
 
         def tell(error: Exception | None) -> None:
@@ -446,11 +486,11 @@ class Receiver:
             return
         place = (delivery.lease, delivery.offset)
         with self.link.lock:
-            self.link.settlement.dispositions.append(Disposition(acknowledged=[place], done=Completion(tell)))
+            self.link.settle([place], Completion(tell))
         self.link.group_worker.wake()
         self.pump()
 
-    def _confirm(self, sent: Any, error: Exception | None) -> None:
+    def _confirm(self, sent: EngineDelivery, error: Exception | None) -> None:
         if self.is_closed or self._peer.is_over:
             return
         if error is not None:
@@ -460,19 +500,28 @@ class Receiver:
         self.pump()
         self._peer.touch()
 
-    def _give_back(self, rows: Rows) -> None:
+    def _give_back(self, rows: Rows, *, were_seen: bool = False) -> None:
+        """Return these, and what is behind them. `were_seen`: its client is gone, and may have had that, too."""
         if not self._units.keeps_later:
-            first = rows
-            for receiver in self._units.members:
-                mine = {tag: each for tag, each in receiver.unsettled.items() if isinstance(each, Delivery)}
-                later = later_of_units(first, mine)
-                for tag in later:
-                    del receiver.unsettled[tag]
-                rows = [*rows, *((each, Modified(each.offset, counted=False)) for each in later.values())]
+            later = self._take_behind([delivery for delivery, _ in rows])
+            rows = [*rows, *((each, Modified(each.offset, counted=False, was_seen=were_seen)) for each in later)]
         present = sorted((each for each in rows if not each[0].lease.is_revoked), key=lambda each: each[0].offset)
         if present:
             self.link.give_back(present)
             self.link.group_worker.wake()
+
+    def _take_behind(self, first: Sequence[Delivery]) -> list[Delivery]:
+        """Take what is behind these in their units out of what the client's session has unsettled; in order."""
+        held = [
+            ((receiver.unsettled, tag, each), _place(each))
+            for receiver in self._units.members
+            for tag, each in receiver.unsettled.items()
+            if isinstance(each, Delivery)
+        ]
+        found = behind(map(_place, first), held)
+        for unsettled, tag, _ in found:
+            del unsettled[tag]
+        return sorted((each for _, _, each in found), key=lambda each: _place(each)[1])
 
     def rolled_back(self, deliveries: Sequence[Delivery]) -> None:
         """A transaction that had these, of it or others with its units, was rolled back: they come again, counted."""
@@ -513,7 +562,7 @@ class Receiver:
             self.feeds.drained()
         if not self.is_closed and self._sender.drain_mode:
             with self.link.lock:
-                self.link.demand.credit = 0
+                self.link.request(0)
             self._sender.drained()
             self.pump()
             self._peer.touch()
@@ -604,13 +653,17 @@ class Receiver:
             self._returned_together()
         self._units.members.remove(self)
         rows = self._units.take_all()
+        sent = [each for receiver in (self, *self._units.members) for each in receiver.unsettled.values()]
+        forwarded = [each for each in sent if isinstance(each, Forwarded)]
         for each in self.unsettled.values():
-            if isinstance(each, Forwarded):
-                each.release(was_seen=is_lost)
+            if isinstance(each, Forwarded) and is_lost:
+                each.lost(forwarded)
+            elif isinstance(each, Forwarded):
+                each.release()
             else:
                 rows.append((each, Modified(each.offset, counted=False, was_seen=is_lost)))
         self.feeds.close()
-        self._give_back(rows)
+        self._give_back(rows, were_seen=is_lost)
         self.unsettled.clear()
         if self.link.is_attached:
             self.link.give_back_unread(stop=True)
@@ -625,3 +678,8 @@ class Receiver:
                 await self._peer.call(lambda: self._provider.unsubscribe(source.client_id, source.name, user))
             except JMSError as error:
                 log.info("%s stays: %s", source, error)
+
+
+def _place(delivery: Delivery) -> tuple[Hashable, tuple[int, int]]:
+    """Return where a message is in its unit. What came before its partition moved away and back is before the rest."""
+    return delivery.unit_place, (int(not delivery.lease.is_revoked), delivery.offset)

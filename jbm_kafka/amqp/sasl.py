@@ -25,7 +25,7 @@ from jbm_kafka.codec.amqp.values import Amqp, binary
 
 STEPS: Final = 8
 WAITING_BYTES: Final = 2**16
-"""What a client may send on while its password is checked."""
+"""The bytes that a client may send on while its password is checked."""
 _OK, _REFUSED = b"\x50\x00", b"\x50\x01"
 
 
@@ -53,7 +53,7 @@ class SaslServer:
         self._scram: ScramServer | None = None
         self._steps = 0
         self._wanted = ""
-        """By PLAIN."""
+        """The user that PLAIN named."""
 
     def receive(self, data: bytes) -> bytes:
         """The bytes to send now. Raises ValueError when these are no SASL frames."""

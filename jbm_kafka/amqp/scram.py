@@ -17,11 +17,11 @@ _MOST_ITERATIONS: Final = 1_000_000
 _HASH_BYTES: Final = 32
 _NONCE_BYTES: Final = 18
 _SECRET: Final = secrets.token_bytes(_HASH_BYTES)
-"""Of this process."""
+"""The secret of this process."""
 
 
 class ScramFault(ValueError):
-    """What the client says is no step of the exchange, or its proof is wrong."""
+    """Raised where the client's word is no step of the exchange, or its proof is wrong."""
 
     guessed: str | None = None
     """The user whose password the client does not know."""
@@ -62,7 +62,7 @@ class Verifier:
 
     @classmethod
     def of_text(cls, setting: str, text: object) -> Self:
-        """What `str` gave.
+        """Return what `str` gave.
 
         Raises:
             InvalidSettingError: it is none; the text names the setting.
@@ -87,7 +87,7 @@ class Verifier:
         return f"{MECHANISM}${self.iterations}:{salt}${stored}:{server}"
 
     def fits(self, password: str) -> bool:
-        """Whether it is the password's; takes some milliseconds, as it must."""
+        """Return True if it is the password's; takes some milliseconds, as it must."""
         made = self._made(password, self.iterations, self.salt)
         return hmac.compare_digest(made.stored_key, self.stored_key)
 
@@ -104,7 +104,7 @@ class ScramServer:
         self._signed = ""
 
     def challenge(self, first: bytes) -> bytes:
-        """What the client must answer. Raises ScramFault."""
+        """Return what the client must answer. Raises ScramFault."""
         text = _decoded(first)
         binding, authorise, *bare = text.split(",", 2)
         if binding not in ("n", "y") or not bare:

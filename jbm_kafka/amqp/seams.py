@@ -1,10 +1,11 @@
-"""What the parts of the server know of each other: the whole server, and one client's connection."""
+"""The parts of the server as they know each other: the whole server, and one client's connection."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from proton import Condition
@@ -16,11 +17,19 @@ from jbm_kafka.amqp.made_lately import MadeLately
 from jbm_kafka.amqp.server_settings import ServerSettings
 from jbm_kafka.amqp.shares import Shares, Whose
 from jbm_kafka.amqp.unfinished import Unfinished
+from jbm_kafka.amqp_wire.engine_objects import EngineLink, Work
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.ports.provider import ServingProvider
 
 T = TypeVar("T")
+
+
+class Pumped(Protocol):
+    """A part that serves a link by which messages go out."""
+
+    def pump(self) -> None:
+        """Send what is there, and ask for what may come."""
 
 
 class Host(Protocol):
@@ -30,31 +39,32 @@ class Host(Protocol):
     provider: ServingProvider
     mailbox: LoopMailbox
     loop: asyncio.AbstractEventLoop
-    threads: Any
+    threads: ThreadPoolExecutor
     beside: Beside
     """For large messages."""
     made: MadeLately
     """Topics, by clients."""
     unfinished: Unfinished[Any]
-    """What came of messages whose rest has not."""
+    """The parts of messages whose rest has not come."""
     container: str
-    wires: set[Any]
+    wires: dict[Any, None]
+    """In the order in which they came."""
     refused: int
     """How many clients were turned away."""
     sent: Counter[str]
-    """What clients sent, by Kafka topic."""
+    """The number of messages that clients sent, by Kafka topic."""
     links_by_name: dict[Any, Any]
-    """By user, container id, direction and name, whose links they are."""
+    """The owners of links, by user, container id, direction and name."""
     faults: FaultLog
     """Where it is told what clients do wrong."""
     browsers: Shares
-    """Of those that have not shown all."""
+    """The browsers that have not shown all."""
     neighbours: Any
     """The other sidecars; None: nothing is forwarded."""
     is_draining: bool
     """It stops: no message goes out any more."""
 
-    def run(self, work: Coroutine[Any, Any, Any]) -> None:
+    def run(self, work: Work) -> None:
         """Have something done that no connection waits for."""
 
 
@@ -77,16 +87,16 @@ class Client(Protocol):
     flush: Callable[[], None]
     """Send it now: else messages go before what was said earlier of others. Not in the handling of an event."""
     transactions: Any
-    """Those that it declared and has not discharged, by their ids."""
+    """The transactions that it declared and has not discharged, by their ids."""
 
     @property
     def sender(self) -> str:
-        """What messages to topics carry for `no_local`."""
+        """Return what messages to topics carry for `no_local`."""
 
     async def call(self, call: Callable[[], T]) -> T:
         """Make a call that may wait for Kafka beside the loop: one at a time of this connection, in order."""
 
-    def spawn(self, work: Coroutine[Any, Any, None], link: Any = None) -> None:
+    def spawn(self, work: Work, link: EngineLink | None = None) -> None:
         """Have it done; an error costs the link, or without one the connection."""
 
     def authorise(self, action: Action, destination: Destination) -> None:
@@ -95,7 +105,7 @@ class Client(Protocol):
     async def may_make(self, destination: Destination) -> None:
         """Return when it is there, or the client may make it. Raises JMSError."""
 
-    def transaction(self, data: Any) -> Any:
+    def transaction(self, data: Sequence[object] | None) -> Any:
         """The one that a transactional state names, or None."""
 
     def declare(self) -> Any:
@@ -104,16 +114,16 @@ class Client(Protocol):
     sends_beside: int
     """Messages that wait on the connection's lane for room; meanwhile all it sends goes there."""
     outgoing_bytes: int
-    """Of messages on their way; whoever sends one adds to it."""
+    """The bytes of messages on their way; whoever sends one adds to it."""
 
     @property
     def takes_more(self) -> bool:
         """More may be sent: the client reads what is on its way."""
 
-    def pump_soon(self, served: Any, link: Any) -> None:
+    def pump_soon(self, served: Pumped, link: EngineLink) -> None:
         """More may go out by the link once all that the client said is heard."""
 
-    def refuse(self, link: Any, error: Exception) -> None:
+    def refuse(self, link: EngineLink, error: Exception) -> None:
         """End a link with an error."""
 
     def end(self, condition: Condition) -> None:

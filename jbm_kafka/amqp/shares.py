@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from jbm_kafka.amqp.access import ANONYMOUS
 
 NETWORK_BITS = 64
-"""Of an address of IPv6: who has one has all that begin as it does."""
+"""The bits of an address of IPv6 that tell who it is: who has one has all that begin as it does."""
 
 
 class Whose(NamedTuple):

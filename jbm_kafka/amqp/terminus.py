@@ -1,4 +1,4 @@
-"""What a client's source or target says: a destination, a selector, a subscription."""
+"""The meaning of a client's source or target: a destination, a selector, a subscription."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def symbols(data: Data) -> frozenset[str]:
 
 
 def kind_of(named: frozenset[str]) -> DestinationKind | None:
-    """What the capabilities say a destination is; None: nothing."""
+    """Return what the capabilities say a destination is; None: nothing."""
     return next((kind for kind in _KINDS if kind in named), None)
 
 
 class Filters:
-    """Those of a source that are understood: one selector and `no-local`, described as the JMS mapping says.
+    """The filters of a source that are understood: one selector and `no-local`, described as the JMS mapping says.
 
     Raises InvalidSelectorError when the selector is wrong.
     """
@@ -77,7 +77,7 @@ class Filters:
 
 
 def is_lasting(source: Terminus) -> bool:
-    """What it stands for stays when its link is detached."""
+    """Return True when what it stands for stays when its link is detached."""
     return bool(source.expiry_policy == Terminus.EXPIRE_NEVER or source.durability != Terminus.NONDURABLE)
 
 

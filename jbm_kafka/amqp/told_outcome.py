@@ -1,15 +1,18 @@
-"""What a client says became of a message that it got, on its own or for when its transaction is committed."""
+"""A client's word about a message that it got, on its own or for when its transaction is committed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from proton import Delivery as Sent
 
-from jbm_kafka.amqp_wire.names import DELAY, ERROR, SEEN
-from jbm_kafka.core.redelivery import is_expired
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.amqp_wire.engine_objects import EngineDelivery
+from jbm_kafka.amqp_wire.names import BEHIND, DELAY, ERROR, SEEN
+from jbm_kafka.core.channel.first_outcome import NOTHING_SAID, SaidBehind
+from jbm_kafka.core.channel.redelivery import is_expired
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.ports.deliveries import Delivery
 
 DECLARED: Final = 0x33
@@ -32,6 +35,8 @@ class ToldOutcome:
     error: str = ""
     delay_ms: int | None = None
     was_seen: bool = False
+    behind: SaidBehind = NOTHING_SAID
+    """The word about those that go back with its message."""
 
     @property
     def is_accepted(self) -> bool:
@@ -61,14 +66,15 @@ class ToldOutcome:
 _ACCEPTED: Final = ToldOutcome(Sent.ACCEPTED)
 
 
-def told_outcome(sent: Any) -> ToldOutcome:
-    """What it says outside of transactions."""
+def told_outcome(sent: EngineDelivery) -> ToldOutcome:
+    """Return what it says outside of transactions."""
     if sent.remote_state == Sent.ACCEPTED:
         return _ACCEPTED
     remote = sent.remote
     condition = remote.condition if sent.remote_state == Sent.REJECTED else None
     error = "" if condition is None else str(condition.description or condition.name)
-    told = ToldOutcome(sent.remote_state, bool(remote.failed), bool(remote.undeliverable), error)
+    behind = NOTHING_SAID if condition is None else _said_behind(condition.info)
+    told = ToldOutcome(sent.remote_state, bool(remote.failed), bool(remote.undeliverable), error, behind=behind)
     annotations = remote.annotations if sent.remote_state == Sent.MODIFIED else None
     if not isinstance(annotations, dict):
         return told
@@ -78,17 +84,26 @@ def told_outcome(sent: Any) -> ToldOutcome:
         delay_ms=int(delay_ms) if isinstance(delay_ms, int) and delay_ms >= 0 else None,
         error=cause if isinstance(cause, str) else "",
         was_seen=SEEN in annotations,
+        behind=_said_behind(annotations),
     )
 
 
-def transaction_name(data: Any) -> bytes:
+def _said_behind(said: object) -> SaidBehind:
+    """Return what annotations or the info of an error say of the messages behind; nothing where it cannot be read."""
+    counts = said.get(BEHIND) if isinstance(said, dict) else None
+    if not isinstance(counts, list | tuple) or len(counts) != len(NOTHING_SAID):
+        return NOTHING_SAID
+    return SaidBehind(*(count if isinstance(count, int) and count > 0 else 0 for count in counts))
+
+
+def transaction_name(data: Sequence[object] | None) -> bytes:
     """The transaction that a transactional state names; b"": none can be read."""
     name = data[0] if data else None
     return bytes(name) if isinstance(name, bytes | memoryview) else b""
 
 
-def told_in_transaction(data: list[Any]) -> ToldOutcome:
-    """What a transactional state says, which is `[transaction, outcome]`; without an outcome it is accepted."""
+def told_in_transaction(data: Sequence[object]) -> ToldOutcome:
+    """Return what a transactional state says, which is `[transaction, outcome]`; without an outcome it is accepted."""
     outcome = data[1] if len(data) > 1 else None
     if outcome is None:
         return _ACCEPTED

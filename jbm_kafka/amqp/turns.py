@@ -19,7 +19,7 @@ class Turns(Generic[T]):
         self._having: Counter[Hashable] = Counter()
         self._held: Counter[Hashable] = Counter()
         self._line: dict[Hashable, dict[T, None]] = {}
-        """By place, the one whose turn is next first; in each who came first."""
+        """The line at each place, the one whose turn is next first; in each who came first."""
         self.waiting = 0
 
     def arrive(self, place: Hashable, one: T) -> T | None:
@@ -43,7 +43,7 @@ class Turns(Generic[T]):
                 del self._line[place]
 
     def begin(self) -> list[T]:
-        """Those whose turn it is from now on, until `end`."""
+        """Return those whose turn it is from now on, until `end`."""
         found: list[T] = []
         while self._busy < self._most:
             place = next((each for each in self._line if self._has_room(each)), None)

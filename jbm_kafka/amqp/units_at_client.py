@@ -1,4 +1,5 @@
-"""What a client has of each unit. One that says so has any number (UnitsTogether); else it has one message unsettled.
+"""The part of each unit that a client has. One that says so has any number (UnitsTogether); else it has one message
+unsettled.
 
 What a client in a transacted session has of each unit: one message unsettled, and any number in its transactions.
 
@@ -10,52 +11,91 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
 from typing import Any
 
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.core.receiving.hand import Hand
 from jbm_kafka.ports.deliveries import Delivery
-from jbm_kafka.ports.unit_barrier import UnitBarrier
 
 Rows = list[tuple[Delivery, Modified]]
 
 
-class UnitsAtClient:
-    """Of one receiver; on the event loop."""
+class UnitsTogether:
+    """A client's session has any number of a unit, and knows which go back with an earlier one; on the event loop."""
 
-    keeps_later = True
+    one_per_unit = False
+    keeps_later = False
     """The client has nothing of a unit behind one that goes back."""
+    waiting = 0
+    """How many are here and not sent."""
 
-    def __init__(self, is_transacted: bool) -> None:
-        """`is_transacted`: several of a unit may be there, in transactions."""
-        self.one_per_unit = not is_transacted
-        self.session_id = ""
-        """As the channels know the receiver; "": as no other."""
+    def __init__(self, session_id: str) -> None:
+        """`session_id`: as the channels know the receivers; "": as no other."""
+        self.session_id = session_id
         self.lock = threading.RLock()
-        self.barrier = UnitBarrier()
+        """The lock of all its receivers' links, as is the hand."""
+        self.hand = Hand()
         self.members: list[Any] = []
-        """Its one receiver."""
+        """The receivers of one of the client's sessions that have units in common."""
         self.returning: list[Any] = []
+        """Given back by outcomes that came together."""
         self.going_back: dict[str, list[int]] = {}
-        """As of UnitsTogether."""
-        self._unsettled: set[tuple[int, bytes]] = set()
-        self._behind: dict[tuple[int, bytes], deque[Delivery]] = {}
-        """What comes after the one that the client has."""
-        self._rolled_back: dict[tuple[int, bytes], Rows] = {}
-        """What goes back when the client has said something of the one that it has behind them."""
-        self._next: deque[Delivery] = deque()
-        self.waiting = 0
-        """How many are here and not sent."""
+        """Units that other sidecars own, with those that go back: what comes of them now was sent before that."""
 
     def take(self) -> Delivery | None:
         """One that was kept and may be sent now."""
+        return None
+
+    def is_kept(self, delivery: Delivery) -> bool:
+        """It must not be sent yet, and is kept."""
+        return False
+
+    def sent(self, delivery: Delivery) -> None:
+        """The client has it."""
+
+    def settled(self, delivery: Delivery) -> None:
+        """The client is done with it, or has it in a transaction: the next one may be sent."""
+
+    def is_void(self, delivery: Delivery) -> bool:
+        """Return True when what the client says of it does not count: one before it was rolled back."""
+        return False
+
+    def returned(self, delivery: Delivery, row: Modified) -> Rows:
+        """The client gave back the one that it had; returns all that goes back with it, in order."""
+        return [(delivery, row)]
+
+    def rolled_back(self, delivery: Delivery, row: Modified) -> Rows:
+        """A transaction that had it was rolled back; returns what goes back now."""
+        return [(delivery, row)]
+
+    def take_all(self) -> Rows:
+        """All that is kept here, when the receiver closes."""
+        return []
+
+
+class UnitsAtClient(UnitsTogether):
+    """One message of a unit is with the client, and what comes after it is kept here. Of one receiver."""
+
+    keeps_later = True
+
+    def __init__(self, is_transacted: bool) -> None:
+        """`is_transacted`: several of a unit may be there, in transactions."""
+        super().__init__("")
+        self.one_per_unit = not is_transacted
+        self._unsettled: set[tuple[int, bytes]] = set()
+        self._behind: dict[tuple[int, bytes], deque[Delivery]] = {}
+        """The messages behind the one that the client has."""
+        self._rolled_back: dict[tuple[int, bytes], Rows] = {}
+        """The messages that go back when the client has said something of the one that it has behind them."""
+        self._next: deque[Delivery] = deque()
+
+    def take(self) -> Delivery | None:
         if not self._next:
             return None
         self.waiting -= 1
         return self._next.popleft()
 
     def is_kept(self, delivery: Delivery) -> bool:
-        """It must not be sent yet, and is kept."""
         place = delivery.unit_place
         if place is None or place not in self._unsettled:
             return False
@@ -64,16 +104,13 @@ class UnitsAtClient:
         return True
 
     def sent(self, delivery: Delivery) -> None:
-        """The client has it."""
         if delivery.unit_place is not None:
             self._unsettled.add(delivery.unit_place)
 
     def is_void(self, delivery: Delivery) -> bool:
-        """What the client says of it does not count: one before it was rolled back."""
         return delivery.unit_place in self._rolled_back
 
     def settled(self, delivery: Delivery) -> None:
-        """The client is done with it, or has it in a transaction: the next one may be sent."""
         place = delivery.unit_place
         if place is None:
             return
@@ -86,7 +123,6 @@ class UnitsAtClient:
             self._behind.pop(place, None)
 
     def returned(self, delivery: Delivery, row: Modified) -> Rows:
-        """The client gave back the one that it had; returns all that goes back with it, in order."""
         place = delivery.unit_place
         if place is None:
             return [(delivery, row)]
@@ -96,7 +132,6 @@ class UnitsAtClient:
         return [*self._rolled_back.pop(place, []), (delivery, row), *map(_unread, behind)]
 
     def rolled_back(self, delivery: Delivery, row: Modified) -> Rows:
-        """A transaction that had it was rolled back; returns what goes back now."""
         place = delivery.unit_place
         if place is None:
             return [(delivery, row)]
@@ -111,69 +146,12 @@ class UnitsAtClient:
         return [(delivery, row)]
 
     def take_all(self) -> Rows:
-        """All that is kept here, when the receiver closes."""
         rows = [row for rows in self._rolled_back.values() for row in rows]
         rows += map(_unread, self._next)
         rows += [_unread(each) for behind in self._behind.values() for each in behind]
         self._rolled_back, self._behind, self.waiting = {}, {}, 0
         self._next.clear()
         return rows
-
-
-class UnitsTogether:
-    """As UnitsAtClient, of a session that has any number of a unit, and knows which go back with an earlier one."""
-
-    one_per_unit = False
-    keeps_later = False
-    waiting = 0
-
-    def __init__(self, session_id: str) -> None:
-        self.session_id = session_id
-        self.lock = threading.RLock()
-        """Of all its receivers' links, as is the barrier."""
-        self.barrier = UnitBarrier()
-        self.members: list[Any] = []
-        """The receivers of one of the client's sessions that have units in common."""
-        self.returning: list[Any] = []
-        """Given back by outcomes that came together."""
-        self.going_back: dict[str, list[int]] = {}
-        """Units that other sidecars own, with those that go back: what comes of them now was sent before that."""
-
-    def take(self) -> Delivery | None:
-        return None
-
-    def is_kept(self, delivery: Delivery) -> bool:
-        return False
-
-    def sent(self, delivery: Delivery) -> None:
-        """Nothing is kept of it."""
-
-    settled = sent
-
-    def is_void(self, delivery: Delivery) -> bool:
-        return False
-
-    def returned(self, delivery: Delivery, row: Modified) -> Rows:
-        return [(delivery, row)]
-
-    rolled_back = returned
-
-    def take_all(self) -> Rows:
-        return []
-
-
-def later_of_units(rows: Rows, unsettled: Mapping[str, Delivery]) -> dict[str, Delivery]:
-    """By tag, what comes behind the rows in their units and is with the client."""
-    first: dict[tuple[int, bytes], int] = {}
-    for delivery, _ in rows:
-        place = delivery.unit_place
-        if place is not None:
-            first[place] = min(delivery.offset, first.get(place, delivery.offset))
-    return {
-        tag: each
-        for tag, each in (unsettled.items() if first else ())
-        if each.unit_place in first and each.offset > first[each.unit_place]
-    }
 
 
 def _unread(delivery: Delivery) -> tuple[Delivery, Modified]:

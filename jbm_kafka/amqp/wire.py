@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -25,7 +24,7 @@ from jbm_kafka.amqp_wire.conditions import LIMIT, condition
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, remote_credit
 
 BUFFERED_BYTES = 256 * 1024
-"""What may wait in the socket's buffer before nothing more is sent to a client."""
+"""The bytes that may wait in the socket's buffer before nothing more is sent to a client."""
 
 
 class Wire(asyncio.Protocol):
@@ -50,10 +49,10 @@ class Wire(asyncio.Protocol):
         self._incoming = IncomingFrames(server.settings.limits.frame_bytes)
         self._outgoing = OutgoingFrames()
         self._echoes: list[Echo] = []
-        """Those that are not answered."""
+        """The echoes that are not answered."""
         self._heard: deque[bytes] = deque()
         self._pieces: Iterator[HeardFrames] | None = None
-        """Of what was heard first."""
+        """The pieces of what was heard first."""
         self._is_waiting = False
         """Until the connection is open on this side."""
         self._is_deaf = False
@@ -78,7 +77,7 @@ class Wire(asyncio.Protocol):
         over = places.take(self.whose)
         if over is None:
             self._places = places
-            server.wires.add(self)
+            server.wires[self] = None
             self._connection.collect(self._collector)
             self._engine.bind(self._connection)
             self.peer = Peer(server, self._connection, self.touch, self._user, self.whose, self._read, self._flush)
@@ -172,7 +171,9 @@ class Wire(asyncio.Protocol):
             if kind == PN_DELIVERY:
                 peer.delivered(EngineDelivery(pn_event_delivery(event)))
             elif kind in HANDLED:  # to make an object of it costs much
-                peer.handle(self._collector.peek())
+                event_there = self._collector.peek()
+                assert event_there is not None, kind
+                peer.handle(event_there)
             pn_collector_pop(events)
 
     def touch(self) -> None:
@@ -249,7 +250,7 @@ class Wire(asyncio.Protocol):
                 self._write_out(socket, data)
 
     def pause_writing(self) -> None:
-        self._blocked_since = time.monotonic()
+        self._blocked_since = self._server.loop.time()
         if self.peer is not None:
             self.peer.is_writable = False
 
@@ -267,7 +268,7 @@ class Wire(asyncio.Protocol):
         if self._is_lost:
             return
         self._is_lost = True
-        self._server.wires.discard(self)
+        self._server.wires.pop(self, None)
         self._timer.cancel()
         self._enter()
         if self._places is not None:
@@ -304,7 +305,7 @@ class Wire(asyncio.Protocol):
 
     def _tick(self) -> None:
         """Idle timeouts, ours and the client's."""
-        now = time.monotonic()
+        now = self._server.loop.time()
         if self._blocked_since is not None and now - self._blocked_since > self._limits.idle_timeout_s:
             self.abort()
             return

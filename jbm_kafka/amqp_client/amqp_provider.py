@@ -12,11 +12,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Never
 
-from proton import symbol
+from proton import Delivery, symbol
 
 from jbm_kafka.amqp_client.amqp_records import record_of, transfer_of
 from jbm_kafka.amqp_client.client_settings import ClientSettings
-from jbm_kafka.amqp_client.io_thread import IoThread
+from jbm_kafka.amqp_client.io_thread import Io, IoThread
 from jbm_kafka.amqp_client.record_link import CREDIT, RecordLink
 from jbm_kafka.amqp_client.remote_connection import RemoteConnection
 from jbm_kafka.amqp_client.remote_link import RemoteLink
@@ -28,8 +28,8 @@ from jbm_kafka.amqp_client.termini import browser_of, lookup_of, receiver_of, se
 from jbm_kafka.amqp_client.transaction_controller import TransactionController
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage
-from jbm_kafka.core.address_settings import ResolvedSettings, default_addresses
-from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
+from jbm_kafka.core.channel.branch import Branch, BranchState, PreparedBranch, Xid
+from jbm_kafka.core.channel.states import MessageState
 from jbm_kafka.core.destination import (
     Destination,
     Queue,
@@ -49,10 +49,10 @@ from jbm_kafka.core.jms_errors import (
     TransactionRolledBackError,
 )
 from jbm_kafka.core.selectors.selector import Selector
-from jbm_kafka.core.states import MessageState
+from jbm_kafka.core.settings.address_settings import ResolvedSettings, default_addresses
 from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.core.subscription import Source, Subscription, destination_of
-from jbm_kafka.ports.clock import SystemClock
+from jbm_kafka.ports.clock import Clock, SystemClock
 from jbm_kafka.ports.kafka import KafkaClientError, KafkaRecord, Outgoing, SendReport
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.patience import Patience
@@ -71,7 +71,7 @@ SENDERS_MAX = 200
 """Links that send, kept for the next message to the same destination."""
 TRANSACTION_BYTES_MAX = 64 * 2**20
 MESSAGE_BYTES_MAX = 2**31 - 1
-"""What the server takes it says when it is sent more."""
+"""The largest size: the server says what it takes when it is sent more."""
 
 
 class _Unsent(NamedTuple):
@@ -83,22 +83,31 @@ class _Unsent(NamedTuple):
 class AmqpProvider:
     """Implements `Provider`. Any thread; what begins with `_on_loop` on the event loop."""
 
-    def __init__(self, settings: ClientSettings, *, receiver_idle_ms: int) -> None:
-        """Connects at once.
+    def __init__(
+        self,
+        settings: ClientSettings,
+        *,
+        receiver_idle_ms: int,
+        begin_io: Callable[[], Io] = IoThread,
+        clock: Clock | None = None,
+    ) -> None:
+        """Connects at once. `begin_io` begins what the protocol engine is touched by, and nobody else touches it.
 
         Raises:
             JMSError: as of RemoteConnection.connect.
         """
-        self.clock = SystemClock()
+        self.clock: Clock = clock or SystemClock()
         self.traits = Traits(
             compresses=False, records_attempts=False, transaction_bytes_max=TRANSACTION_BYTES_MAX, join_timeout_s=90.0
         )
         self._settings = settings
         self._receiver_idle_ms = receiver_idle_ms
         self._infos: dict[str, tuple[Destination, TopicInfo]] = {}
-        """By name, of the destination that was asked for last."""
+        """The destination that was asked for last, and its topic, by name."""
         self._topics: dict[str, Destination] = {}
-        """What an `Outgoing` is for, by its topic; any other topic is the destination's text."""
+        """The destination that an `Outgoing` is for, by its topic; any other topic is the destination's text."""
+        self._addresses: dict[Destination, str] = {}
+        """The server's addresses for those whose names it does not know."""
         self._client_id = ""
         self._numbers = itertools.count(1)
         self._under_way = SendsUnderWay()
@@ -110,15 +119,15 @@ class AmqpProvider:
         """Begun, and not attached yet."""
         self._leaving: dict[Subscription, list[RemoteReceiver]] = {}
         """Attached; waited for when they have left."""
-        self._links: set[Link] = set()
+        self._links: dict[Link, None] = {}
         self._owners: dict[tuple[str, Source], SessionReceivers] = {}
-        """By session."""
+        """The receivers by session."""
         self._connection: RemoteConnection | None = None
         self._controller: TransactionController | None = None
         self._has_connected = False
         self._is_closed = False
         self._lock = threading.Lock()
-        self._io = IoThread()
+        self._io = begin_io()
         self._connecting = asyncio.Lock()
         try:
             self._io.call(self._connected())
@@ -196,7 +205,7 @@ class AmqpProvider:
     # -- destinations --------------------------------------------------------------------------------------------------
 
     def settings_of(self, name: str) -> ResolvedSettings:
-        """Those that hold without any: the sidecar has its own."""
+        """Return those that hold without any: the sidecar has its own."""
         return _SETTINGS
 
     def ensure(self, destination: Destination) -> TopicInfo:
@@ -225,6 +234,10 @@ class AmqpProvider:
         self._io.call(self._open_sender(destination))
         return self._info(destination)
 
+    def use_address(self, destination: Destination, address: str) -> None:
+        """From now on messages to the destination go to this address of the server's, which may be no name of ours."""
+        self._addresses[destination] = address
+
     async def _open_sender(self, destination: Destination) -> None:
         connection = await self._connected()
         await self._on_loop_sender(connection, destination).wait_open()
@@ -233,7 +246,8 @@ class AmqpProvider:
         found = self._temporaries.get(destination) or self._senders.get(destination)
         if found is None or found.has_gone:
             self._close_idle_senders()
-            found = RemoteSender(connection, sender_of(connection.session, destination), str(destination))
+            address = self._addresses.get(destination, destination.name)
+            found = RemoteSender(connection, sender_of(connection.session, destination, address), str(destination))
             connection.add(found)
             self._senders[destination] = found
             found.begin_open()
@@ -386,7 +400,7 @@ class AmqpProvider:
             if old is not None and not lasts:
                 old.begin_close()
         receiver.serve(link)
-        self._links = {each for each in self._links if not each.is_closed} | {link}
+        self._links = {**{each: None for each in self._links if not each.is_closed}, link: None}
         if isinstance(source, Subscription):
             self._leaving.setdefault(source, []).append(receiver)
         return receiver.owner
@@ -433,8 +447,19 @@ class AmqpProvider:
         """Not known here: the server is asked to send all that it has."""
         return {}
 
+    def held_partitions(self, source: Source) -> None:
+        """Not known here: the server has them."""
+
+    def on_drain(self, drain: Callable[[], bool]) -> Callable[[], None]:
+        """Nobody asks here: operators' requests are read by processes that speak to Kafka."""
+        return lambda: None
+
+    def wait_recorded(self, timeout_s: float) -> bool:
+        """Return True when what was said is on its way to the server, which records it."""
+        return self.flush(timeout_s)
+
     def browse(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
-        """What a queue holds, as of now."""
+        """Return what a queue holds, as of now."""
         return iter(self._io.call(self._browse(queue, include, selector)))
 
     async def _browse(self, queue: Queue, include: str, selector: Selector | None) -> list[Seen]:
@@ -484,10 +509,10 @@ class AmqpProvider:
         destination = self._destination(record.topic)
         data = transfer_of(record, destination, self.clock.now_ms())
 
-        def told(error: JMSError | None, _: Any) -> None:
+        def told(error: JMSError | None, said: Any) -> None:
             self._under_way.end(len(data))
             if report is not None:
-                report(None if error is None else AmqpSendFault(error))
+                report(None if error is None else AmqpSendFault(error, is_for_good=said == Delivery.REJECTED))
 
         return _Unsent(destination, data, told)
 
@@ -501,7 +526,7 @@ class AmqpProvider:
             self._io.spawn(self._send_again())
 
     async def _send_again(self) -> None:
-        """What came while there was no connection goes by the next one, in order."""
+        """Send by the next connection, in order, what came while there was none."""
         try:
             connection = await self._connected()
         except JMSError as error:
@@ -514,7 +539,7 @@ class AmqpProvider:
             self._on_loop_sender(connection, each.destination).put(each.data, each.told)
 
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
-        """What the caller of a send should see."""
+        """Return what the caller of a send should see."""
         if isinstance(error, AmqpSendFault):
             if isinstance(error.error, InvalidDestinationError):
                 self._infos.pop(destination.name, None)
@@ -594,7 +619,7 @@ class AmqpProvider:
         return Statistics()
 
     def health(self, timeout_s: float | None) -> Health:
-        """Whether the connection is there."""
+        """Return whether the connection is there."""
         connection = self._connection
         if not self._io.is_alive:
             return Health(False, False, ("the thread of the AMQP connection has ended",))

@@ -7,8 +7,8 @@ from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.amqp.forms import DUPLICATE_ID
 from jbm_kafka.codec.bodies import body_kind
 from jbm_kafka.codec.property_header import HEADER_PREFIX
+from jbm_kafka.core.channel.reference import Reference
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.reference import Reference
 from jbm_kafka.ports.kafka import Headers, Outgoing
 
 
@@ -62,7 +62,7 @@ def record_of(message: IncomingMessage, topic: str, number: int) -> AmqpRecord:
 
 
 def reference_of(message: IncomingMessage, topic: str, number: int) -> Reference:
-    """What the rules need to know of a received message."""
+    """Return what the rules need to know of a received message."""
     record = record_of(message, topic, number)
     return Reference(
         number,

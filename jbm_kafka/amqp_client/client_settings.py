@@ -1,4 +1,4 @@
-"""What an `amqp://` factory says: where to connect, and as whom. The names are those that Kafka's client has."""
+"""The settings of an `amqp://` factory: where to connect, and as whom. The names are those that Kafka's client has."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ClientSettings:
 
 
 def checked(installation: Installation) -> ClientSettings:
-    """What the installation says.
+    """Return what the installation says.
 
     Raises:
         InvalidSettingError: something of it cannot be, or is the sidecar's business.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -178,7 +177,7 @@ class ClientWire(asyncio.Protocol):
         """Idle timeouts, ours and the server's."""
         if self._is_lost:
             return
-        now = time.monotonic()
+        now = self._loop.time()
         deadline = self._engine.tick(now)
         self._flush()
         wait_s = min(max(deadline - now, 0.05), LONGEST_TICK_S) if deadline else LONGEST_TICK_S

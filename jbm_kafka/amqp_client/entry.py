@@ -1,4 +1,4 @@
-"""What `amqp://` and `amqps://` stand for: implements `ProviderModule`."""
+"""The provider that `amqp://` and `amqps://` stand for: implements `ProviderModule`."""
 
 from __future__ import annotations
 

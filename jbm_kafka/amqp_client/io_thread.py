@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from jbm_kafka.amqp_wire import engine_objects
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
@@ -17,6 +17,31 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 JOIN_S = 10.0
 LET_GO_S = 0.5
+
+
+class Io(Protocol):
+    """An event loop and what runs it, as a provider uses them."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """It alone touches the protocol engine."""
+
+    @property
+    def mailbox(self) -> LoopMailbox:
+        """How others reach it."""
+
+    @property
+    def is_alive(self) -> bool:
+        """It runs."""
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have it done, and return what it returned. Not on the loop."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """On the loop: have it done beside."""
+
+    def stop(self) -> None:
+        """End it."""
 
 
 class IoThread:

@@ -44,7 +44,7 @@ class RemoteConnection:
         self._lost = lost
         self._wire: ClientWire
         self._links: dict[Any, RemoteLink] = {}
-        self._touched: set[RemoteReceiver] = set()
+        self._touched: dict[RemoteReceiver, None] = {}
         self.session: Any = None
         self._opened: asyncio.Future[None] = self.loop.create_future()
         self._closed: asyncio.Future[None] = self.loop.create_future()
@@ -178,7 +178,7 @@ class RemoteConnection:
             if link is not None:
                 link.delivery(event.delivery)
                 if isinstance(link, RemoteReceiver):
-                    self._touched.add(link)
+                    self._touched[link] = None
         elif kind == Event.LINK_FLOW:
             link = self._links.get(event.link)
             if link is not None:
@@ -204,11 +204,11 @@ class RemoteConnection:
 
     def _hand_over(self, link: RemoteLink) -> None:
         if link in self._touched and isinstance(link, RemoteReceiver):
-            self._touched.discard(link)
+            del self._touched[link]
             link.handled()
 
     def _handled(self) -> None:
-        touched, self._touched = self._touched, set()
+        touched, self._touched = self._touched, {}
         for each in touched:
             each.handled()
 

@@ -13,10 +13,10 @@ from jbm_kafka.amqp_client.remote_link import OnLoop, RemoteLink
 from jbm_kafka.amqp_client.session_receivers import SessionReceivers
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
 from jbm_kafka.codec.amqp.decode_transfer import decode_transfer
-from jbm_kafka.core.delivery_count import FIRST_DELIVERY, DeliveryCount
+from jbm_kafka.core.channel.delivery_count import FIRST_DELIVERY, DeliveryCount
+from jbm_kafka.core.channel.reference import DEFAULT_PRIORITY
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import JMSError, MessageFormatError
-from jbm_kafka.core.reference import DEFAULT_PRIORITY
 from jbm_kafka.ports.clock import Clock
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery as Granted
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class RemoteReceiver(RemoteLink):
-    """Of one consumer, once it serves its link."""
+    """The receiver of one consumer, once it serves its link."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class RemoteReceiver(RemoteLink):
         """Acknowledged, and to be handed over when that is confirmed."""
         self._watching: list[Completion] = []
         self._asked: list[Completion] = []
-        """Those of them that the drain under way answers."""
+        """The questions that the drain under way answers."""
         self._is_draining = False
         self._after_drain: list[Callable[[], None]] = []
         self._left = Completion()

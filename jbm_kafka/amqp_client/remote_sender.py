@@ -11,7 +11,13 @@ from proton import Delivery
 
 from jbm_kafka.amqp_client.remote_link import OnLoop, RemoteLink
 from jbm_kafka.amqp_wire.conditions import error_of
-from jbm_kafka.core.jms_errors import JMSError, SendTimeoutError
+from jbm_kafka.core.jms_errors import (
+    InvalidDestinationError,
+    JMSError,
+    JMSSecurityError,
+    ResourceAllocationError,
+    SendTimeoutError,
+)
 from jbm_kafka.ports.kafka import KafkaClientError
 
 TRANSACTIONAL: Final = 0x34
@@ -20,21 +26,27 @@ SEND_TIMEOUT_S: Final = 60.0
 """How long a send waits for credit, and then for its confirmation."""
 
 Told = Callable[[JMSError | None, Any], None]
-"""Gets the error, or None and what the server said of the delivery (`remote.data`)."""
+"""Gets the error, or None and what the server said of the delivery (`remote.data`); beside the error of a message that
+the server will never take stands `Delivery.REJECTED`, beside all others None."""
+
+
+_OF_NOW: Final = (ResourceAllocationError, JMSSecurityError, InvalidDestinationError)
+"""Rejections that are not the message's fault: a full address, a right that is missing, no such address."""
 
 
 class AmqpSendFault(KafkaClientError):
     """A send was refused, or nobody knows."""
 
-    def __init__(self, error: JMSError) -> None:
+    def __init__(self, error: JMSError, *, is_for_good: bool = False) -> None:
         super().__init__(str(error))
         self.error = error
+        self.is_for_good = is_for_good and not isinstance(error, _OF_NOW)
 
 
 class _Waiting(NamedTuple):
     data: bytes
     state: list[Any] | None
-    """Of a transaction."""
+    """The state of a transaction."""
     told: Told
     since_s: float
 
@@ -88,8 +100,9 @@ class RemoteSender(RemoteLink):
             return
         each = self._unconfirmed.pop(delivery, None)
         if each is not None:
-            data = delivery.remote.data if state in (TRANSACTIONAL, DECLARED) else None
-            each.told(self._error(delivery, state), data)
+            is_data = state in (TRANSACTIONAL, DECLARED)
+            said = delivery.remote.data if is_data else state if state == Delivery.REJECTED else None
+            each.told(self._error(delivery, state), said)
         delivery.settle()
         self.connection.touch()
 

@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
-from proton import Condition, Delivery
+from proton import Condition, Delivery, symbol
 
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
-from jbm_kafka.amqp_wire.names import DELAY, ERROR, SEEN
+from jbm_kafka.amqp_wire.names import BEHIND, DELAY, ERROR, SEEN
+from jbm_kafka.core.channel.first_outcome import SaidBehind, outcomes
+from jbm_kafka.core.channel.settlement import Modified, uncounted
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.receiving.going_back import behind
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery as Granted
-from jbm_kafka.ports.deliveries import PartitionLease
+from jbm_kafka.ports.deliveries import Disposition, PartitionLease
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.unit_barrier import Disposition
 
 TRANSACTIONAL: Final = 0x34
 PARTITION: Final = 0
@@ -100,20 +101,20 @@ class SessionReceivers:
         self.is_running = True
         self._mailbox = mailbox
         self._with_us: dict[int, tuple[SessionReceiver, Any, Granted]] = {}
-        """By number, what nothing was said of."""
+        """The messages of which nothing was said, by number."""
         self._returning: dict[Any, Returning] = {}
-        """By delivery, of which the server has to confirm what was said."""
+        """The returns that the server has to confirm, by delivery."""
         self._fences: dict[Any, bytes] = {}
-        """By delivery, the unit that goes back with it: what comes of that was sent before the server knew."""
+        """The unit that goes back with a delivery: what comes of that was sent before the server knew."""
         self._fenced: Counter[bytes] = Counter()
-        """Those units."""
+        """The number of fences of each unit."""
         self.arriving: set[int] = set()
-        """What came, and is in no buffer yet."""
+        """The messages that came, and are in no buffer yet."""
         self._alone: deque[tuple[str, int]] = deque()
         """Who asked to be served alone, and for how many."""
         self._is_looking = False
         self._going_back: deque[tuple[Link, Disposition]] = deque()
-        """What waits for that."""
+        """The messages that wait for that."""
         self._is_unsaid = False
         """Something went back so that the server may not know yet: the engine would ask it for more before."""
 
@@ -162,7 +163,7 @@ class SessionReceivers:
         return number in self._with_us
 
     def is_stale(self, unit: bytes | None) -> bool:
-        """What comes of the unit now has been taken back by the server already."""
+        """Return True when what comes of the unit now has been taken back by the server already."""
         return unit is not None and unit in self._fenced
 
     def add(self, receiver: SessionReceiver, delivery: Any, granted: Granted) -> None:
@@ -239,9 +240,7 @@ class SessionReceivers:
         rows = {row.offset: row for _, row in disposition.returned if row.offset in self._with_us}
         later = self._later(self._with_us[number][2] for number in rows)
         unread = self._remove(later)
-        for number in sorted({*rows, *later}):
-            row = rows.get(number) or Modified(number, counted=False, was_seen=number not in unread)
-            self._give_back(returning, row)
+        self._give_back_all(returning, [*rows.values(), *uncounted(set(later).difference(rows), unread)])
         if not returning.left:
             returning.then()
 
@@ -252,22 +251,29 @@ class SessionReceivers:
             disposition.done.complete(returning.failure)
         self.wake()
 
-    def _give_back(self, returning: Returning, row: Modified) -> None:
+    def _give_back_all(self, returning: Returning, rows: Iterable[Modified]) -> None:
+        for row, said in outcomes(rows, lambda number: self._with_us[number][2].reference.unit):
+            self._give_back(returning, row, said)
+
+    def _give_back(self, returning: Returning, row: Modified, said: SaidBehind) -> None:
         local = self._with_us[row.offset][1].local
+        annotations: dict[Any, Any] = {}
+        if self.is_confirmed and any(said):  # the server is ours, and at this one takes back those behind it, too
+            annotations[symbol(BEHIND)] = list(said)
         if row.is_rejected:
-            local.condition = Condition("amqp:internal-error", row.last_error or "rejected by its receiver")
+            cause = row.last_error or "rejected by its receiver"
+            local.condition = Condition("amqp:internal-error", cause, annotations or None)
             self._say(returning, row.offset, Delivery.REJECTED)
             return
-        if not row.counted and not row.was_seen:
+        if not row.counted and not row.was_seen and not annotations:
             self._say(returning, row.offset, Delivery.RELEASED)
             return
         local.failed = row.counted
-        annotations: dict[str, Any] = {}
         if row.delay_ms is not None and row.counted:
             annotations[DELAY] = row.delay_ms
         if row.last_error:
             annotations[ERROR] = row.last_error
-        if not row.counted:
+        if row.was_seen:
             annotations[SEEN] = True
         if annotations:
             local.annotations = annotations
@@ -321,37 +327,33 @@ class SessionReceivers:
         returning = Returning(then)
         later = self._later(rows)
         unread = {*(each.offset for each in rows), *self._remove(later)}
-        for number in sorted({*unread, *later}):
-            if number in self._with_us:
-                self._give_back(returning, Modified(number, counted=False, was_seen=number not in unread))
+        here = {*unread, *later}.intersection(self._with_us)
+        self._give_back_all(returning, uncounted(here, unread))
         if not returning.left:
             then()
 
     def _later(self, rows: Iterable[Granted]) -> list[int]:
-        """The numbers of what is with us behind these in their units."""
-        first: dict[bytes, int] = {}
-        for each in rows:
-            unit = each.reference.unit
-            if unit is not None:
-                first[unit] = min(each.offset, first.get(unit, each.offset))
-        if not first:
-            return []
-        return [
-            number
-            for number, (_, _, each) in self._with_us.items()
-            if each.reference.unit in first and number > first[each.reference.unit]
-        ]
+        """Return the numbers of what is with us behind these in their units."""
+        return behind(
+            ((each.reference.unit, each.offset) for each in rows),
+            ((number, (each.reference.unit, number)) for number, (_, _, each) in self._with_us.items()),
+        )
 
     def _remove(self, numbers: Sequence[int]) -> set[int]:
-        """Take them out of the buffers; those that were there, or did not even get there."""
+        """Take them out of the buffers, and return those that no application had.
+
+        They were there, or did not even get there, or are on their way back: a session may say of the first of a unit
+        that it goes back, and of the rest a moment later.
+        """
         if not numbers:
             return set()
         asked = frozenset(numbers)
-        unread: set[int] = set()
+        unread = {*self.arriving, *(row.offset for _, said in self._going_back for _, row in said.unread())} & asked
         for each in self.receivers.values():
             if each.served is not None:
-                unread |= {removed.offset for removed in each.served.remove(PARTITION, asked)}
-        return unread | (asked & self.arriving)
+                unread |= asked.intersection(each.served.unread(PARTITION))
+                each.served.remove(PARTITION, asked)
+        return unread
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
@@ -430,7 +432,7 @@ class SessionReceivers:
         self.lease.taken = frozenset(each.offset for each in seen)
         self.lease.is_revoked = True
         self._with_us.clear()
-        for returning in set(self._returning.values()):
+        for returning in dict.fromkeys(self._returning.values()):
             returning.failure = cause
             returning.then()
         for link in links:

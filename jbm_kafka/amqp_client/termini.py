@@ -73,10 +73,14 @@ def browser_of(session: Any, queue: Queue, selector: Selector | None, wanted: st
     return link
 
 
-def sender_of(session: Any, destination: Destination) -> Any:
-    """A sender to a destination."""
+def sender_of(session: Any, destination: Destination, address: str | None = None) -> Any:
+    """A sender to a destination; `address`: what the server calls it, where that is not its name."""
     link = session.sender(f"jbm-{secrets.token_hex(8)}")
     _fill(link.target, destination)
+    if address is not None and address != destination.name:
+        link.target.address = address
+        if isinstance(destination, Queue):  # RabbitMQ makes what is not there, and not to last unless it is told
+            link.target.durability = Terminus.DELIVERIES
     link.source.address = link.name
     return link
 

@@ -23,7 +23,7 @@ ACCEPTED = Described(ulong(0x24), [])
 
 
 class TransactionController:
-    """Of one connection; on its event loop."""
+    """The controller of one connection; on its event loop."""
 
     def __init__(
         self, connection: RemoteConnection, send: Callable[[Outgoing, list[Any]], asyncio.Future[None]]

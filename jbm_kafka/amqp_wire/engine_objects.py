@@ -7,7 +7,7 @@ What is done for each message is done without most of Proton's own objects, whic
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import cached_property
 from threading import get_ident
 from typing import Any, TypeVar
@@ -32,9 +32,15 @@ from proton._delivery import Disposition
 from proton._wrapper import EMPTY_ATTRS, Wrapper
 
 T = TypeVar("T")
+EngineLink = Sender | Receiver
+"""A link of either direction."""
+EngineReceiver = Receiver
+"""As Proton has it: the other side sends by it."""
+Work = Coroutine[Any, Any, None]
+"""What is to be done on the loop."""
 
 _left: dict[int, deque[Any]] = {}
-"""By thread, of those that called `own`: what others dropped."""
+"""Objects that others dropped, by the thread that called `own`."""
 _init = Wrapper.__init__
 
 
@@ -98,7 +104,7 @@ def disown() -> None:
 
 
 class _Told(Disposition):
-    """What the other side says of a delivery; None: nothing, or nothing that can be read."""
+    """The other side's word about a delivery; None: nothing, or nothing that can be read."""
 
     @property  # type: ignore[misc]
     def data(self) -> list[Any] | None:
@@ -130,11 +136,12 @@ class EngineDelivery(Delivery):
         self.__dict__.update(_impl=impl, _attrs=EMPTY_ATTRS, _thread=get_ident())
 
     @cached_property
-    def local(self) -> Disposition:  # type: ignore[override]
+    def local(self) -> Any:  # type: ignore[override]
+        """What is said of it here; Proton says that its data is numbers."""
         return Disposition(pn_delivery_local(self._impl), True)  # type: ignore[no-untyped-call]
 
     @cached_property
-    def remote(self) -> Disposition:  # type: ignore[override]
+    def remote(self) -> _Told:  # type: ignore[override]
         return _Told(pn_delivery_remote(self._impl), False)  # type: ignore[no-untyped-call]
 
     @property

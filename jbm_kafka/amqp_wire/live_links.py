@@ -21,7 +21,7 @@ class LiveLinks:
         self._ending: dict[Any, Any] = {}
         self._sessions: set[Any] = set()
         self._places: dict[Any, Any] = {}
-        """What of these the other side has given a number, by that."""
+        """The objects that the other side has given a number, by that."""
 
     def __len__(self) -> int:
         return len(self._links)

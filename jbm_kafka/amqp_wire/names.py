@@ -1,4 +1,4 @@
-"""What our client and our server say to each other beyond AMQP and Qpid JMS; others pass over it."""
+"""Names by which our client and our server talk beyond AMQP and Qpid JMS; others pass over them."""
 
 from typing import Final
 
@@ -11,12 +11,17 @@ was sent before the outcome is settled, or before the transaction is discharged,
 SESSION: Final = "jbm-session"
 """A property of such a receiver's link: its client's session, whose receivers of a queue have units in common."""
 DELIVERABLE: Final = "JBM-DELIVERABLE"
-"""Of a browser's source: only what could be received now."""
+"""In a browser's source: only what could be received now."""
 DELAY: Final = "x-opt-jbm-delay"
 """In the annotations of `modified`: after so many milliseconds it is to come again."""
 ERROR: Final = "x-opt-jbm-error"
 """In the annotations of `modified`: why the attempt failed."""
 SEEN: Final = "x-opt-jbm-seen"
 """In the annotations of `modified` that is no failed attempt: the application had it all the same."""
+BEHIND: Final = "x-opt-jbm-behind"
+"""In the annotations of `modified`, or the info of the error of `rejected`, to a server that offers UNITS: `[alike,
+seen]`. So many of those that go back with it, directly behind it in its unit, have its outcome; so many behind those
+the application had, too, and it was no attempt. Their own outcomes follow, and say no more.
+"""
 ALL: Final = "JBM-ALL"
-"""Of a browser's source: also what is delayed, and each with its state as an annotation."""
+"""In a browser's source: also what is delayed, and each with its state as an annotation."""

@@ -16,7 +16,7 @@ SCRAM: Final = "SCRAM-SHA-256"
 
 
 class SaslFrames:
-    """Those that came and were not taken yet."""
+    """The frames that came and were not taken yet."""
 
     def __init__(self) -> None:
         self.waiting = b""

@@ -28,7 +28,7 @@ from jbm_kafka.devbroker.broker_jars import kafka_version
 
 MISSED = 1
 OWN_NAMESPACE_LENGTH = 15
-"""What `new_namespace` makes, and the dot in front."""
+"""The length of a name by `new_namespace` and the dot in front."""
 
 RESULTS = Path("bench-results")
 """Where figures are written by default."""

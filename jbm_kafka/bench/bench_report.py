@@ -1,4 +1,4 @@
-"""What a run found, as a table for people and as JSON for everything else."""
+"""The findings of a run, as a table for people and as JSON for everything else."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def as_json(results: Sequence[ShapeResult], plan: Plan, *, kafka: str, is_own_br
 
 
 def machine() -> Mapping[str, object]:
-    """What it was measured on."""
+    """Return what it was measured on."""
     try:
         load = os.getloadavg()
         memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -92,7 +92,7 @@ def machine() -> Mapping[str, object]:
 
 
 def versions() -> Mapping[str, str]:
-    """Of Python and of what does the work."""
+    """Return the versions of Python and of what does the work."""
     found = {"python": platform.python_version(), "librdkafka": confluent_kafka.libversion()[0]}
     for name in PACKAGES:
         try:

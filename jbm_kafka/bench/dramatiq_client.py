@@ -1,4 +1,4 @@
-"""What a user would take instead: Dramatiq over Redis, if both are installed. It keeps no order of units.
+"""Dramatiq over Redis, which a user might take instead, if both are installed. It keeps no order of units.
 
 Its broker is a Redis of its own in memory, so nothing of it survives a crash; ours is on disk.
 """
@@ -24,7 +24,7 @@ START_S = 20.0
 
 
 def is_installed() -> bool:
-    """Whether there is something to measure."""
+    """Return True if there is something to measure."""
     found = all(importlib.util.find_spec(name) is not None for name in ("dramatiq", "redis"))
     return found and shutil.which("redis-server") is not None
 

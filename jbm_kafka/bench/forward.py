@@ -72,7 +72,7 @@ class _Branches:
         self._begin()
 
     def commit(self) -> None:
-        """Of what was received and sent, in two phases; the next branch begins."""
+        """Commit what was received and sent, in two phases; the next branch begins."""
         self._session.tpc_prepare()
         self._session.tpc_commit()
         self._begin()
@@ -112,7 +112,8 @@ def _forward_session(
 def forward_raw(
     cluster: Cluster, topic: str, target: str, *, commits: int, size: int, group: str, retry_backoff_ms: int
 ) -> Mapping[str, Any]:
-    """What one would write: a group's consumer and one transactional producer, a transaction for so many messages.
+    """Return what one would write: a group's consumer and one transactional producer, a transaction for so many
+    messages.
 
     `retry_backoff_ms`: 0 for librdkafka's default. By that a step that is refused waits 100 ms before it is tried
     again, and one is whenever the marks of the producer's last transaction are not written yet.

@@ -1,4 +1,4 @@
-"""What calls handlers, measured: a Worker with threads or coroutines, and a pool of threads written by hand.
+"""Measures callers of handlers: a Worker with threads or coroutines, and a pool of threads written by hand.
 
 Every handler checks that its unit's messages come in order.
 """
@@ -16,8 +16,8 @@ from typing import Any
 from jbm_kafka.bench.measured_receivers import PATIENCE_S, Stopwatch
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import factory_of, within
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.base.modes import AcknowledgeMode
+from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.worker.message_worker import Worker
 
 POOL_THREADS = 64
@@ -88,7 +88,7 @@ def handle_in_worker(
 
 
 def handle_in_pool(cluster: Cluster, queue: str, *, count: int, namespace: str, sleep_ms: float) -> Mapping[str, Any]:
-    """What one writes by hand: one thread receives, 64 others work and acknowledge."""
+    """Return what one writes by hand: one thread receives, 64 others work and acknowledge."""
     tally = HandledCount(count)
 
     def handle(message: Message) -> None:

@@ -16,9 +16,9 @@ from jbm_kafka.bench.load import HELD_UNIT
 from jbm_kafka.bench.measured_receivers import PATIENCE_S, Stopwatch
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import factory_of, within
+from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.waiting import CATCH_UP_S
+from jbm_kafka.jms.receiving.waiting import CATCH_UP_S
 
 LOOK_S = 0.05
 

@@ -1,4 +1,4 @@
-"""What a message costs, in instructions of the processor: the same on a busy machine and on an idle one.
+"""The cost of a message in instructions of the processor: the same on a busy machine and on an idle one.
 
 Valgrind's callgrind counts what a whole client process executes, once for many messages and once for fewer; the
 difference is what the messages between cost. What a client does while it waits comes on top, by chance; so each
@@ -39,7 +39,7 @@ REFERENCE = Path(__file__).with_name("instructions.json")
 
 @dataclass(frozen=True, slots=True)
 class InstructionCount:
-    """What one shape costs."""
+    """The cost of one shape."""
 
     per_message: float
     many: tuple[int, ...]

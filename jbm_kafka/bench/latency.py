@@ -15,7 +15,7 @@ from jbm_kafka.bench.measured_receivers import PATIENCE_S
 from jbm_kafka.bench.sends import HEADERS, Failures, raw_producer
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import client_of, factory_of, within
-from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.base.modes import AcknowledgeMode
 
 FIRST_FETCH_S = 1.0
 

@@ -10,8 +10,8 @@ from confluent_kafka import KafkaError, Message, Producer
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import client_of
 from jbm_kafka.core.murmur2 import partition_for
-from jbm_kafka.jms.message import TextMessage
-from jbm_kafka.jms.messages_wire import EncodedMessage, to_record
+from jbm_kafka.jms.messages.message import TextMessage
+from jbm_kafka.jms.messages.messages_wire import EncodedMessage, to_record
 from jbm_kafka.kafka import ConfluentKafka
 
 HELD_UNIT = "held"
@@ -36,7 +36,7 @@ def spread_units(count: int, *, units: int) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What may differ between the messages of one load, besides their units."""
+    """The kinds in which the messages of one load may differ, besides their units."""
 
     region: str = "EU"
     """The property that selectors choose by."""

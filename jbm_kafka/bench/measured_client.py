@@ -92,7 +92,7 @@ class MeasuredClient:
         self._process.stdin.flush()
 
     def result(self) -> Mapping[str, Any]:
-        """What it measured; waits for its end.
+        """Return what it measured; waits for its end.
 
         Raises:
             OSError: it failed; it has said why on standard error.

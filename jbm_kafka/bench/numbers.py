@@ -65,10 +65,10 @@ class Judgement:
 
     @property
     def passed(self) -> bool:
-        """Whether the target was met."""
+        """Return True if the target was met."""
         return self.value >= self.target if self.bound == "at least" else self.value < self.target
 
 
 def counted_rows(raw: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """What clients said in the repeats that count."""
+    """Return what clients said in the repeats that count."""
     return [row for row in raw if row["repeat"] >= 0]

@@ -73,7 +73,7 @@ class Plan:
         }
 
     def turn_name(self, number: int) -> str:
-        """What a repeat is called."""
+        """Return what a repeat is called."""
         return f"{number + 1}/{self.repeats}" if number >= 0 else "warm-up"
 
 

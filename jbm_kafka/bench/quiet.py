@@ -11,7 +11,7 @@ from pathlib import Path
 
 _STAT = Path("/proc/stat")
 QUIET_SHARE = 0.1
-"""Of all processors; what a broker and a desktop need at rest is less."""
+"""The share of all processors that may be in use; a broker and a desktop need less at rest."""
 LOOK_S = 0.5
 
 

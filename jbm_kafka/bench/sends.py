@@ -18,7 +18,7 @@ from jbm_kafka.bench.numbers import percentile
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import client_of, factory_of
 from jbm_kafka.core.delivery_mode import DeliveryMode
-from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.base.modes import AcknowledgeMode
 
 WARM_UP = 200
 """Sends before those that count: the client meets its brokers, the session its topic."""
@@ -29,7 +29,7 @@ HEADERS: list[tuple[str, str | bytes | None]] = [
     ("JMSMessageID", b"ID:0123456789abcdef-00000001"),
     ("JBMBody", b"text"),
 ]
-"""What our producer writes of a text, for the raw ones to write as much."""
+"""Headers as our producer writes them for a text, so that the raw ones write as much."""
 
 
 class Failures:

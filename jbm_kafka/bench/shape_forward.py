@@ -34,12 +34,12 @@ class Forwarding:
     """One client of the shape."""
 
     said: str
-    """What its row is called."""
+    """The name of its row."""
     size: int
     """Messages a commit."""
     is_raw: bool = False
     retry_backoff_ms: int = 0
-    """What the hand-written loop sets of that name; 0: librdkafka's default."""
+    """The hand-written loop's setting of that name; 0: librdkafka's default."""
     sessions: int = 1
     partition_factor: int = 1
     is_prepared: bool = False

@@ -18,7 +18,7 @@ from jbm_kafka.cli.cluster_settings import Cluster
 
 BURN_MS = 1.0
 BURNT_PART = 5
-"""What uses the processor handles this part of the messages, or it would take as long as all others."""
+"""One in so many messages goes to the handler that uses the processor, or it would take as long as all others."""
 
 CLIENTS_SAID = {
     "pool-1": "pool of 64 threads by hand, 1 ms, msg/s",

@@ -45,7 +45,7 @@ def latency(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
 
 
 def _of_client(raw: Sequence[Mapping[str, Any]], client: str, rate: int, percent: int) -> list[float]:
-    """What it took in each repeat that counts, in milliseconds."""
+    """Return what it took in each repeat that counts, in milliseconds."""
     counted = counted_rows(raw)
     return [row[f"p{percent}_ms"] for row in counted if (row["client"], row["rate"]) == (client, rate)]
 
@@ -68,7 +68,7 @@ def _measured(cluster: Cluster, plan: Plan, client: str, number: int, rate: int)
 def _row(
     client: str, number: int, rate: int, receiver: MeasuredClient, send: Callable[[], Mapping[str, Any]]
 ) -> Mapping[str, Any]:
-    """What both said, when the receiver is ready and all is sent."""
+    """Return what both said, when the receiver is ready and all is sent."""
     receiver.wait_ready()
     sent = send()
     ages = receiver.result()["latencies_ms"]

@@ -1,4 +1,4 @@
-"""What a shape of the benchmark gives, and what every shape needs to come to it."""
+"""The result of a shape of the benchmark, and the parts that every shape needs to come to it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ShapeResult:
-    """What one shape gave."""
+    """The result of one shape."""
 
     name: str
     rows: Mapping[str, Summary]
-    """By what was measured, with its unit."""
+    """Rows by the thing that was measured, with its unit."""
     judgements: Sequence[Judgement]
     raw: Sequence[Mapping[str, Any]]
     """Everything every client said, a row per client and repeat; repeats below zero warmed up and do not count."""

@@ -23,7 +23,7 @@ FIGURES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
     "making {}, s": lambda row: row["made_s"],
     "until each of {} receives after a restart, s": lambda row: row["again_s"],
 }
-"""By what it is, of so many subscriptions. None has a target."""
+"""Figures by name, for so many subscriptions. None has a target."""
 
 
 def subscriptions(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:

@@ -24,7 +24,7 @@ MEMORY_MB = 700
 SPEED = 0.9
 CHOSEN_ONE_OF = 10_000
 HALVES = (False, True, True, False)
-"""Whether anything waits, in the order of one repeat: what only drifts cancels out."""
+"""True where messages wait, in the order of one repeat: mere drift cancels out."""
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ def _judge(name: str, mine: Sequence[Mapping[str, Any]], found: _Found) -> None:
 
 
 def _seconds(mine: Sequence[Mapping[str, Any]], number: int, clock: str) -> tuple[list[float], list[float]]:
-    """What the others took by this clock in one repeat without what waits, and beside it."""
+    """Return what the others took by this clock in one repeat without what waits, and beside it."""
     rows = [row for row in mine if row["repeat"] == number]
     free, beside = (
         [queue[clock] for row in rows if row["waits"] == waits for queue in row["queues"]] for waits in (False, True)

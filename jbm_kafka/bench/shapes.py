@@ -31,7 +31,7 @@ from jbm_kafka.cli.cluster_settings import Cluster
 HELD_PATIENCE_S = 8.0
 """How long the held shape waits for a quiet machine: its delay runs, and a client that is idle leaves the group."""
 HELD_ORDER = (False, True, True, False, True, False, False, True)
-"""Whether the unit is held, in the order of one repeat and turned round in the next: what only drifts cancels out."""
+"""True where the unit is held, in the order of one repeat and turned round in the next: mere drift cancels out."""
 
 CLIENTS_SAID = {
     "raw": "(a) raw consume(1000), msg/s",
@@ -53,7 +53,7 @@ CLIENTS_SAID = {
     "free": "others, nothing held, one processor, msg/s",
     "held": "others beside a held unit, one processor, msg/s",
 }
-"""What a client's row is called."""
+"""The name of each client's row."""
 
 
 def backlog(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
@@ -159,7 +159,7 @@ def send(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
 
 
 def held(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
-    """What a held unit with many messages behind it costs the other units.
+    """Return what a held unit with many messages behind it costs the other units.
 
     With and without are both bound to one processor, or the chance of where their threads run hides what is looked for.
     """
@@ -212,7 +212,7 @@ SHAPES: Mapping[str, Callable[[Cluster, Plan, Progress], ShapeResult]] = {
 
 
 def _seconds(raw: Sequence[Mapping[str, Any]], number: int) -> tuple[list[float], list[float]]:
-    """What the runs of one repeat took without the held unit, and with it."""
+    """Return what the runs of one repeat took without the held unit, and with it."""
     rows = [row for row in raw if row["repeat"] == number]
     free, beside = ([float(row["seconds"]) for row in rows if row["client"] == name] for name in ("free", "held"))
     return free, beside

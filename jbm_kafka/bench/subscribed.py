@@ -13,8 +13,8 @@ from jbm_kafka.bench.measured_receivers import PATIENCE_S, Stopwatch
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import factory_of, within
 from jbm_kafka.core.destination import Topic
+from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.jms.modes import AcknowledgeMode
 
 
 class Arrivals:
@@ -92,6 +92,6 @@ def _names(subscriptions: int) -> Iterable[str]:
 
 
 def _memory_and_threads() -> Mapping[str, float]:
-    """Of this process: what it has in memory, in MB, and its threads."""
+    """Return the memory, in MB, and the threads of this process."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return {"mb": int(status["VmRSS"].split()[0]) / 1024, "threads": int(status["Threads"])}

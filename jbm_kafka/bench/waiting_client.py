@@ -15,10 +15,10 @@ from typing import Any
 from jbm_kafka.bench.measured_receivers import PATIENCE_S, Stopwatch
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import factory_of, within
+from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.receiving.waiting import CATCH_UP_S
 from jbm_kafka.jms.session import Session
-from jbm_kafka.jms.waiting import CATCH_UP_S
 
 CHOSEN, CHOSEN_LATER, CHOSEN_BY_NOBODY = "EU", "UK", "US"
 """Regions: of a selector that is there from the beginning, of one that comes when all is read, and of no selector."""

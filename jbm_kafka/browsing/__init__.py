@@ -1,1 +1,1 @@
-"""What a queue or subscription holds, computed from its topic and changelog without receiving."""
+"""The contents of a queue or subscription, computed from its topic and changelog without receiving."""

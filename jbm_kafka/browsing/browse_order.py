@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from jbm_kafka.core.reference import GateKey, Reference
+from jbm_kafka.core.channel.reference import GateKey, Reference
 from jbm_kafka.ports import KafkaRecord, LogReader
 from jbm_kafka.ports.provider import Seen
 
@@ -20,7 +20,7 @@ READ_TIMEOUT_S = 30.0
 READ_AHEAD = 1_000
 """Messages among which a higher priority goes first."""
 READ_AHEAD_BYTES = 16 * 2**20
-"""Of bodies; where they are larger fewer messages are read ahead."""
+"""The bytes of bodies that are read ahead; where bodies are larger fewer messages are."""
 RECORDS_MAX = 10_000
 """Kept of what one read gave, of all partitions together."""
 RECORDS_SOUGHT_MAX = 50_000
@@ -33,7 +33,7 @@ NOTHING: Final[Mapping[int, Sequence[KafkaRecord]]] = MappingProxyType({})
 
 
 def body_bytes(record: KafkaRecord) -> int:
-    """Of one message, roughly."""
+    """Return roughly the bytes of one message."""
     return len(record.value() or b"")
 
 
@@ -48,6 +48,7 @@ class MergedLog:
         before: Mapping[int, Sequence[KafkaRecord]] = NOTHING,
         *,
         records_max: int = RECORDS_MAX,
+        first_offsets: int = FIRST_OFFSETS,
     ) -> None:
         """`spans`: by partition the first offset, and the one past the last; `before`: what comes before these."""
         self._records_max = records_max
@@ -56,8 +57,8 @@ class MergedLog:
         self._positions = {partition: begin for partition, (begin, _) in spans.items()}
         self._ends = {partition: end for partition, (_, end) in spans.items()}
         self._kept: dict[int, deque[KafkaRecord]] = {partition: deque(before.get(partition, ())) for partition in spans}
-        self._offsets = FIRST_OFFSETS
-        """What the next read takes of each partition."""
+        self._offsets = first_offsets
+        """The number that the next read takes of each partition."""
 
     def __iter__(self) -> Iterator[KafkaRecord]:
         heads: list[tuple[int, int]] = []
@@ -118,7 +119,7 @@ def in_order_of_receiving(arrivals: Iterator[Arrival]) -> Iterator[Seen]:
     """The same, with a higher priority first among those read ahead, and each unit's messages in order."""
     heads: list[_Row] = []
     behind: dict[tuple[int, GateKey], deque[_Row]] = {}
-    """Those behind the first of their unit; a unit that is here has a head."""
+    """The messages behind the first of their unit; a unit that is here has a head."""
     count = size = 0
     for place, arrival in enumerate(arrivals):
         row = _Row(-arrival.reference.priority, place, arrival, body_bytes(arrival.seen.record))

@@ -11,8 +11,8 @@ from jbm_kafka.codec.bodies import BODY_HEADER, body_kind
 from jbm_kafka.codec.one_header import last_value
 from jbm_kafka.codec.record_values import record_value
 from jbm_kafka.codec.scan import DECIDING_HEADERS, MESSAGE_ID_HEADER, Header, scan
-from jbm_kafka.core.duplicate_window import Identified
-from jbm_kafka.core.reference import DEFAULT_PRIORITY, Reference
+from jbm_kafka.core.channel.duplicate_window import Identified
+from jbm_kafka.core.channel.reference import DEFAULT_PRIORITY, Reference
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.ports import KafkaRecord
@@ -25,14 +25,14 @@ _NOBODY: Final[Mapping[int, bytes]] = MappingProxyType({})
 
 
 class Intake(NamedTuple):
-    """What was fetched of one partition."""
+    """The records that were fetched of one partition."""
 
     references: list[Reference]
     mean_body_bytes: int
     identified: Sequence[Identified]
-    """Those of the messages that have a duplicate id."""
+    """The messages that have a duplicate id."""
     addressed: Mapping[int, bytes]
-    """By offset those that only one subscription of the topic has: its full name (decision 51)."""
+    """The messages that only one subscription of the topic has, by offset: its full name (decision 51)."""
 
 
 def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, Intake]:
@@ -114,15 +114,22 @@ def without_others(
 
 
 def is_for_another(record: KafkaRecord, subscription: Subscription | None) -> bool:
-    """Whether only another subscription of the topic has it."""
+    """Return True if only another subscription of the topic has it."""
     if subscription is None:
         return False
     only = scan(record.headers()).subscription
     return only is not None and not subscription.is_meant(only)
 
 
+def is_its_own(record: KafkaRecord, subscription: Subscription | None, has: Callable[[Reference], bool] | None) -> bool:
+    """Return True if the queue, or the subscription with what `what_it_has` says of it, has the message."""
+    if subscription is None:
+        return True
+    return not is_for_another(record, subscription) and (has is None or has(reference_of(record)))
+
+
 def what_it_has(subscription: Subscription) -> Callable[[Reference], bool] | None:
-    """Whether a message is for this subscription: its selector chooses it, and `no_local` does not leave it out.
+    """Return True if a message is for this subscription: its selector chooses it, and `no_local` does not leave it out.
 
     None: everything is.
     """
@@ -139,7 +146,7 @@ def what_it_has(subscription: Subscription) -> Callable[[Reference], bool] | Non
 
 
 def _is_from(reference: Reference, senders: Callable[[bytes], bool]) -> bool:
-    """Whether one of these sent it, by the sender in its headers."""
+    """Return True if one of these sent it, by the sender in its headers."""
     sender = last_value(cast(KafkaRecord, reference.record).headers(), SENDER_HEADER)
     return sender is not None and senders(sender)
 

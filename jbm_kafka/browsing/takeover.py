@@ -1,4 +1,5 @@
-"""What owners that take over now would find, of all holders of a topic at once: each message with its past (LOG-13).
+"""The messages that owners who take over now would find, of all holders of a topic at once: each with its past
+(LOG-13).
 
 Of every channel the changelog is read as of one checkpoint, and then the log up to where it ended after that.
 """
@@ -7,32 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import cast
 
 from jbm_kafka.browsing.browse import READ_TIMEOUT_S, changelog_scope, looked_up, state_of
 from jbm_kafka.browsing.browse_order import MergedLog
-from jbm_kafka.browsing.intake import is_for_another, reference_of, what_it_has
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.delivery_count import delivery_count_of
-from jbm_kafka.core.entries import SeenId
+from jbm_kafka.browsing.intake import is_its_own, what_it_has
+from jbm_kafka.codec.exported_rows import ExportedState
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.delivery_count import delivery_count_of
+from jbm_kafka.core.channel.entries import SeenId
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import KafkaAdmin, KafkaRecord, LogReader, TopicDescription
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.store.recovery import RecoveredChannel
 from jbm_kafka.store.stored_record import parked_record
-
-
-class Past(NamedTuple):
-    """What a holder knows of a message that it holds."""
-
-    is_read: bool
-    """An owner has read it from the log."""
-    is_seen: bool
-    """It may have been handed over: it comes with JMSRedelivered."""
-    attempts: int = 0
-    due_at_ms: int = 0
-    delay_ms: int = 0
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +60,12 @@ class Takeover:
         return {b for of in self._channels for each in of.values() for b, o in each.state.durable.prepared.items() if o}
 
     def remembered(self, partition: int) -> list[tuple[int, tuple[SeenId, ...]]]:
-        """Of each holder how far it has read the partition, and its duplicate ids, the oldest first."""
+        """Return for each holder how far it has read the partition, and its duplicate ids, the oldest first."""
         states = [of[partition].state for of in self._channels]
         return [(state.end_position, tuple(state.window.oldest_first())) for state in states]
 
-    def held(self, partition: int) -> Iterator[tuple[KafkaRecord, dict[int, Past]]]:
-        """Each message that any of them holds, in the order of the log, with its past by the holder's place."""
+    def held(self, partition: int) -> Iterator[tuple[KafkaRecord, tuple[ExportedState, ...]]]:
+        """Each message that any of them holds, in the order of the log, with what each of its holders knows of it."""
         channels = [of[partition] for of in self._channels]
         begin = min((each.recovered.start_position for each in channels), default=self._ends[partition])
         before = {o: row for each in channels for o, row in each.parked.items() if o < begin}
@@ -87,7 +76,7 @@ class Takeover:
             {partition: [before[offset] for offset in sorted(before)]},
         )
         for record in log:
-            found = {place: past for place, each in enumerate(channels) if (past := self._past(place, each, record))}
+            found = tuple(past for place, each in enumerate(channels) if (past := self._past(place, each, record)))
             if found:
                 yield record, found
 
@@ -102,16 +91,17 @@ class Takeover:
             for p, each in found.items()
         }
 
-    def _past(self, place: int, channel: _Channel, record: KafkaRecord) -> Past | None:
+    def _past(self, place: int, channel: _Channel, record: KafkaRecord) -> ExportedState | None:
         """None: this one does not hold it."""
         state, offset, has = channel.state, cast(int, record.offset()), self._has[place]
         is_read = offset < state.end_position
         if offset not in state.unsettled if is_read else offset < channel.recovered.start_position:
             return None
-        if is_for_another(record, self._groups[place].subscription) or (has and not has(reference_of(record))):
+        if not is_its_own(record, self._groups[place].subscription, has):
             return None
         redelivery = state.redeliveries.get(offset)
         is_seen = delivery_count_of(state, offset).redelivered
         if redelivery is None:
-            return Past(is_read, is_seen)
-        return Past(is_read, is_seen, redelivery.attempts, redelivery.due_at_ms, redelivery.delay_ms, redelivery.reason)
+            return ExportedState(place, is_read, is_seen)
+        attempts, delay_ms, due_at_ms = redelivery.attempts, redelivery.delay_ms, redelivery.due_at_ms
+        return ExportedState(place, is_read, is_seen, attempts, due_at_ms, delay_ms, redelivery.reason)

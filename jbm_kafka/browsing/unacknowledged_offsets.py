@@ -1,20 +1,20 @@
-"""What of one partition receivers have in hand, and how an answer of its owner carries that."""
+"""The messages of one partition that receivers have in hand, and how an answer of its owner carries them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.holders import with_receivers
-from jbm_kafka.core.reference import DEPARTING
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.holders import with_receivers
+from jbm_kafka.core.channel.reference import DEPARTING
 
 OFFSETS_MAX = 100_000
 """Offsets in one answer, the lowest: as a record it stays below what a topic takes."""
 
 
 class UnacknowledgedOffsets(NamedTuple):
-    """What of one partition is not with the channel now, by offset."""
+    """The messages of one partition that are not with the channel now, by offset."""
 
     delivered: frozenset[int] = frozenset()
     """With receivers."""
@@ -26,7 +26,7 @@ NOTHING = UnacknowledgedOffsets()
 
 
 def hand_of(state: ChannelState) -> UnacknowledgedOffsets:
-    """What of this channel is in hand. Owner thread only."""
+    """Return what of this channel is in hand. Owner thread only."""
     delivered = [offset for _, hand in with_receivers(state.in_hand) for offset in hand]
     return UnacknowledgedOffsets(frozenset(delivered), frozenset(state.in_hand.get(DEPARTING, ())))
 
@@ -37,7 +37,7 @@ def to_answer(hand: UnacknowledgedOffsets) -> Mapping[str, Any]:
 
 
 def from_answer(answer: Mapping[str, Any]) -> UnacknowledgedOffsets:
-    """What these fields of an answer say."""
+    """Return what these fields of an answer say."""
     return UnacknowledgedOffsets(_offsets(answer.get("delivered", ())), _offsets(answer.get("leaving", ())))
 
 

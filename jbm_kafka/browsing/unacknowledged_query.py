@@ -35,7 +35,7 @@ class OwnPartitions(Protocol):
         """How many members of the group this process is: 0 or 1."""
 
     def unacknowledged(self) -> dict[int, UnacknowledgedOffsets]:
-        """By partition, once what was settled before is recorded, or after OWN_TIMEOUT_S."""
+        """Return what is in hand by partition, once what was settled before is recorded, or after OWN_TIMEOUT_S."""
 
 
 class UnacknowledgedQuery:
@@ -59,7 +59,7 @@ class UnacknowledgedQuery:
         self._ours = ours
 
     def of(self, group: ChannelGroup, held: Collection[int], admin: KafkaAdmin) -> Mapping[int, UnacknowledgedOffsets]:
-        """By partition what is unacknowledged; one whose owner does not answer is missing, with a warning.
+        """Return by partition what is unacknowledged; one whose owner does not answer is missing, with a warning.
 
         Raises:
             KafkaClientError: it cannot be found out whether the group has members.

@@ -19,18 +19,18 @@ from jbm_kafka.cli.command_options import (
     subscription_options,
 )
 from jbm_kafka.cli.connect import Named, admin_of, as_named, looked_into, name_of
-from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
+from jbm_kafka.cli.render import as_values, brief_of, json_line, printable, table, when
 from jbm_kafka.codec.identity import UNIT_OF_ORDER
+from jbm_kafka.core.channel.partition_names import named
+from jbm_kafka.core.channel.redelivery import FOREVER_MS
+from jbm_kafka.core.channel.states import MessageState
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.partition_names import named
-from jbm_kafka.core.redelivery import FOREVER_MS
-from jbm_kafka.core.states import MessageState
-from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.messages.message import Message
 
 T = TypeVar("T")
 SHOW_MORE = "--count N shows so many, --json without it all"
 ROWS = 100
-"""Of a table without --count: people read it, and it is laid out as a whole."""
+"""The rows of a table without --count: people read it, and it is laid out as a whole."""
 COUNTED_MAX = 50_000
 """So many of those behind it are counted: a second's work."""
 
@@ -92,12 +92,14 @@ def browse(
         click.echo(f"{looked_into(destination, subscription)}: {none}{_asked(unit, ids, selector, partitions)}")
         _print_not_shown(look)
         return
+    failed = any(m.last_error for m in rows)
     cells = [
         (_part(m), _offset(m), _text(m.unit_of_order), m.delivery_count or None, when(m.timestamp),
-         _not_before(m), m.message_id, brief(body_of(m)))
+         _not_before(m), *([m.last_error] if failed else ()), m.message_id, brief_of(m))
         for m in rows
     ]  # fmt: skip
-    table(("partition", "offset", "unit", "attempts", "sent (UTC)", "not before", "message", "body"), cells)
+    shown = "partition", "offset", "unit", "attempts", "sent (UTC)", "not before"
+    table((*shown, *(["last error"] if failed else ()), "message", "body"), cells)
     _print_rest(look, more)
 
 
@@ -121,7 +123,7 @@ def _check_there(partitions: Iterable[int], count: int, destination: Named) -> N
 
 
 def _in_partitions(messages: Iterable[Message], partitions: Container[int]) -> Iterator[Message]:
-    """Those that lie in one of these; all where none is named."""
+    """Return those that lie in one of these; all where none is named."""
     return (each for each in messages if not partitions or _part(each) in partitions)
 
 
@@ -143,7 +145,7 @@ def _print_uncommitted(count: int, destination: Named) -> None:
 
 
 def _print_rest(look: QueueLook, more: int) -> None:
-    """What is not shown, so much of it as was looked at."""
+    """Print how much is not shown, as far as it was looked at."""
     print_more(more, SHOW_MORE)
     if more <= COUNTED_MAX:
         _print_not_shown(look)

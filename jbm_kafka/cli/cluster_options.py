@@ -1,26 +1,18 @@
 """The options that name the cluster, the credentials and the namespace: the same for every command."""
 
-import os
-from collections.abc import Callable
-from functools import wraps
-from typing import IO, Any, TypeVar
+from collections.abc import Callable, Mapping
+from functools import cached_property, wraps
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jbm_kafka.cli.cluster_settings import (
-    Cluster,
-    SettingsFault,
-    config_path,
-    from_environment,
-    from_file,
-    from_options,
-    secrets_for_all_to_read,
-    settle,
-)
+from jbm_kafka.cli.cluster_settings import OPTIONS, Cluster, SettingsFault, as_arguments, settle
 from jbm_kafka.cli.wrong_usage import usage_text
-from jbm_kafka.devbroker import LocalBroker
+from jbm_kafka.configuration.local_cluster import default_bootstrap
+from jbm_kafka.core.jms_errors import InvalidSettingError
 
-FALLBACK_BOOTSTRAP = "127.0.0.1:9092"
+if TYPE_CHECKING:
+    from jbm_kafka.configuration.loaded import Loaded
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -38,13 +30,27 @@ class ClusterUsageError(click.UsageError):
 
 
 def cluster_options(function: _Function) -> _Function:
-    """`--bootstrap`, `--namespace`, `--kafka-property`, `--config`; the command is called with `cluster`, a Cluster.
+    """`--bootstrap`, `--namespace`, `--kafka-property`, `--cluster`, `--config`; the command is called with `cluster`,
+    a Cluster.
 
     Wrong ones are a ClusterUsageError, exit code 2, before the command begins.
     """
 
-    @_option("--config", metavar="FILE", help="TOML file with these settings. "
-             "[JBM_CONFIG; else ~/.config/jbm-kafka/config.toml if it is there]")  # fmt: skip
+    @configuration_options
+    @wraps(function)
+    def with_cluster(*arguments: Any, configured: "Configured", **options: Any) -> Any:
+        return function(*arguments, cluster=configured.cluster(), **options)
+
+    return with_cluster  # type: ignore[return-value]
+
+
+def configuration_options(function: _Function) -> _Function:
+    """The same options, for a command that needs more of the configuration: it is called with `configured`."""
+
+    @_option("--config", metavar="FILE", help="TOML file with these settings and others. "
+             "[JBM_CONFIG; else ./jbm-kafka.toml, else ~/.config/jbm-kafka/config.toml]")  # fmt: skip
+    @_option("--cluster", "cluster_name", metavar="NAME",
+             help="Which of the file's [clusters]. [JBM_CLUSTER; else the file's]")  # fmt: skip
     @_option("--kafka-property", metavar="KEY=VALUE", multiple=True,
              help="A property of Kafka's client (librdkafka), again for more; secrets rather in the file or in "
              "JBM_KAFKA_SASL_PASSWORD. [JBM_KAFKA_<KEY>; else the file's]")  # fmt: skip
@@ -52,22 +58,73 @@ def cluster_options(function: _Function) -> _Function:
     @_option("--bootstrap", metavar="HOST:PORT", help="Kafka's address. [JBM_BOOTSTRAP; else the file's; "
              "else the running local broker's, else 127.0.0.1:9092]")  # fmt: skip
     @wraps(function)
-    def with_cluster(
+    def with_configuration(
         *arguments: Any,
         bootstrap: str | None,
         namespace: str | None,
         kafka_property: tuple[str, ...],
+        cluster_name: str | None,
         config: str | None,
         **options: Any,
     ) -> Any:
-        cluster = _cluster(bootstrap, namespace, kafka_property, config)
-        return function(*arguments, cluster=cluster, **options)
+        try:
+            said = as_arguments(bootstrap, namespace, kafka_property, cluster_name)
+        except SettingsFault as fault:
+            raise ClusterUsageError(str(fault)) from None
+        return function(*arguments, configured=Configured(config, said), **options)
 
-    return with_cluster  # type: ignore[return-value]
+    return with_configuration  # type: ignore[return-value]
+
+
+class Configured:
+    """The configuration of a command, loaded when it is first asked for."""
+
+    def __init__(self, path: str | None, arguments: Mapping[str, Any]) -> None:
+        self.path = path
+        self.arguments = arguments
+        """The options by the keys of the file."""
+
+    def at(self, file: str | None) -> "Configured":
+        """The same with an argument FILE in place of `--config`; wrong usage where both are given."""
+        if file is not None and self.path is not None:
+            raise click.UsageError("FILE and --config are the same; leave one out")
+        return self if file is None else Configured(file, self.arguments)
+
+    @cached_property
+    def loaded(self) -> "Loaded":
+        """All of it.
+
+        Raises:
+            ClusterUsageError: a value that cannot be.
+        """
+        from jbm_kafka.configuration.loaded import load  # Pydantic takes a quarter of a second
+
+        try:
+            loaded = load(self.path, arguments=self.arguments, names=OPTIONS)
+        except InvalidSettingError as error:
+            raise ClusterUsageError(str(error)) from None
+        for note in loaded.notes:
+            _warn(note)
+        if secrets := loaded.secrets_for_all():
+            where = loaded.path
+            _warn(f"every user of this machine can read {', '.join(secrets)} in {where}; chmod o-rwx {where}")
+        return loaded
+
+    def cluster(self, *, makes_world: bool = False) -> Cluster:
+        """The cluster in use.
+
+        Raises:
+            ClusterUsageError: nobody says which of several, or a value of it that cannot be.
+        """
+        try:
+            told = self.loaded.cluster()
+            return settle(told, "" if told.bootstrap else default_bootstrap(), makes_world=makes_world)
+        except (SettingsFault, InvalidSettingError) as fault:
+            raise ClusterUsageError(str(fault)) from None
 
 
 def check_own_broker(cluster: Cluster) -> bool:
-    """Whether nobody named a cluster, so that a local broker will do.
+    """Return True if nobody named a cluster, so that a local broker will do.
 
     Raises:
         ClusterUsageError: none is named, and yet Kafka's properties are, which a local broker has no use for.
@@ -79,27 +136,6 @@ def check_own_broker(cluster: Cluster) -> bool:
             f"config file"
         )
     return not cluster.is_named
-
-
-def default_bootstrap() -> str:
-    """The user's running local broker, else the port Kafka usually has."""
-    broker = LocalBroker()
-    return broker.bootstrap if broker.is_running else FALLBACK_BOOTSTRAP
-
-
-def _cluster(bootstrap: str | None, namespace: str | None, properties: tuple[str, ...], config: str | None) -> Cluster:
-    try:
-        sources = [from_options(bootstrap, namespace, properties), from_environment(os.environ)]
-        path = config_path(config, os.environ)
-        if path is not None:
-            file = from_file(path)
-            sources.append(file)
-            if secrets := secrets_for_all_to_read(path, file):
-                _warn(f"every user of this machine can read {', '.join(secrets)} in {path}; chmod o-rwx {path}")
-        is_named = any(source.bootstrap for source in sources)
-        return settle(sources, "" if is_named else default_bootstrap())
-    except SettingsFault as fault:
-        raise ClusterUsageError(str(fault)) from None
 
 
 def _warn(text: str) -> None:

@@ -78,7 +78,7 @@ ID = Text("an id is not empty; leave it out for any")
 
 
 def can_ask() -> bool:
-    """Whether standard input is a terminal, so that a question gets an answer."""
+    """Return True if standard input is a terminal, so that a question gets an answer."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 

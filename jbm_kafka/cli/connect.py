@@ -12,10 +12,10 @@ from jbm_kafka.admin.cluster.administered import IN_MEMORY
 from jbm_kafka.admin.dead_letters.letter_arguments import letters_queue
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.render import printable
-from jbm_kafka.core.address_settings import default_addresses
-from jbm_kafka.core.addresses import address_fault
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, RESERVED_PREFIX, Queue, Topic
 from jbm_kafka.core.jms_errors import ConnectionFailedError, InvalidDestinationError, JMSError, JMSSecurityError
+from jbm_kafka.core.settings.address_settings import default_addresses
+from jbm_kafka.core.settings.addresses import address_fault
 from jbm_kafka.devbroker.probe import anybody_listens
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.factory import ConnectionFactory
@@ -46,7 +46,8 @@ def _made(kind: type[Kind], name: str, context: click.Context, parameter: click.
 
 
 def as_new(context: click.Context, parameter: click.Parameter, value: str) -> Queue | Topic:
-    """What is to be made: a queue, unless `topic:` or an option says otherwise; wrong usage if it cannot be one."""
+    """Return what is to be made: a queue, unless `topic:` or an option says otherwise; wrong usage if it cannot be
+    one."""
     if value.startswith("-"):
         fault = f"{value!r}: every command would take that for an option; choose a name that begins otherwise"
         raise click.BadParameter(fault, context, parameter)
@@ -88,7 +89,7 @@ def as_address(context: click.Context, parameter: click.Parameter, value: str | 
 
 
 LETTERS_SHOWN, EXPIRED_SHOWN = (f"{each}, or NAMESPACE.{each}" for each in default_addresses())
-"""What helps show as default addresses."""
+"""Default addresses as helps show them."""
 
 
 def dead_letter_address_option(function: Function) -> Function:
@@ -126,7 +127,7 @@ def admin_of(cluster: Cluster) -> Admin:
         JMSSecurityError: a broker is there and does not let us in.
     """
     contact(cluster)
-    return Admin(cluster.bootstrap, kafka=cluster.kafka, namespace=cluster.namespace)
+    return Admin(cluster.bootstrap, kafka=cluster.kafka, namespace=cluster.namespace, large_bodies=cluster.large_bodies)
 
 
 def connect(cluster: Cluster, *, client_id: str = "") -> Connection:
@@ -137,7 +138,13 @@ def connect(cluster: Cluster, *, client_id: str = "") -> Connection:
 
 def factory_of(cluster: Cluster, **settings: Any) -> ConnectionFactory:
     """A factory for it, with the other settings as of `ConnectionFactory`."""
-    return ConnectionFactory(cluster.bootstrap, kafka=cluster.kafka, namespace=cluster.namespace, **settings)
+    return ConnectionFactory(
+        cluster.bootstrap,
+        kafka=cluster.kafka,
+        namespace=cluster.namespace,
+        large_bodies=cluster.large_bodies,
+        **settings,
+    )
 
 
 def within(cluster: Cluster, namespace: str) -> Cluster:

@@ -26,11 +26,11 @@ from jbm_kafka.cli.command_options import (
 )
 from jbm_kafka.cli.connect import LETTERS_SHOWN, admin_of, as_destination, as_letters_queue
 from jbm_kafka.cli.lazy import CommandGroup
-from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
-from jbm_kafka.core.departure import OPERATOR
+from jbm_kafka.cli.render import as_values, brief_of, json_line, printable, table, when
+from jbm_kafka.core.channel.departure import OPERATOR
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.messages.message import Message
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 KEPT_NAMED = 5
@@ -120,7 +120,7 @@ def list_dead_letters(
             return
     cells = [
         (when(letter.died_at_ms), _from(letter), _text(letter.reason), letter.attempts,
-         _text(letter.last_error), _text(letter.unit), _text(letter.message_id), brief(body_of(message)))
+         _text(letter.last_error), _text(letter.unit), _text(letter.message_id), brief_of(message))
         for letter, message in rows
     ]  # fmt: skip
     table(("died (UTC)", "from", "reason", "attempts", "last error", "unit", "message", "body"), cells)

@@ -73,20 +73,20 @@ def _print(report: DeletionReport) -> None:
 
 
 def _in_use(report: DeletionReport) -> list[str]:
-    """What is left of it as long as processes receive from it."""
+    """Return what is left of it as long as processes receive from it."""
     group = ["its consumer group"] if report.receivers else []
     return group + [f"subscription {each!r}" for each in report.in_use]
 
 
 def _listed(report: DeletionReport) -> list[str]:
-    """What goes, a line each."""
+    """Return what goes, a line each."""
     record = [] if report.registry is None else [f"the record of {report.destination} in topic {report.registry}"]
     topics, groups = [f"topic {name}" for name in report.topics], [f"consumer group {name}" for name in report.groups]
     return [*topics, *groups, *record]
 
 
 def _kept(report: DeletionReport) -> list[str]:
-    """What stays though it looks as if it belonged to it, a line each."""
+    """Return what stays though it looks as if it belonged to it, a line each."""
     return [f"kept: {each}" for each in report.kept]
 
 

@@ -20,7 +20,7 @@ def docs_folder() -> Traversable:
 
 
 def page_names() -> Sequence[str]:
-    """Those for users, without `.md`."""
+    """Return those for users, without `.md`."""
     return sorted(each.name.removesuffix(".md") for each in docs_folder().iterdir() if each.name.endswith(".md"))
 
 

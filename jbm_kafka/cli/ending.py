@@ -1,11 +1,14 @@
-"""What a command does when it is asked to end."""
+"""Ends a command when it is asked to end."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+LOOK_S = 0.5
 
 
 class Interrupted(Exception):
@@ -19,6 +22,33 @@ def unwinding() -> Iterator[None]:
     unwind_when_asked_to_end()
     try:
         yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def until_asked_to_end() -> Iterator[Callable[[], None]]:
+    """For a server: what this gives returns at SIGTERM or Ctrl-C; from then on a second one ends the process at once.
+
+    Before that neither ends anything, so that what the server has opened is closed in order.
+    """
+    asked = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        asked.set()
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, end) for number in numbers}
+
+    def wait() -> None:
+        while not asked.wait(LOOK_S):  # another thread may take the signal, and this one sleeps on
+            continue
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+    try:
+        yield wait
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -15,7 +15,7 @@ from jbm_kafka.cli.connect import Named, admin_of, as_named
 from jbm_kafka.cli.reason_lines import ReasonLines
 from jbm_kafka.cli.render import json_line, printable
 from jbm_kafka.cli.truncate_command import kept_words, show_keepers
-from jbm_kafka.core.blocking_rule import Rule
+from jbm_kafka.core.channel.blocking_rule import Rule
 from jbm_kafka.core.jms_errors import JMSError
 
 
@@ -74,7 +74,7 @@ def _tell(text: str) -> None:
 
 
 def _log_of(admin: Admin, destination: Named) -> Truncation | None:
-    """What its log keeps and for whom; None: who asks may not know."""
+    """Return what its log keeps and for whom; None: who asks may not know."""
     try:
         return admin.truncate(destination, dry_run=True)
     except JMSError:

@@ -22,7 +22,7 @@ from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT
 DONE, FAILED, WRONG_USAGE = 0, 1, 2
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What writing fails with; of a file of ours the error has the name."""
+"""Errors of writing; for a file of ours the error has the name."""
 
 _QUEUES, _MESSAGES, _TROUBLE, _TRYING = "Queues and topics", "Messages", "When something does not move", "Trying it out"
 
@@ -40,13 +40,16 @@ COMMANDS = {
         "jbm_kafka.cli.delete:delete", "Delete a queue with its messages and all that is kept of it.", _QUEUES
     ),
     "subscriptions": LazyCommand(
-        "jbm_kafka.cli.subscription_commands:subscriptions", "Subscriptions of topics: list, delete.", _QUEUES
+        "jbm_kafka.cli.subscription_commands:subscriptions", "Subscriptions of topics: list, create, delete.", _QUEUES
     ),
     "readers": LazyCommand(
         "jbm_kafka.cli.reader_commands:readers", "Spark queries and archives that read topics: list, end.", _QUEUES
     ),
     "truncate": LazyCommand(
         "jbm_kafka.cli.truncate_command:truncate", "Delete what nobody needs any more, or show who needs what.", _QUEUES
+    ),
+    "bodies": LazyCommand(
+        "jbm_kafka.cli.bodies_commands:bodies", "Large bodies beside Kafka: list, remove what nobody needs.", _QUEUES
     ),
     "prepared": LazyCommand(
         "jbm_kafka.cli.prepared_commands:prepared", "Prepared branches of transactions (XA): list, resolve.", _QUEUES
@@ -86,6 +89,17 @@ COMMANDS = {
     "doctor": LazyCommand(
         "jbm_kafka.cli.doctor_command:doctor", "What is not as it should be, and the remedy of each.", _TROUBLE
     ),
+    "config": LazyCommand(
+        "jbm_kafka.cli.config_command:config",
+        "The configuration: check it, show where each value comes from, its schema.",
+        _TRYING,
+    ),
+    "exporter": LazyCommand(
+        "jbm_kafka.cli.exporter_command:exporter", "Serve metrics of all queues, whoever receives from them.", _TROUBLE
+    ),
+    "console": LazyCommand(
+        "jbm_kafka.cli.console_command:console", "Show queues in the browser, and act on them.", _TROUBLE
+    ),
     "dead-letters": LazyCommand(
         "jbm_kafka.cli.dead_letter_commands:dead_letters", "Messages that were given up: list, retry.", _TROUBLE
     ),
@@ -93,14 +107,36 @@ COMMANDS = {
         "jbm_kafka.cli.pause_commands:pause", "Stop sending to and receiving from a queue or topic.", _TROUBLE
     ),
     "resume": LazyCommand("jbm_kafka.cli.pause_commands:resume", "Let a paused queue or topic go on.", _TROUBLE),
+    "cron": LazyCommand(
+        "jbm_kafka.cli.cron_commands:cron", "Schedules of workers: list, pause, resume, run, remove.", _TROUBLE
+    ),
+    "drain": LazyCommand("jbm_kafka.cli.drain_command:drain", "Have a worker's process end in order.", _TROUBLE),
     "release": LazyCommand("jbm_kafka.cli.release:release", "Let units go on that are on hold.", _TROUBLE),
     "move": LazyCommand("jbm_kafka.cli.message_commands:move", "Move messages to another queue.", _TROUBLE),
+    "send-now": LazyCommand(
+        "jbm_kafka.cli.message_commands:send_now", "Let messages go that wait for a time.", _TROUBLE
+    ),
     "give-up": LazyCommand(
         "jbm_kafka.cli.message_commands:give_up", "Send messages to the dead-letter address now.", _TROUBLE
     ),
     "expire": LazyCommand("jbm_kafka.cli.message_commands:expire", "Let messages expire now.", _TROUBLE),
     "remove": LazyCommand("jbm_kafka.cli.message_commands:remove", "Remove messages for good.", _TROUBLE),
     "run": LazyCommand("jbm_kafka.cli.run_command:run", "Run the handlers of a worker.", _MESSAGES),
+    "bridge": LazyCommand(
+        "jbm_kafka.cli.bridge_command:bridge",
+        "Take messages to another queue, cluster or AMQP server, as the configuration says.",
+        _MESSAGES,
+    ),
+    "outbox": LazyCommand(
+        "jbm_kafka.cli.outbox_commands:outbox",
+        "Messages that wait in a database: relay, list, retry, drop.",
+        _MESSAGES,
+    ),
+    "store": LazyCommand(
+        "jbm_kafka.cli.store_commands:store",
+        "What a sender has stored beside itself: show, forward, drop.",
+        _MESSAGES,
+    ),
     "sidecar": LazyCommand(
         "jbm_kafka.cli.sidecar_command:sidecar", "A server for AMQP 1.0 clients such as Qpid JMS: run, user.", _MESSAGES
     ),
@@ -167,7 +203,7 @@ def run(command: click.Command, program: str, arguments: Sequence[str] | None) -
 
 
 def describe(error: Exception) -> str:
-    """What a user should read of the error: no type names for what is expected, and for a bug where to look."""
+    """Return what a user should read of the error: no type names for what is expected, and for a bug where to look."""
     from confluent_kafka import KafkaException  # late: help and usage errors need no Kafka client
 
     match error:

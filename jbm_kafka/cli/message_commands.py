@@ -39,7 +39,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 SHOWN = 50
 """Messages that are listed, a line each; of more only how many."""
 
-DID = {"move": "moved", "remove": "removed", "expire": "expired", "dead-letter": "given up"}
+DID = {"send-now": "let go", "move": "moved", "remove": "removed", "expire": "expired", "dead-letter": "given up"}
 
 
 def choice_options(function: Function) -> Function:
@@ -199,6 +199,22 @@ def give_up(
             dry_run=dry_run,
             **_asked(**choice),
         ),
+        choice,
+        as_json=as_json,
+    )
+
+
+@click.command(name="send-now", short_help="Let messages go that wait for a time.")
+@click.argument("destination", callback=as_named, metavar="DEST")
+@choice_options
+def send_now(destination: Named, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
+    """Let messages go now that their sender delayed, or that wait for their next attempt.
+
+    They keep their place and attempts: one that is not the first of its unit goes after that.
+    """
+    _print_after(
+        cluster,
+        lambda admin: admin.send_now(destination, dry_run=dry_run, **_asked(**choice)),
         choice,
         as_json=as_json,
     )

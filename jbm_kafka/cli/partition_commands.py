@@ -25,7 +25,7 @@ def _told_how_to_go_on() -> Iterator[None]:
 
 
 def _tell(text: str) -> None:
-    """What is waited for, at once: two minutes without a word look like a command that hangs."""
+    """Print at once what is waited for: two minutes without a word look like a command that hangs."""
     click.echo(f"{text}; Ctrl-C is safe: run it again to go on", err=True)
 
 

@@ -94,7 +94,7 @@ def _not_paused(what: str, left: Pause) -> str:
 
 
 def pause_text(pause: Pause, *, none: str = "not paused") -> str:
-    """What is paused, on one line; `none`: that nothing is."""
+    """Return what is paused, on one line; `none`: that nothing is."""
     parts = [
         f"{word} paused by {printable(halt.by)} since {when(halt.since_ms)} UTC"
         for word, halt in (("sending", pause.production), ("receiving", pause.consumption))

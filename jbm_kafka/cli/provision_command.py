@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.admin.cluster.catalog import DEFAULT_PARTITIONS
 from jbm_kafka.admin.provisioning import provision as provisioned
-from jbm_kafka.cli.cluster_options import cluster_options
-from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.cluster_options import Configured, configuration_options
+from jbm_kafka.cli.cluster_settings import SettingsFault
 from jbm_kafka.cli.command_options import Whole, json_option
 from jbm_kafka.cli.connect import contact
 from jbm_kafka.cli.render import json_line, table
 from jbm_kafka.cli.rules_text import FORMATS, Rules, as_values
-from jbm_kafka.core.address_settings import default_addresses
-from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
+from jbm_kafka.core.settings.address_settings import default_addresses
+from jbm_kafka.core.settings.addresses import destination_at
 from jbm_kafka.registry.access_rights import NamespaceTopics, Role, rules_of
 from jbm_kafka.registry.topic_configs import SYSTEM_PARTITIONS
 from jbm_kafka.registry.topic_plan import TopicStep, TopicWish
+
+if TYPE_CHECKING:
+    from jbm_kafka.configuration.models import DestinationsTable
 
 TIMEOUT_S = 30.0
 ROLES = ", ".join(role.value for role in Role)
@@ -36,8 +37,8 @@ _NEXT_ROLE = re.compile(rf",(?=(?:{_ROLE}):)")
 
 
 @click.command()
-@click.option("--file", "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-         help="TOML with these options, `_` for `-`; what is given here wins.")  # fmt: skip
+@click.option("--file", "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+         help="That of --config, by its older name.")  # fmt: skip
 @click.option(
     "--queues", metavar="NAME[:N],…", multiple=True, help="Queues, each with its number of partitions if need be."
 )
@@ -64,18 +65,31 @@ _NEXT_ROLE = re.compile(rf",(?=(?:{_ROLE}):)")
 )
 @click.option("--set-acls", "sets_acls", is_flag=True, help="Set the rights of --roles, too.")
 @click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
-@cluster_options
+@configuration_options
 @json_option
 def provision(
-    file: Path | None, acls: str | None, sets_acls: bool, dry_run: bool, cluster: Cluster, as_json: bool, **given: Any
+    file: str | None,
+    acls: str | None,
+    sets_acls: bool,
+    dry_run: bool,
+    configured: Configured,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Make every topic that a namespace needs, so that its programs need no right to make any; and give them theirs.
 
-    What is there as asked is left alone. Partitions of queues and topics are never changed here.
+    What these options do not say [destinations] of the configuration may. What is there as asked is left alone.
+    Partitions of queues and topics are never changed here.
     """
-    asked = _asked(file, given)
-    wish = _wish(asked, cluster.namespace)
-    roles = _roles(asked["roles"])
+    configured = configured.at(file)
+    cluster = configured.cluster()
+    said = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value}
+    asked = configured.loaded.tables.destinations.model_copy(update=said)
+    try:
+        wish = wish_of(asked, cluster.namespace)
+    except SettingsFault as fault:
+        raise click.UsageError(str(fault)) from None
+    roles = _roles(asked.roles)
     if bool(roles) != bool(acls or sets_acls):
         raise click.UsageError("give --roles, and --acls FORMAT or --set-acls beside it")
     installation = NamespaceTopics(wish.namespace, list(wish.destinations), list(wish.letters))
@@ -126,58 +140,35 @@ def _done(step: TopicStep, dry_run: bool) -> str:
 # -- what is asked for --------------------------------------------------------------------------------------------
 
 
-def _asked(file: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options by name, and below them what the file says."""
-    values: dict[str, Any] = {}
-    if file is not None:
-        try:
-            values = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise click.UsageError(f"{file}: {error}") from None
-        unknown = sorted(values.keys() - given.keys())
-        if unknown:
-            raise click.UsageError(f"{file}: {unknown[0]!r} is not known; known are {', '.join(sorted(given))}")
-        for name, value in values.items():
-            is_list = name in _LISTS
-            fits = (
-                isinstance(value, list) and all(isinstance(each, str) for each in value)
-                if is_list
-                else (isinstance(value, int) and not isinstance(value, bool) and value > 0)
-            )
-            if not fits:
-                raise click.UsageError(
-                    f"{file}: {name} is {'a list of texts' if is_list else 'a number'}, not {value!r}"
-                )
-    return {name: value or values.get(name, value) for name, value in given.items()}
+def wish_of(asked: DestinationsTable, namespace: str) -> TopicWish:
+    """The topics that are asked for.
 
-
-_LISTS = ("queues", "topics", "letters", "roles")
-
-
-def _wish(asked: Mapping[str, Any], namespace: str) -> TopicWish:
+    Raises:
+        SettingsFault: a name or a number that cannot be.
+    """
     try:
         destinations: dict[Destination, int | None] = {}
-        for kind, option in ((Queue, "queues"), (Topic, "topics")):
-            for name, partitions in map(_sized, _words(asked[option])):
+        for kind, named in ((Queue, asked.queues), (Topic, asked.topics)):
+            for name, partitions in map(_sized, _words(named)):
                 destination = kind(name)
                 if any(name == each.name for each in destinations):
-                    raise click.UsageError(f"{name!r} is named twice; a name is one queue or one topic")
+                    raise SettingsFault(f"{name!r} is named twice; a name is one queue or one topic")
                 destinations[destination] = partitions
-        letters = [destination_at(each) for each in _words(asked["letters"])]
+        letters = [destination_at(each) for each in _words(asked.letters)]
     except InvalidDestinationError as error:
-        raise click.UsageError(str(error)) from None
-    replication, min_isr = asked["replication"], asked["min_isr"]
+        raise SettingsFault(str(error)) from None
+    replication, min_isr = asked.replication, asked.min_isr
     if replication is not None and min_isr is not None and min_isr > replication:
-        raise click.UsageError(
+        raise SettingsFault(
             f"--min-isr {min_isr} is more than --replication {replication}: nothing could be written; give that at most"
         )
     return TopicWish(
         namespace,
         destinations,
         letters or [Queue(each) for each in default_addresses(namespace)],
-        partitions=asked["partitions"] or DEFAULT_PARTITIONS,
-        events_partitions=asked["events_partitions"] or SYSTEM_PARTITIONS,
-        max_message_bytes=asked["max_message_bytes"],
+        partitions=asked.partitions or DEFAULT_PARTITIONS,
+        events_partitions=asked.events_partitions or SYSTEM_PARTITIONS,
+        max_message_bytes=asked.max_message_bytes,
         replication=replication,
         min_isr=min_isr,
     )
@@ -192,7 +183,7 @@ def _sized(text: str) -> tuple[str, int | None]:
     if not colon:
         return name, None
     if not (count.isascii() and count.isdigit() and 1 <= int(count) <= 10_000):
-        raise click.UsageError(f"{text!r}: write NAME, or NAME:N with N partitions, 1 to 10000")
+        raise SettingsFault(f"{text!r}: write NAME, or NAME:N with N partitions, 1 to 10000")
     return name, int(count)
 
 

@@ -85,7 +85,7 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
 
 
 def _list_beside(counts: QueueCounts) -> None:
-    """What somebody should see to, and no column of the list has."""
+    """Print what somebody should see to, and no column of the list has."""
     if not counts.has_changelog:
         click.echo(f"{counts.name}: {NO_CHANGELOG}")
     if counts.parked_lost != 0:
@@ -177,7 +177,7 @@ def _show_shares(counts: QueueCounts, of: str) -> None:
 
 
 def _show_set_aside(counts: QueueCounts, of: str) -> None:
-    """What nobody is handed any more; `of`: the options that name the subscription."""
+    """Print what nobody is handed any more; `of`: the options that name the subscription."""
     if counts.for_operator:
         is_one = counts.for_operator == 1
         are = "is on hold" if is_one else "are on hold, each"

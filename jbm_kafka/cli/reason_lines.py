@@ -12,7 +12,7 @@ from jbm_kafka.cli.render import printable, short
 
 
 class ReasonLines:
-    """Of one answer."""
+    """The lines of one answer."""
 
     def __init__(self) -> None:
         self._shown: set[tuple[str, str]] = set()
@@ -29,7 +29,7 @@ class ReasonLines:
                 click.echo(f"{indent}  {printable(reason.remedy)}")
 
     def new(self, reasons: Iterable[Reason]) -> Sequence[Reason]:
-        """Those that were not shown yet."""
+        """Return those that were not shown yet."""
         return [reason for reason in reasons if _key(reason) not in self._shown]
 
     def of_messages(self, messages: Iterable[ExplainedMessage]) -> None:

@@ -15,9 +15,9 @@ from jbm_kafka.cli.connect import admin_of, as_destination, connect, contact
 from jbm_kafka.cli.render import as_values, body_of, body_text, json_line, printable, when
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.jms.one_unit import OneUnit
 from jbm_kafka.jms.session import Session
 

@@ -14,12 +14,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from jbm_kafka.codec.large_body import BYTES_HEADER, is_kept_elsewhere
 from jbm_kafka.codec.object_codecs import JSON
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.object_message import ObjectMessage
+from jbm_kafka.codec.one_header import header_text
+from jbm_kafka.core.jms_errors import LargeBodyError
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.jms.messages.object_message import ObjectMessage
+from jbm_kafka.jms.messages.unread_body import UnreadBody
 
 PLAIN_WIDTH = 160
-"""Of tables that no terminal bounds."""
+"""The width of tables that no terminal bounds."""
 BODY_MAX = 60
 NAME_MAX = 120
 """Characters of a unit, an id and the like that people are shown: Kafka takes keys of a megabyte."""
@@ -30,7 +34,8 @@ NUMERIC = frozenset(
 
 
 def as_values(message: Message) -> dict[str, object]:
-    """Everything of a message that JSON can say. A body of bytes is `body_base64`, and so is an object of a codec."""
+    """Everything of a message that JSON can say. A body of bytes is `body_base64`, and so is an object of a codec; of a
+    large body that cannot be had `body_error` tells why."""
     place = message.kafka
     assert place is not None
     values: dict[str, object] = {
@@ -51,8 +56,12 @@ def as_values(message: Message) -> dict[str, object]:
     }
     if message.state is not None:
         values["state"] = message.state.value
-    is_coded = isinstance(message, ObjectMessage) and message.codec != JSON
-    body = body_of(message) if is_coded else message.body
+        values["last_error"] = message.last_error
+    try:
+        is_coded = isinstance(message, ObjectMessage) and message.codec != JSON
+        body = body_of(message) if is_coded else message.body
+    except LargeBodyError as error:  # the others are shown all the same
+        return {**values, "body": None, "body_error": str(error)}
     if isinstance(message, ObjectMessage) and is_coded:
         values["codec"] = message.codec
     if isinstance(body, bytes):
@@ -65,6 +74,14 @@ def as_values(message: Message) -> dict[str, object]:
 def body_of(message: Message) -> object:
     """The body as text or bytes can show it: of an object what its codec wrote, as no command has an application's."""
     return message.data if isinstance(message, ObjectMessage) else message.body
+
+
+def brief_of(message: Message) -> str:
+    """The beginning of its body, on one line; of a large one, which would have to be fetched, how large it is."""
+    headers = () if message.kafka is None else message.kafka.headers
+    if is_kept_elsewhere(headers) and isinstance(message._known_body, UnreadBody):
+        return f"({header_text(headers, BYTES_HEADER)} bytes, kept beside Kafka)"
+    return brief(body_of(message))
 
 
 def json_body(body: object) -> object:

@@ -9,7 +9,7 @@ from jbm_kafka.cli.render import json_line
 from jbm_kafka.ports.access_rules import CLUSTER, AccessRule, ResourceKind
 
 Rules = Mapping[str, Sequence[AccessRule]]
-"""By principal, such as `User:app`."""
+"""Rules by principal, such as `User:app`."""
 
 
 def as_commands(rules: Rules, bootstrap: str) -> str:

@@ -21,13 +21,13 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.durations import LONGEST_MS
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, MessageFormatError, SendTimeoutError
 from jbm_kafka.core.wrong_values import shown
-from jbm_kafka.jms.bytes_message import BytesMessage
-from jbm_kafka.jms.map_message import MapMessage
-from jbm_kafka.jms.message import Message, TextMessage
-from jbm_kafka.jms.message_properties import checked_property_name
-from jbm_kafka.jms.object_message import ObjectMessage
+from jbm_kafka.jms.messages.bytes_message import BytesMessage
+from jbm_kafka.jms.messages.map_message import MapMessage
+from jbm_kafka.jms.messages.message import Message, TextMessage
+from jbm_kafka.jms.messages.message_properties import checked_property_name
+from jbm_kafka.jms.messages.object_message import ObjectMessage
+from jbm_kafka.jms.messages.stream_message import StreamMessage
 from jbm_kafka.jms.producer import MessageProducer
-from jbm_kafka.jms.stream_message import StreamMessage
 
 Typed = tuple[str, PropertyType, str]
 """Name, type, text of a property."""
@@ -230,7 +230,7 @@ _EXAMPLES: Mapping[str, str] = {
     "stream": '["chair", 3]',
     "object": '{"items": ["chair", "desk"]}',
 }
-"""Of bodies that are given as JSON, by the kind of message."""
+"""Examples of bodies that are given as JSON, by the kind of message."""
 _SETTERS: Mapping[str, str] = {
     kind: f"set_{kind}_property" for kind in ("byte", "short", "int", "long", "float", "double")
 }

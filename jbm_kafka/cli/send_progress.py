@@ -1,4 +1,4 @@
-"""What became of each send of one command, so that after a failure nothing is sent twice or left out.
+"""Keeps the outcome of each send of one command, so that after a failure nothing is sent twice or left out.
 
 Sends are not waited for one by one: when one fails, those behind it may be under way, and some of them arrive.
 """
@@ -6,7 +6,7 @@ Sends are not waited for one by one: when one fails, those behind it may be unde
 from __future__ import annotations
 
 from jbm_kafka.core.jms_errors import SendTimeoutError
-from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.messages.message import Message
 
 
 class Runs:
@@ -17,7 +17,7 @@ class Runs:
         """First and last of each."""
 
     def add(self, first: int, last: int) -> None:
-        """Those from first to last; none where last is less."""
+        """Add those from first to last; none where last is less."""
         if last < first:
             return
         if self.runs and self.runs[-1][1] == first - 1:
@@ -41,9 +41,9 @@ class SendProgress:
         self.begun = 0
         """Sends that were asked for."""
         self.sent = 0
-        """Of them, those that Kafka has confirmed."""
+        """The number of them that Kafka has confirmed."""
         self.failure: Exception | None = None
-        """Of the first that failed."""
+        """The failure of the first that failed."""
         self._destination = destination
         self._noun = noun
         self._failed = 0

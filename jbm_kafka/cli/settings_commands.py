@@ -13,14 +13,14 @@ from jbm_kafka.cli.command_options import emit, json_list_option, json_option
 from jbm_kafka.cli.connect import admin_of
 from jbm_kafka.cli.lazy import CommandGroup
 from jbm_kafka.cli.render import json_line, printable, table
-from jbm_kafka.core.address_pattern import ANY_WORDS, checked_pattern, matches
-from jbm_kafka.core.address_settings import AddressSettings, check_setting_name
 from jbm_kafka.core.jms_errors import InvalidSettingError, JMSError
 from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UnitMarker
-from jbm_kafka.core.setting_rules import TYPES
+from jbm_kafka.core.settings.address_pattern import ANY_WORDS, checked_pattern, matches
+from jbm_kafka.core.settings.address_settings import AddressSettings, check_setting_name
+from jbm_kafka.core.settings.setting_rules import TYPES
 
 NOTHING = "nothing"
-"""What an empty value is shown as."""
+"""The text shown for an empty value."""
 FROM_NOW_ON = "partitions: of queues that are created from now on; those that are there keep theirs"
 FOR_NONE_YET = "no queue or topic matches yet; it holds for one from its creation on"
 
@@ -52,7 +52,8 @@ def _as_settings(context: click.Context, parameter: click.Parameter, given: Sequ
 
 
 def _value(name: str, text: str) -> object:
-    """What the text stands for as a value of the setting; what stands for none stays text, and is refused as such."""
+    """Return what the text stands for as a value of the setting; what stands for none stays text, and is refused as
+    such."""
     types = TYPES[name]
     if text == "" and NoneType in types:
         return None

@@ -6,17 +6,18 @@ import json
 import logging
 import re
 import resource
-import signal
 import sys
-import threading
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from types import FrameType
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import click
 
+from jbm_kafka.cli.cluster_options import ClusterUsageError, Configured, configuration_options
+from jbm_kafka.cli.ending import until_asked_to_end
 from jbm_kafka.cli.lazy import CommandGroup
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.open_files import files_needed, too_few_files
 from jbm_kafka.ports.file_limit import file_limit
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-LOOK_S = 0.5
 FILES_MAX = 65_536
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -39,49 +38,36 @@ def sidecar() -> None:
 
 
 @sidecar.command()
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-def run(file: Path) -> None:
-    """Serve AMQP clients as FILE says, until SIGTERM or Ctrl-C.
+@click.argument("file", metavar="[FILE]", required=False)
+@configuration_options
+def run(file: str | None, configured: Configured) -> None:
+    """Serve AMQP clients as the configuration says, until SIGTERM or Ctrl-C. FILE is that of --config.
 
     It then takes no new clients, waits up to drain_s for what they have in hand, and ends with 0. A second signal ends
     it at once.
     """
     from jbm_kafka.cli.cluster_settings import SettingsFault
     from jbm_kafka.cli.connect import contact
-    from jbm_kafka.cli.sidecar_file import read_sidecar_file
+    from jbm_kafka.cli.sidecar_file import sidecar_of
 
+    configured = configured.at(file)
     try:
-        said = read_sidecar_file(file)
-    except SettingsFault as fault:
+        said = sidecar_of(configured.loaded)
+    except (SettingsFault, JMSError, ClusterUsageError) as fault:
         raise click.ClickException(str(fault)) from None
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    if said.secrets_for_all:
-        log.warning("every user of this machine can read %s in %s", ", ".join(said.secrets_for_all), file)
     _allow_many_files()
     clients = said.server.limits.connections
     if few := too_few_files(file_limit(), files_needed(1, clients), f"its {clients} clients and a queue"):
-        log.warning("%s; 8 more for each queue. Or let fewer clients in: connections below [limits]", few)
+        log.warning("%s; 8 more for each queue. Or let fewer clients in: connections below [amqp.limits]", few)
+    contact(said.cluster)  # first: a server that was made and never begins leaves its event loop open
     made = _server(said)
-    contact(said.cluster)
-    asked_to_end = threading.Event()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        asked_to_end.set()
-
-    before = {number: signal.signal(number, end) for number in _SIGNALS}
-    try:
-        with made, _metrics(said, made):
-            where = [f"{each.host}:{port}" for each, port in zip(said.server.listeners, made.ports, strict=True)]
-            click.echo(f"serves AMQP at {', '.join(where)}", err=True)
-            while not asked_to_end.wait(LOOK_S):  # another thread may take the signal, and this one sleeps on
-                continue
-            for number in _SIGNALS:
-                signal.signal(number, signal.SIG_DFL)
-            log.info("asked to end: clients have %g s for what they have in hand", said.server.drain_s)
-            made.stop()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with until_asked_to_end() as wait, made, _metrics(said, made), _console(said, configured):
+        where = [f"{each.host}:{port}" for each, port in zip(said.server.listeners, made.ports, strict=True)]
+        click.echo(f"serves AMQP at {', '.join(where)}", err=True)
+        wait()
+        log.info("asked to end: clients have %g s for what they have in hand", said.server.drain_s)
+        made.stop()
 
 
 @sidecar.command()
@@ -115,15 +101,44 @@ def _server(said: SidecarFile) -> Server:
     return Server(said.server, lambda: cast("ServingProvider", said.factory._open_provider()))
 
 
-def _metrics(said: SidecarFile, made: Server) -> AbstractContextManager[object]:
+@contextmanager
+def _metrics(said: SidecarFile, made: Server) -> Iterator[None]:
     if said.metrics_port is None:
-        return nullcontext()
+        yield
+        return
     try:
+        from jbm_kafka.cli.exporter_command import backlog_of, following
         from jbm_kafka.metrics.server import MetricsServer
     except ImportError:
         text = "metrics_port needs prometheus-client: pip install 'jbm-kafka[metrics]', or leave it out"
         raise click.ClickException(text) from None
-    return MetricsServer(said.metrics_port, lambda: made)
+    with ExitStack() as opened:
+        more = [backlog_of(opened.enter_context(following(said.cluster)))] if said.has_backlog_metrics else []
+        opened.enter_context(MetricsServer.of_connection(said.metrics_port, lambda: made, *more))
+        yield
+
+
+@contextmanager
+def _console(said: SidecarFile, configured: Configured) -> Iterator[None]:
+    if said.console_port is None:
+        yield
+        return
+    from jbm_kafka.cli.cluster_settings import SettingsFault
+
+    try:
+        from jbm_kafka.cli.console_file import console_of
+        from jbm_kafka.console import app
+        from jbm_kafka.console.serving import ConsoleServer
+    except ImportError as error:
+        raise click.ClickException(f"console_port: {error}, or leave it out") from None
+    try:
+        of_console = console_of(configured.loaded, said.cluster)
+    except SettingsFault as fault:
+        raise click.ClickException(str(fault)) from None
+    at = replace(of_console.address, port=said.console_port)
+    with ConsoleServer(app(of_console.looked_at, of_console.settings), at) as server:
+        click.echo(f"serves the console at {server.url}", err=True)
+        yield
 
 
 def _allow_many_files() -> None:

@@ -1,4 +1,4 @@
-"""`jbm-kafka subscriptions list | delete | release`: the subscriptions of topics."""
+"""`jbm-kafka subscriptions list | create | delete | release`: the subscriptions of topics."""
 
 from dataclasses import asdict
 
@@ -18,7 +18,7 @@ from jbm_kafka.core.jms_errors import JMSError
 
 @click.group(name="subscriptions", cls=CommandGroup)
 def subscriptions() -> None:
-    """Subscriptions of topics: list them, end a durable one that nobody needs any more, or release it to others."""
+    """Subscriptions of topics: list them, make or end a durable one, or release it to others."""
 
 
 @subscriptions.command(name="list")
@@ -45,6 +45,35 @@ def list_subscriptions(topic: Named | None, cluster: Cluster, as_json: bool) -> 
     for paused, pause in pauses.items():
         if pause:
             click.echo(f"{paused.name}: {pause_text(pause)}")
+
+
+@subscriptions.command(short_help="Make a durable subscription before anybody receives by it.")
+@click.argument("topic", metavar="TOPIC", callback=as_named)
+@click.argument("name", metavar="NAME", type=Text())
+@click.option("--client-id", default="", metavar="ID", type=Text(), help="The client id it belongs to. [none]")
+@click.option("--shared", is_flag=True, help="Any number of consumers may receive by it; needs no client id.")
+@click.option("--selector", metavar="TEXT", help="Which messages it has, as in JMS: \"region = 'EU'\". [all]")
+@click.option("--no-local", is_flag=True, help="It leaves out what its own connection sends.")
+@cluster_options
+@json_option
+def create(
+    topic: Named, name: str, client_id: str, shared: bool, selector: str | None, no_local: bool, cluster: Cluster,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Make a durable subscription: it has what is sent to TOPIC from now on, though nobody receives yet.
+
+    A program that creates the consumer of this name, with this client id and selector, goes on with it.
+    """
+    if not (shared or client_id):
+        raise click.UsageError("give --client-id ID, or --shared: a subscription of no client id is shared")
+    if shared and no_local:
+        raise click.UsageError("--no-local goes with --client-id: a shared subscription has what anybody sends")
+    with admin_of(cluster) as admin:
+        is_new = admin.create_subscription(
+            name_of(topic), name, client_id=client_id, shared=shared, selector=selector, no_local=no_local
+        )
+    text = f"{name} of topic:{name_of(topic)} {'created' if is_new else 'exists already'}"
+    emit({"topic": name_of(topic), "name": name, "client_id": client_id, "created": is_new}, text, as_json=as_json)
 
 
 @subscriptions.command(short_help="End a durable subscription.")

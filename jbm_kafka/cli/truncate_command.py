@@ -52,7 +52,7 @@ def show_keepers(found: Truncation) -> None:
 
 
 def kept_words(found: Truncation, *, is_done: bool) -> str:
-    """What is kept and what may go, in a line."""
+    """Return what is kept and what may go, in a line."""
     if found.because:
         return f"nothing may be deleted: {found.because}"
     remedy = f"jbm-kafka settings set {found.destination} truncate=settled"

@@ -17,7 +17,7 @@ CALLS_MAX = 16
 
 
 class Threads(Protocol):
-    """What runs calls beside the loop."""
+    """Runs calls beside the loop."""
 
     def submit(self, call: Callable[[], None], /) -> object: ...
 
@@ -34,7 +34,7 @@ class OwnThread:
 
 
 def pool_of_threads() -> Threads:
-    """Those of one connection; they begin when they are needed."""
+    """Return those of one connection; they begin when they are needed."""
     return ThreadPoolExecutor(CALLS_MAX, thread_name_prefix="jbm-calls")
 
 
@@ -53,7 +53,7 @@ class _Entry:
         self.is_left = False
         """Nobody waits any more for the call, which has begun."""
         self.outcome: tuple[Any, BaseException | None] | None = None
-        """What it returned or raised; None: that is not known yet."""
+        """The value that it returned or the error that it raised; None: that is not known yet."""
 
     def end(self, result: object, error: BaseException | None) -> bool:
         """It has ended; True when somebody is left whose result it is. The caller holds the lock."""
@@ -88,7 +88,7 @@ class CallLane:
         once_begun: str = "it goes on",
         undo: Callable[[T], object] | None = None,
     ) -> T:
-        """What the call returns or raises. Cancelled, the error has a note that says what is known of the call.
+        """Return what the call returns or raises. Cancelled, the error has a note that says what is known of the call.
 
         Args:
             about: what is called, for people.
@@ -101,7 +101,7 @@ class CallLane:
     async def do_reported(
         self, call: Callable[[Callable[[T, Exception | None], None]], object], about: str, *, once_begun: str
     ) -> T:
-        """What the call reports to the function that it gets, on any thread, after it returned or before."""
+        """Return what the call reports to the function that it gets, on any thread, after it returned or before."""
 
         def report(result: T, error: Exception | None) -> None:
             with self._lock:
@@ -175,4 +175,4 @@ def _set(answer: asyncio.Future[object], result: object, error: BaseException | 
 
 
 def _nothing() -> None:
-    """What is called to know that all before has ended."""
+    """Do nothing: it is called to know that all before has ended."""

@@ -1,19 +1,21 @@
-"""What one connection counts by itself: its sends, and how long its handlers take."""
+"""Counts for one connection by itself: its sends, and how long its handlers take."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Literal
 
-from jbm_kafka.core.counters import DurationCounter
+from jbm_kafka.core.channel.counters import DurationCounter
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.statistics import DestinationStatistics, Histogram, Statistics, added
 from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
 
 SentByTopic = dict[str, int]
-"""What a session sent, by Kafka topic; whoever is in a call of the session writes."""
+"""A session's sends by Kafka topic; whoever is in a call of the session writes."""
 
 
 class HandlerSeconds:
@@ -39,11 +41,34 @@ class HandlerSeconds:
         return found
 
 
+LimitCount = Literal["handler_timeouts", "handlers_overdue", "handler_pauses", "handlers_paused"]
+"""A count's name in the statistics."""
+
+
+class HandlerLimitCounts:
+    """How often handlers met their limits. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_destination: dict[str, Counter[LimitCount]] = {}
+
+    def add(self, destination: Destination | None, count: LimitCount, by: int = 1) -> None:
+        """So many more, or less, of a handler of this destination."""
+        with self._lock:
+            self._by_destination.setdefault(_name_of(destination), Counter())[count] += by
+
+    def by_destination(self) -> Mapping[str, Mapping[LimitCount, int]]:
+        """As of now."""
+        with self._lock:
+            return {name: dict(counts) for name, counts in self._by_destination.items()}
+
+
 class ConnectionCounts:
-    """Those of sessions that have ended, and of those that go on."""
+    """The counts of sessions that have ended, and of those that go on."""
 
     def __init__(self) -> None:
         self.handlers = HandlerSeconds()
+        self.limits = HandlerLimitCounts()
         self._ended: SentByTopic = {}
 
     def end(self, sent: SentByTopic) -> None:
@@ -51,18 +76,26 @@ class ConnectionCounts:
         _add(self._ended, sent)
 
     def merged(self, statistics: Statistics, going_on: Iterable[SentByTopic]) -> Statistics:
-        """What the provider knows, with what the connection counted."""
+        """Return what the provider knows, with what the connection counted."""
         sent: SentByTopic = {}
         for each in (self._ended, *going_on):
             _add(sent, each)
-        handlers = self.handlers.by_destination()
-        rows = {
-            name: DestinationStatistics(
-                destination=name, sent=sent.get(name, 0), handler_seconds=handlers.get(name, Histogram())
-            )
-            for name in sent.keys() | handlers.keys()
-        }
+        handlers, limits = self.handlers.by_destination(), self.limits.by_destination()
+        names = sent.keys() | handlers.keys() | limits.keys()
+        rows = {name: _row(name, sent.get(name, 0), handlers.get(name), limits.get(name, {})) for name in names}
         return replace(statistics, destinations=added(statistics, rows))
+
+
+def _row(name: str, sent: int, handlers: Histogram | None, limits: Mapping[LimitCount, int]) -> DestinationStatistics:
+    return DestinationStatistics(
+        destination=name,
+        sent=sent,
+        handler_seconds=Histogram() if handlers is None else handlers,
+        handler_timeouts=limits.get("handler_timeouts", 0),
+        handlers_overdue=limits.get("handlers_overdue", 0),
+        handler_pauses=limits.get("handler_pauses", 0),
+        handlers_paused=limits.get("handlers_paused", 0),
+    )
 
 
 def _add(to: SentByTopic, sent: SentByTopic) -> None:

@@ -1,4 +1,4 @@
-"""What a receiver is allowed first: a queue with its selector, or a subscription."""
+"""Checks what a receiver is allowed first: a queue with its selector, or a subscription."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ def begin_use(provider: Provider, source: Source, link: Link, selector: str) -> 
     Raises:
         IllegalStateError, InvalidDestinationError, JMSError: it cannot be used.
     """
-    tell = link.notices.on_left
     if isinstance(source, Subscription):
         provider.subscribe(source)
         end = partial(provider.end_use, source)
@@ -26,9 +25,4 @@ def begin_use(provider: Provider, source: Source, link: Link, selector: str) -> 
     else:
         provider.use_selector(source, selector)
         end = partial(provider.end_use_of_selector, source, selector)
-
-    def left() -> None:
-        end()
-        tell()
-
-    link.notices.on_left = left
+    link.notices.tell_left(end)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jbm_kafka.codec.schemas import codec
-from jbm_kafka.core.branch import BranchPart, BranchRecord, BranchState, PreparedBranch, Xid
+from jbm_kafka.core.channel.branch import BranchPart, BranchRecord, BranchState, PreparedBranch, Xid
 from jbm_kafka.core.jms_errors import CorruptRecordError
 from jbm_kafka.ports.record_to_send import Outgoing
 
@@ -18,12 +18,12 @@ NOTHING = b"|nothing"
 
 
 def state_key(branch: str) -> bytes:
-    """Of the record that says what is decided."""
+    """Return the key of the record that says what is decided."""
     return f"{branch}{_STATE}".encode()
 
 
 def applied_key(branch: str, group: str, partition: int) -> bytes:
-    """Of the record that a part is carried out."""
+    """Return the key of the record that says a part is carried out."""
     return f"{branch}|applied|{group}|{partition}".encode()
 
 
@@ -47,7 +47,7 @@ def encode_branch(record: BranchRecord) -> bytes:
 
 
 def decode_branch(value: bytes) -> BranchRecord:
-    """What the value says.
+    """Return what the value says.
 
     Raises:
         CorruptRecordError: it is damaged, or only a newer version understands it.
@@ -96,7 +96,7 @@ def encode_sends(branch: str, records: Sequence[Outgoing]) -> Mapping[bytes, byt
 
 
 def decode_sends(branch: str, record: BranchRecord, values: Mapping[bytes, bytes]) -> list[Outgoing]:
-    """What the branch sends, as it was routed when it was sent.
+    """Return what the branch sends, as it was routed when it was sent.
 
     Raises:
         CorruptRecordError: some of it is missing or damaged.

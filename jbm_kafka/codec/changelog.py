@@ -6,7 +6,8 @@ from typing import Any
 from pyroaring import BitMap
 
 from jbm_kafka.codec.schemas import codec
-from jbm_kafka.core.entries import (
+from jbm_kafka.core.channel.companion_group import failures_of, owner_of
+from jbm_kafka.core.channel.entries import (
     BLOCK_BITS,
     BLOCK_OFFSETS,
     PARKED,
@@ -15,6 +16,8 @@ from jbm_kafka.core.entries import (
     Attempted,
     Duplicates,
     Entry,
+    Failure,
+    FailureGone,
     Held,
     HeldGone,
     Parked,
@@ -27,6 +30,7 @@ from jbm_kafka.core.entries import (
 from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 
 _SEPARATOR = "|"
+FAILURE = "failure"
 
 
 def encode_entry(group: str, entry: Entry) -> tuple[bytes, bytes | None]:
@@ -54,6 +58,10 @@ def encode_entry(group: str, entry: Entry) -> tuple[bytes, bytes | None]:
             return _key(group, "held", offset), codec("Held").encode(fields)
         case HeldGone(offset):
             return _key(group, "held", offset), None
+        case Failure(offset, text):
+            return _key(failures_of(group), FAILURE, offset), codec("Failure").encode({"text": text})
+        case FailureGone(offset):
+            return _key(failures_of(group), FAILURE, offset), None
         case Parked(offset, key, value, headers, timestamp_type, timestamp_ms):
             fields = {
                 "key": key,
@@ -113,7 +121,7 @@ def _split(key: bytes | None) -> tuple[str, str, str]:
         raise CorruptRecordError(f"key {key!r} is not <group>|<kind>|<index>") from None
     if not group:
         raise CorruptRecordError(f"key {key!r} is not <group>|<kind>|<index>")
-    return group, kind, index
+    return owner_of(group) if kind == FAILURE else group, kind, index
 
 
 def branch_of_key(key: bytes) -> str | None:
@@ -143,6 +151,10 @@ def _read_held(index: int, value: bytes | None) -> Entry:
     if value is None:
         return HeldGone(index)
     return Held(offset=index, **_not_negative("Held", codec("Held").decode(value)))
+
+
+def _read_failure(index: int, value: bytes | None) -> Entry:
+    return FailureGone(index) if value is None else Failure(index, **codec("Failure").decode(value))
 
 
 def _read_parked(index: int, value: bytes | None) -> Entry:
@@ -197,6 +209,7 @@ _READERS: dict[str, Callable[[int, bytes | None], Entry]] = {
     "settled": _read_settled,
     "attempted": _read_attempted,
     "held": _read_held,
+    FAILURE: _read_failure,
     PARKED: _read_parked,
     "duplicates": _read_duplicates,
 }

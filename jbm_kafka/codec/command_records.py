@@ -16,13 +16,17 @@ IN_HAND = "in-hand"
 """The verb that asks what of a partition receivers have in hand."""
 EXPLAIN = "explain"
 """The verb that asks why messages of a partition do not move."""
+SEND_NOW = "send-now"
+"""The verb that lets messages go before their time."""
+DRAIN = "drain"
+"""The verb that asks one process, whatever it has, to receive no more and to end; see `drain_command`."""
 QUESTIONS = frozenset({IN_HAND, EXPLAIN})
 """Verbs that change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What somebody asks of whoever owns a partition; see schemas/Command.avsc."""
+    """A question or order to whoever owns a partition; see schemas/Command.avsc."""
 
     id: str
     group: str
@@ -34,12 +38,17 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the owner says; see schemas/CommandAnswer.avsc."""
+    """The owner's answer; see schemas/CommandAnswer.avsc."""
 
     id: str
     partition: int
     result: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""
+
+
+def drain_command(id_: str, host: str, process_id: int, *, asked_at_ms: int) -> Command:
+    """To the process there, of no group."""
+    return Command(id_, "", 0, DRAIN, {"host": host, "id": process_id}, asked_at_ms)
 
 
 def encode_command(command: Command) -> tuple[bytes, bytes]:

@@ -26,7 +26,11 @@ ORIG_OFFSET = "_JBM_ORIG_OFFSET"
 DELIVERY_COUNT = "_JBM_DELIVERY_COUNT"
 DEAD_LETTER_REASON = "_JBM_DEAD_LETTER_REASON"
 LAST_ERROR = "_JBM_LAST_ERROR"
+LAST_ERROR_KIND = "_JBM_LAST_ERROR_KIND"
+"""What selectors may ask of the last error, though no header has it: its kind, so that letters of one can be chosen."""
 ACTUAL_EXPIRY = "_JBM_ACTUAL_EXPIRY"
+COPY_OF = "_JBM_COPY_OF"
+"""On a changed copy that an operator sent: the id of the letter it was made from. It tells of no hop, so it stays."""
 
 HOP_PROPERTIES = frozenset(
     [
@@ -109,7 +113,7 @@ class Origin(NamedTuple):
     destination: str | None
     """As in `queue:orders`."""
     subscription: str | None
-    """Of a topic: the full name of the subscription whose copy it was."""
+    """The full name of the subscription whose copy it was; None: it was a queue's."""
     message_id: str | None
     partition: int | None
     offset: int | None
@@ -117,17 +121,18 @@ class Origin(NamedTuple):
     """How often it was handed over."""
     reason: str | None
     actual_expiry_ms: int | None
-    """Of an expired message."""
+    """When it should have expired; None: it did not expire."""
     last_error: str | None
     """Why the last attempt failed."""
     subscription_kind: str | None = None
-    """Of a topic: `durable`, `shared-durable`, `shared` or `private`; letters of earlier versions do not tell it."""
+    """`durable`, `shared-durable`, `shared` or `private`; None: it was a queue's, or a letter of earlier versions,
+    which do not tell it."""
     namespace: str | None = None
     """Whose receivers gave it up; letters of earlier versions do not tell it."""
 
 
 def origin_of(headers: Sequence[Header] | None) -> Origin:
-    """What a dead letter's or an expired message's headers tell; of another message, that they tell nothing."""
+    """Return what a dead letter's or an expired message's headers tell; of another message, that they tell nothing."""
     properties = decode_headers(headers).properties
 
     def text(name: str) -> str | None:
@@ -156,7 +161,7 @@ def origin_of(headers: Sequence[Header] | None) -> Origin:
 def retried_headers(copied: Sequence[Header] | None, *, subscription: Subscription | None = None) -> list[Header]:
     """The headers of a dead letter that is sent again: without those of its hop, all others unchanged.
 
-    Its id and its time of sending stay: it is the same message still. It has no duplicate id (docs/decisions/0007).
+    Its id and its time of sending stay: it is the same message still. It has no duplicate id (decision 7).
     Only this `subscription` of its topic gets it; None: it goes to a queue.
     """
     headers = [header for header in copied or () if property_of_header(header[0])[1] not in HOP_PROPERTIES]

@@ -9,16 +9,16 @@ _KIND = "destination"
 
 @dataclass(frozen=True, slots=True)
 class DestinationRecord:
-    """What is recorded of one destination."""
+    """The record of one destination."""
 
     topic_id: str
-    """Of the topic it is about."""
+    """The id of the topic it is about."""
     partitions: int
     """Units are routed by this number of partitions."""
 
 
 def destination_key(name: str) -> bytes:
-    """Of the destination's record."""
+    """Return the key of the destination's record."""
     return f"{_KIND}|{name}".encode()
 
 

@@ -5,7 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from jbm_kafka.codec.schemas import codec
-from jbm_kafka.core.entries import UNIT_BYTES_MAX, ChannelEvents, DeliveryRun, MessageEvent, MessageFate, OffsetRange
+from jbm_kafka.core.channel.entries import (
+    UNIT_BYTES_MAX,
+    ChannelEvents,
+    DeliveryRun,
+    MessageEvent,
+    MessageFate,
+    OffsetRange,
+)
 from jbm_kafka.core.jms_errors import CorruptRecordError
 
 PORTION_BYTES = 256 * 1024

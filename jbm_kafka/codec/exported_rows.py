@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jbm_kafka.core.entries import SeenId
+from jbm_kafka.core.channel.entries import SeenId
 from jbm_kafka.core.jms_errors import CorruptRecordError
 from jbm_kafka.ports.record_to_send import Headers
 
@@ -63,11 +63,13 @@ class ExportedPartition:
 
 @dataclass(frozen=True, slots=True)
 class ExportedState:
-    """What one holder knows of a message."""
+    """One holder's knowledge of a message that it holds."""
 
     holder: int
     is_read: bool
+    """An owner has read it from the log."""
     is_seen: bool
+    """It may have been handed over: it comes with JMSRedelivered."""
     attempts: int = 0
     due_at_ms: int = 0
     delay_ms: int = 0

@@ -80,7 +80,7 @@ class JmsHeaders(NamedTuple):
     """Priority, expiration, delivery time and duplicate id, as the channel sees them."""
     sender: str | None
     properties: Mapping[str, Property]
-    """By name; the reason of a failed decoding among them."""
+    """Values by name; the reason of a failed decoding is among them."""
 
 
 def decode_headers(headers: Sequence[Header] | None) -> JmsHeaders:
@@ -183,7 +183,7 @@ def parse_reply_to(text: str | None, faults: list[str]) -> Destination | None:
 def carried_headers(
     headers: Sequence[Header] | None, *, with_properties: bool = True, with_reply_to: bool = False
 ) -> list[Header]:
-    """What of a received record is passed on untouched when its message is sent on.
+    """Return what of a received record is passed on untouched when its message is sent on.
 
     Without its properties, after they were cleared, only what JMS cannot show is left. `with_reply_to`: the message
     shows no address for replies, so if its record has one it is in a form that somebody else can read.

@@ -14,7 +14,7 @@ FixedType = Literal[
 ]  # fmt: skip
 
 UTF_BYTES_MAX = 65_535
-"""What the length before a text can tell."""
+"""The longest text, for its length stands before it in 16 bits."""
 
 _FORMS: Mapping[str, struct.Struct] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""What `json=` of a send writes, and what `message.json()` reads."""
+"""The text that `json=` of a send writes and `message.json()` reads."""
 
 import dataclasses
 import json
@@ -49,7 +49,7 @@ def json_value(data: bytes) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What stands in JSON for an object that it does not know."""
+    """Return what stands in JSON for an object that it does not know."""
     kind = type(value)
     if hasattr(kind, "model_dump"):
         return value.model_dump(mode="json")

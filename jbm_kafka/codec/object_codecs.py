@@ -18,7 +18,7 @@ JSON: Final = "json"
 """The codec of applications that do not name one."""
 
 SCHEMA_REGISTRY: Final = "schema-registry"
-"""What a schema registry's serializer wrote: read with `ConnectionFactory(codecs=…)` (decision 71)."""
+"""The codec of a schema registry's serializer: read with `ConnectionFactory(codecs=…)` (decision 71)."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NAME_RULE: Final = "it is up to 100 letters, digits, '.', '_' and '-', a letter or digit first, as 'order-v1'"
@@ -91,7 +91,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 _CODECS: dict[str, ObjectCodec] = {JSON: ObjectCodec(_to_json, read_json)}
-"""Of the process, by name. Any thread: nothing but a whole entry is ever set."""
+"""The process's codecs by name. Any thread: nothing but a whole entry is ever set."""
 
 
 def register_object_codec(name: str, *, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> None:
@@ -129,13 +129,13 @@ def register_object_codec(name: str, *, encode: Callable[[Any], bytes], decode: 
 
 
 def _home(function: object) -> object:
-    """By what a function is the same when its module was loaded again; else itself."""
+    """Return a value that stays the same when the function's module is loaded again; else the function itself."""
     name = getattr(function, "__qualname__", None)
     return function if name is None else (getattr(function, "__module__", None), name)
 
 
 def is_registered(name: str) -> bool:
-    """Whether this process can read what the codec wrote."""
+    """Return True if this process can read what the codec wrote."""
     return name in _CODECS
 
 

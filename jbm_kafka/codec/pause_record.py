@@ -20,7 +20,7 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """What of a destination is paused."""
+    """The parts of a destination that are paused."""
 
     production: Halt | None = None
     """Nothing may be sent to it."""
@@ -36,7 +36,7 @@ NOTHING = Pause()
 
 
 def pause_key(name: str) -> bytes:
-    """Of the destination's record."""
+    """Return the key of the destination's record."""
     return f"pause|{name}".encode()
 
 
@@ -56,7 +56,7 @@ def encode_pause(pause: Pause) -> bytes | None:
 
 
 def decode_pause(value: bytes) -> Pause:
-    """What the value says; nothing is paused by what cannot be read here."""
+    """Return what the value says; nothing is paused by what cannot be read here."""
     try:
         fields = codec("Pause").decode(value)
     except (CorruptRecordError, NewerRecordError):

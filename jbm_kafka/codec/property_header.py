@@ -38,7 +38,7 @@ NULL = Property("null", None)
 
 
 def integer_fits(value: int, bits: int) -> bool:
-    """Whether the value is a signed integer of that many bits."""
+    """Return True if the value is a signed integer of that many bits."""
     return -(1 << bits - 1) <= value < 1 << bits - 1
 
 
@@ -80,7 +80,8 @@ def double_of(what: str, value: float, **error_values: object) -> float:
 
 
 def is_legal_name(name: str) -> bool:
-    """Whether a property may have this name: a Java identifier that no selector would take for a word of its own.
+    """Return True if a property may have this name: a Java identifier that no selector would take for a word of its
+    own.
 
     `JMSX...` and `JMS_...` are for properties that JMS and its providers define; any other `JMS...` is a header.
     """

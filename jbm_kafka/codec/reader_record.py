@@ -9,6 +9,7 @@ from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 
 _READER = b"reader|"
+SPARK_KIND = "spark"
 LETTER_KIND = "letter"
 PRIVATE_KIND = "private"
 
@@ -25,21 +26,21 @@ class RegisteredReader:
     topic: str
     """The Kafka topic."""
     topic_id: str
-    """Of a topic of another id the record says nothing."""
+    """The id of the topic; the record says nothing of one with another id."""
     positions: Mapping[int, int]
-    """By partition the first offset that it may still read."""
+    """The first offset that it may still read, by partition."""
     at_ms: int
     """When it said so, ms since the epoch."""
     lease_until_ms: int
     """From then on it is forgotten, ms since the epoch."""
 
     def counts(self, now_ms: int) -> bool:
-        """Whether what it has not read must be kept."""
+        """Return True if what it has not read must be kept."""
         return now_ms < self.lease_until_ms
 
 
 def reader_key(kind: str, name: str) -> bytes:
-    """Of the reader's record."""
+    """Return the key of the reader's record."""
     return _READER + f"{kind}|{name}".encode()
 
 
@@ -57,7 +58,7 @@ def encode_reader(reader: RegisteredReader) -> bytes:
 
 
 def decode_reader(key: bytes, value: bytes) -> RegisteredReader:
-    """What key and value say.
+    """Return what key and value say.
 
     Raises:
         CorruptRecordError, NewerRecordError: they cannot be read here.

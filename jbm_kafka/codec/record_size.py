@@ -9,7 +9,7 @@ from jbm_kafka.ports import Headers
 BATCH_BYTES = 61
 """A record batch of format 2 without its records."""
 FIXED_FIELDS_BYTES = 3
-"""Of a batch's first record: attributes, and both deltas, which are 0."""
+"""Attributes and both deltas, which are 0 in a batch's first record."""
 FRAME_BYTES_MAX = FIXED_FIELDS_BYTES + 4 * 5
 HEADER_FRAME_BYTES_MAX = 2 * 5
 UTF8_BYTES_MAX = 4

@@ -1,4 +1,4 @@
-"""What a selector may ask of a record, by name: header fields and properties, as a receiver sees them.
+"""The values that a selector may ask of a record, by name: header fields and properties, as a receiver sees them.
 
 Only what is asked for is decoded, and never the body.
 """
@@ -6,10 +6,12 @@ Only what is asked for is decoded, and never the body.
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from jbm_kafka.codec.dead_letter import LAST_ERROR, LAST_ERROR_KIND
 from jbm_kafka.codec.identity import GROUP_ID, UNIT_OF_ORDER, message_id_of, unit_name
 from jbm_kafka.codec.one_header import header_count, header_property, header_text, last_value
 from jbm_kafka.codec.scan import scan
 from jbm_kafka.core.delivery_mode import DeliveryMode
+from jbm_kafka.core.failure_kind import failure_kind
 from jbm_kafka.core.selectors.nodes import Value
 from jbm_kafka.ports import KafkaRecord
 
@@ -35,6 +37,11 @@ def _group_id(record: KafkaRecord) -> Value:
     return unit_name(record.key()) if held is None else held.value
 
 
+def _last_error_kind(record: KafkaRecord) -> Value:
+    held = header_property(record.headers(), LAST_ERROR)
+    return failure_kind(held.value) if held is not None and isinstance(held.value, str) and held.value else None
+
+
 _BY_NAME: Mapping[str, Callable[[KafkaRecord], Value]] = MappingProxyType(
     {
         "JMSDeliveryMode": lambda record: record_delivery_mode(record).name,
@@ -44,6 +51,7 @@ _BY_NAME: Mapping[str, Callable[[KafkaRecord], Value]] = MappingProxyType(
         "JMSCorrelationID": lambda record: header_text(record.headers(), "JMSCorrelationID"),
         "JMSType": lambda record: header_text(record.headers(), "JMSType"),
         GROUP_ID: _group_id,
+        LAST_ERROR_KIND: _last_error_kind,
         UNIT_OF_ORDER: lambda record: unit_name(record.key()),
     }
 )

@@ -15,12 +15,12 @@ from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 
 _SUBSCRIPTION = b"subscription|"
 TURN = b"turn|"
-"""Of all turns to change the registry."""
+"""The beginning of the keys of all turns to change the registry."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRecord:
-    """What is recorded of one subscription; see schemas/Subscription.avsc."""
+    """The record of one subscription; see schemas/Subscription.avsc."""
 
     subscription: Subscription
     topic_id: str
@@ -40,12 +40,12 @@ class ClientRecord:
 
 
 def turn_key(number: int) -> bytes:
-    """Of a turn to change the registry; its value says nothing."""
+    """Return the key of a turn to change the registry; its value says nothing."""
     return TURN + b"%013x" % number
 
 
 def subscription_key(group_id: str) -> bytes:
-    """Of the subscription's record."""
+    """Return the key of the subscription's record."""
     return _SUBSCRIPTION + group_id.encode()
 
 
@@ -71,7 +71,7 @@ def encode_subscription(record: SubscriptionRecord) -> bytes:
 
 
 def decode_subscription(value: bytes) -> SubscriptionRecord:
-    """What the value says.
+    """Return what the value says.
 
     Raises:
         JMSError: only a newer version understands it.
@@ -119,7 +119,7 @@ def unreadable_subscriptions(values: Mapping[bytes, bytes]) -> list[bytes]:
 
 
 def client_key(client_id: str) -> bytes:
-    """Of the client id's record."""
+    """Return the key of the client id's record."""
     return f"client|{client_id}".encode()
 
 
@@ -129,7 +129,7 @@ def encode_client(record: ClientRecord) -> bytes:
 
 
 def decode_client(value: bytes) -> ClientRecord:
-    """What the value says.
+    """Return what the value says.
 
     Raises:
         JMSError: only a newer version understands it.
@@ -146,7 +146,7 @@ class SelectorSet:
 
 
 def selectors_key(name: str) -> bytes:
-    """Of the record of a queue's selectors."""
+    """Return the key of the record of a queue's selectors."""
     return f"selectors|{name}".encode()
 
 
@@ -156,7 +156,7 @@ def encode_selectors(record: SelectorSet) -> bytes:
 
 
 def decode_selectors(value: bytes) -> SelectorSet:
-    """What the value says.
+    """Return what the value says.
 
     Raises:
         JMSError: only a newer version understands it.
@@ -169,7 +169,7 @@ _SIDECAR = b"sidecar|"
 
 
 def sidecar_key(holder: str) -> bytes:
-    """Of the record that says where a standalone sidecar listens."""
+    """Return the key of the record that says where a standalone sidecar listens."""
     return _SIDECAR + holder.encode()
 
 
@@ -189,7 +189,8 @@ def addresses_in(values: Mapping[bytes, bytes]) -> Iterator[tuple[str, str]]:
 
 
 def owner_key(group_id: str) -> bytes:
-    """Of the record that says whose a durable subscription is; one of its own, for older versions pass over it."""
+    """Return the key of the record that says whose a durable subscription is; one of its own, for older versions pass
+    over it."""
     return f"owner|{group_id}".encode()
 
 
@@ -213,13 +214,19 @@ def owner_of(values: Mapping[bytes, bytes], group_id: str, incarnation: str) -> 
 
 
 def topic_key(name: str) -> bytes:
-    """Of the record that the destination is a topic."""
+    """Return the key of the record that the destination is a topic."""
     return f"topic|{name}".encode()
 
 
 def maker_key(name: str) -> bytes:
-    """Of the record that we made the destination's topic, whose value is as that of a topic's record."""
+    """Return the key of the record that we made the destination's topic, whose value is as that of a topic's record."""
     return f"maker|{name}".encode()
+
+
+def adopted_key(name: str) -> bytes:
+    """Return the key of the record that others made the destination's topic, whatever its configuration; the value is
+    as a maker's."""
+    return f"adopted|{name}".encode()
 
 
 def encode_topic(topic_id: str) -> bytes:

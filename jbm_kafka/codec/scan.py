@@ -14,7 +14,7 @@ LONG_MAX: Final = 2**63 - 1
 
 
 class Scanned(NamedTuple):
-    """What a channel must know of a record besides its key and offset."""
+    """All that a channel must know of a record besides its key and offset."""
 
     priority: int = PRIORITY_DEFAULT
     expiration_ms: int = 0
@@ -27,7 +27,7 @@ class Scanned(NamedTuple):
 
 
 ALL_DEFAULT: Final = Scanned()
-"""What `scan` returns, the same object, for a record in which nothing is special: most of them."""
+"""The one object that `scan` returns for every record in which nothing is special: most of them."""
 
 MESSAGE_ID_HEADER: Final = "JMSMessageID"
 SUBSCRIPTION_HEADER: Final = "JBMSubscription"
@@ -38,7 +38,7 @@ DECIDING_HEADERS: Final = frozenset(
 
 
 def scan(headers: Sequence[Header] | None) -> Scanned:
-    """What the channel decides by. A bad number counts as absent; of several good ones the last counts."""
+    """Return what the channel decides by. A bad number counts as absent; of several good ones the last counts."""
     if headers:
         for name, _ in headers:
             # A set finds out with one hash; four comparisons take twice as long.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SUBJECT_END: Final = "-value"
 _ID_HEADER: Final = "__value_schema_id"
 _FRAMES: Final = {0: 5, 1: 17}
-"""By the magic byte: how long it is with the id behind it, a number or a UUID."""
+"""The length of a frame with its id, a number or a UUID, by the magic byte."""
 _CODEC_RULE: Final = (
     "it is a serializer or a deserializer of confluent_kafka (not one of its Async… classes), or a tuple of both"
 )
@@ -46,7 +46,7 @@ class SchemaCodecs:
     __slots__ = ("_by_name", "given")
 
     def __init__(self, given: Mapping[str, object]) -> None:
-        """Of what a factory was given.
+        """Take the arguments that a factory was given.
 
         Raises:
             InvalidSettingError: a name or a value that cannot be.
@@ -169,6 +169,6 @@ def _content_type(headers: Sequence[Header] | None) -> str:
 
 
 def _is_framed(headers: Sequence[Header] | None, value: bytes) -> bool:
-    """Whether a serializer of a schema registry seems to have written it."""
+    """Return True if a serializer of a schema registry seems to have written it."""
     size = _FRAMES.get(value[0]) if value else None
     return (size is not None and len(value) >= size) or any(name == _ID_HEADER for name, _ in headers or ())

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jbm_kafka.codec.schemas import codec
-from jbm_kafka.core.address_settings import SETTING_NAMES, AddressSettings
 from jbm_kafka.core.jms_errors import InvalidSettingError, NewerRecordError
 from jbm_kafka.core.sentinels import UnitMarker
-from jbm_kafka.core.setting_rules import TYPES
+from jbm_kafka.core.settings.address_settings import SETTING_NAMES, AddressSettings
+from jbm_kafka.core.settings.setting_rules import TYPES
 from jbm_kafka.core.wrong_values import wrong_value
 
 _SETTINGS = b"settings|"
@@ -19,11 +19,11 @@ _LONG_BITS = 63
 
 @dataclass(frozen=True, slots=True)
 class SettingsRecord:
-    """What the registry says of one pattern."""
+    """The registry's settings of one pattern."""
 
     settings: AddressSettings
     others: Mapping[str, Any] = field(default_factory=dict)
-    """What is recorded and means nothing here: settings of newer versions, and values that these versions refuse."""
+    """Recorded names that mean nothing here: settings of newer versions, and values that these versions refuse."""
 
     @property
     def is_empty(self) -> bool:
@@ -32,7 +32,7 @@ class SettingsRecord:
 
 
 def settings_key(pattern: str) -> bytes:
-    """Of the pattern's record."""
+    """Return the key of the pattern's record."""
     return _SETTINGS + pattern.encode()
 
 
@@ -62,7 +62,7 @@ def encode_settings(record: SettingsRecord) -> bytes:
 
 
 def decode_settings(value: bytes) -> tuple[SettingsRecord, list[str]]:
-    """What the value says, and a sentence about each part of it that means nothing here.
+    """Return what the value says, and a sentence about each part of it that means nothing here.
 
     Raises:
         CorruptRecordError, NewerRecordError: it cannot be read.

@@ -112,7 +112,7 @@ def _is_integer(bits: int) -> Callable[[object], bool]:
 
 
 def is_char(value: object) -> bool:
-    """Whether it is one UTF-16 unit, as a Java char is, that text can carry."""
+    """Return True if it is one UTF-16 unit, as a Java char is, that text can carry."""
     return isinstance(value, str) and len(value) == 1 and value <= "\uffff" and not "\ud800" <= value <= "\udfff"
 
 

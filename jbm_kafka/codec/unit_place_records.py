@@ -12,18 +12,18 @@ from jbm_kafka.codec.destination_record import (
     encode_destination,
 )
 from jbm_kafka.codec.schemas import codec
-from jbm_kafka.core.unit_places import Path, UnitPlaces
+from jbm_kafka.core.channel.unit_places import Path, UnitPlaces
 
 PATH = b"path|"
 
 
 def moving_key(name: str) -> bytes:
-    """Of the record that partitions of the destination are being admitted."""
+    """Return the key of the record that partitions of the destination are being admitted."""
     return f"moving|{name}".encode()
 
 
 def path_key(name: str, unit: bytes) -> bytes:
-    """Of the record of one unit's path."""
+    """Return the key of the record of one unit's path."""
     return PATH + name.encode() + b"|" + unit
 
 
@@ -52,7 +52,7 @@ def paths_of(values: Mapping[bytes, bytes], name: str) -> dict[bytes, bytes]:
 def places_in(
     values: Mapping[bytes, bytes], name: str, topic_id: str, paths: Mapping[bytes, bytes] | None = None
 ) -> UnitPlaces | None:
-    """What is recorded of the destination's units; None: nothing of this topic. `paths`, if they are at hand.
+    """Return what is recorded of the destination's units; None: nothing of this topic. `paths`, if they are at hand.
 
     Raises:
         CorruptRecordError, NewerRecordError: a record cannot be read here.
@@ -81,7 +81,7 @@ def _path_of(value: bytes) -> tuple[str, Path]:
 
 
 def is_place_readable(key: bytes, value: bytes) -> bool:
-    """Whether a record about a destination's units can be read here; of other kinds, too.
+    """Return True if a record about a destination's units can be read here; of other kinds, too.
 
     Raises:
         CorruptRecordError, NewerRecordError: it cannot.
@@ -96,7 +96,7 @@ def is_place_readable(key: bytes, value: bytes) -> bool:
 
 
 def place_changes(name: str, topic_id: str, before: UnitPlaces, after: UnitPlaces) -> dict[bytes, bytes | None]:
-    """What makes one of the other, in this order: a reader of the count has read the paths that go with it."""
+    """Return what makes one of the other, in this order: a reader of the count has read the paths that go with it."""
     changes: dict[bytes, bytes | None] = {
         path_key(name, unit): None for unit in before.paths if unit not in after.paths
     }

@@ -102,7 +102,7 @@ class _Temporary(Destination):
 
     __slots__ = ("_delete",)
     _delete: Callable[[], None]
-    """Of the one that was made here, and of none that came with a message."""
+    """Deletes the destination that was made here; one that came with a message has none."""
     is_temporary = True
 
     def _name_fault(self) -> str | None:

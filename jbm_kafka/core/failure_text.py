@@ -18,6 +18,12 @@ def failure_text(error: BaseException | None) -> str | None:
     return one_line_of(f"{name}: {detail}" if detail.strip() else name)
 
 
+def cut_to_bytes(text: str, most: int) -> str:
+    """The text, or of a longer one the beginning that takes at most so many bytes in UTF-8."""
+    encoded = text.encode()
+    return text if len(encoded) <= most else f"{encoded[: most - 3].decode(errors='ignore')}…"
+
+
 def one_line_of(text: str, most: int = FAILURE_MAX) -> str:
     """The text in one line of at most so many characters: as many as a header has."""
     text = " ".join(text.split())

@@ -131,6 +131,13 @@ class MessageTooLargeError(JMSError):
     max_message_bytes = ErrorValue[int]("How large it may be.")
 
 
+class LargeBodyError(JMSError):
+    """A body that is kept outside Kafka cannot be kept, is not there, or is not the one that was sent."""
+
+    body_name = ErrorValue[str]("The body's name in its store.")
+    message_id = ErrorValue[str]("The id of the message whose body it is, where it is known.")
+
+
 class ResourceAllocationError(JMSError):
     """A budget, limit or timeout is used up; waiting or a larger setting helps."""
 
@@ -157,7 +164,7 @@ class TransactionRolledBackError(JMSError):
 
 
 class TransactionInDoubtError(JMSError):
-    """Whether the transaction was committed is not known yet."""
+    """Raised where nobody knows yet if the transaction was committed."""
 
 
 class OrderError(JMSError):
@@ -182,6 +189,12 @@ class RequestTimeoutError(JMSError, TimeoutError):
     message_id = ErrorValue[str]("The id of the request.")
     correlation_id = ErrorValue[str]("The correlation id of the request.")
     reply_to = ErrorValue[str]("The name of the queue that it waited at.")
+
+
+class TaskFailedError(JMSError):
+    """A task that was asked has failed, and is not tried again. The text is that of its error, where it ran."""
+
+    message_id = ErrorValue[str]("The id of the request.")
 
 
 class UnknownMessageError(JMSError):

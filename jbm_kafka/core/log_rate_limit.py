@@ -59,7 +59,7 @@ class LogRateLimit(Generic[Key]):
         return 0 if window is None else window.counted
 
     def due(self, now_ms: int) -> list[Burst[Key]]:
-        """What was counted of the keys whose interval is over; one of which nothing came is forgotten."""
+        """Return what was counted of the keys whose interval is over; one of which nothing came is forgotten."""
         if not self._windows:
             return []
         found: list[Burst[Key]] = []

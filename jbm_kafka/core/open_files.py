@@ -7,7 +7,8 @@ from typing import Final
 FILES_OF_PROCESS: Final = 128
 """Its modules, its store, its log, and what its clients for all queues have."""
 FILES_PER_SOURCE: Final = 12
-"""Of a queue or a subscription that it receives from: a client of its own, with connections to three brokers."""
+"""The files for a queue or a subscription that it receives from: a client of its own, with connections to three
+brokers."""
 
 
 def files_needed(sources: int, clients: int = 0) -> int:

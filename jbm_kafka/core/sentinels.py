@@ -17,7 +17,7 @@ class Unset(Enum):
 
 
 class UnitMarker(Enum):
-    """What may stand where a unit-of-order name could."""
+    """A marker that may stand where a unit-of-order name could."""
 
     NO_UNIT = "NO_UNIT"
     """No unit, whatever the defaults say (UNIT-10)."""

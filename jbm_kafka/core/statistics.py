@@ -1,4 +1,4 @@
-"""What a connection has counted, at one moment: values that nobody changes."""
+"""The counts of a connection, at one moment: values that nobody changes."""
 
 from __future__ import annotations
 
@@ -69,6 +69,19 @@ class DestinationStatistics:
     """Level: of the held, those that wait for an earlier one of their unit, a selector, or an operator."""
     unacknowledged: int = 0
     """Level: of the held, those that receivers have."""
+    oldest_held_s: float = 0.0
+    """Level: seconds since the oldest of the held came into the queue; 0 where nothing is held.
+
+    The following are so of the oldest of some of them, as far as it stands in memory.
+    """
+    oldest_deliverable_s: float = 0.0
+    """Level: of those that a receiver could have now."""
+    oldest_delayed_s: float = 0.0
+    """Level: of those that wait for a time."""
+    oldest_blocked_s: float = 0.0
+    """Level: of those that wait for an earlier one of their unit, a selector, or an operator."""
+    oldest_in_hand_s: float = 0.0
+    """Level: of those that receivers have."""
     log_records: int = 0
     """Level: records of its log, when what is settled was deleted last; 0 where nothing is deleted."""
     log_deletable: int = 0
@@ -83,25 +96,35 @@ class DestinationStatistics:
     """Level: the same of consumer groups of other programs."""
     handler_seconds: Histogram = field(default_factory=Histogram)
     """How long handlers and listeners of this connection took for a message."""
+    handler_timeouts: int = 0
+    """Count: handlers that ran for longer than their `timeout_s`."""
+    handlers_overdue: int = 0
+    """Level: of them, those that run still."""
+    handler_pauses: int = 0
+    """Count: pauses of handlers that failed too often in a row (`pause_on`)."""
+    handlers_paused: int = 0
+    """Level: handlers in such a pause."""
     send_to_acknowledge_seconds: Histogram = field(default_factory=Histogram)
     """From the sending of a message to its acknowledgement; of those acknowledged together the first is measured."""
 
     def __add__(self, other: DestinationStatistics) -> Self:
-        own = fields(self)[2:]
-        sums = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in own}
-        return type(self)(destination=self.destination, subscription=self.subscription, **sums)
+        own = [each.name for each in fields(self)[2:]]
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in own}
+        # The oldest of both is the older one; everything else adds up.
+        both = {name: max(pair) if name.startswith("oldest_") else pair[0] + pair[1] for name, pair in pairs.items()}
+        return type(self)(destination=self.destination, subscription=self.subscription, **both)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What a connection counted and what its process holds for it.
+    """The counts of a connection, and what its process holds for it.
 
-    Connections of one process to the same cluster, namespace and state folder share all but `sent` and
-    `handler_seconds`: look at one of them.
+    Connections of one process to the same cluster, namespace and state folder share all but `sent` and what is told of
+    handlers: look at one of them.
     """
 
     destinations: tuple[DestinationStatistics, ...] = ()
-    """By name, each once."""
+    """The destinations by name, each once."""
     checkpoints: int = 0
     """Count: how often something was recorded."""
     checkpoint_failures: int = 0
@@ -122,6 +145,14 @@ class Statistics:
     """Level: what they send and receive by."""
     clients_refused: int = 0
     """Count: those that were turned away, for there were too many, or the password was wrong."""
+    store_waiting: int = 0
+    """Level: sends that wait in the store of `store_and_forward`; a transaction is one."""
+    store_bytes: int = 0
+    """Level: what they take there."""
+    store_oldest_seconds: float = 0.0
+    """Level: how long the oldest of them waits."""
+    store_set_aside: int = 0
+    """Level: dead letters of that store."""
 
     def of(self, destination: str, subscription: str = "") -> DestinationStatistics:
         """One row; zeros where nothing was counted."""
@@ -140,7 +171,7 @@ class Health:
     is_ready: bool
     """Messages can be sent and received: Kafka answers, and the partitions that are ours are open."""
     reasons: tuple[str, ...] = ()
-    """What is wrong, a sentence each; empty when nothing is."""
+    """The faults, a sentence each; empty when there is none."""
 
 
 def added(statistics: Statistics, rows: Mapping[str, DestinationStatistics]) -> tuple[DestinationStatistics, ...]:

@@ -30,7 +30,7 @@ class SubscriptionKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What an application subscribed to. What Kafka and the registry know it by is its `group_id`.
+    """An application's subscription. Kafka and the registry know it by its `group_id`.
 
     Raises:
         InvalidSettingError: the name cannot be one.
@@ -43,7 +43,7 @@ class Subscription:
     """Empty: none."""
     no_local: bool = False
     connection_id: str = ""
-    """Of a PRIVATE one with `no_local`: what this connection sent is left out."""
+    """The connection whose own sends a PRIVATE one with `no_local` leaves out."""
     selector: str = ""
     """Which messages of its topic it has, in the normal form; empty: every one. The rest counts as never there."""
 
@@ -75,7 +75,7 @@ class Subscription:
         return f"{self.client_id}/{self.name}" if self.client_id else self.name
 
     def is_meant(self, address: bytes) -> bool:
-        """Whether a message that one subscription of its topic has is this one's.
+        """Return True if a message that one subscription of its topic has is this one's.
 
         The address is a `group_id` without a namespace. Earlier versions wrote the former name, which says no kind.
         """
@@ -108,7 +108,7 @@ class Subscription:
         return with_namespace("jbm." + ".".join(parts), namespace)
 
     def leaves_out(self, sender: bytes) -> bool:
-        """Whether `no_local` leaves out a message of this sender, `<client id>/<connection id>`."""
+        """Return True if `no_local` leaves out a message of this sender, `<client id>/<connection id>`."""
         client_id, _, connection_id = sender.rpartition(b"/")
         if self.client_id and client_id == self.client_id.encode():
             return True
@@ -130,7 +130,7 @@ def checked_subscription_name(name: object) -> str:
 
 
 Source = Queue | Subscription
-"""What a consumer receives from."""
+"""A source that a consumer receives from."""
 
 
 def destination_of(source: Source) -> Queue | Topic:

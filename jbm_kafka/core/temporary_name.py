@@ -15,22 +15,22 @@ _FORM = re.compile(r"([0-9a-f]{13})-(c[0-9a-f]{4,32})\.([0-9]{1,12})@([0-9]{1,4}
 
 @dataclass(frozen=True, slots=True)
 class TemporaryName:
-    """What the name of a temporary destination says; `str` gives the name."""
+    """The parts of a temporary destination's name; `str` gives the name."""
 
     process: str
     """The end of its holder's group (decision 28): while that has a member, the process lives."""
     connection_id: str
     number: int
-    """Of the connection's temporary destinations."""
+    """The number among the connection's temporary destinations."""
     partition: int
-    """Of `jbm.temporary`: the one that the process reads."""
+    """The partition of `jbm.temporary` that the process reads."""
 
     def __str__(self) -> str:
         return f"{self.process}-{self.connection_id}.{self.number}@{self.partition}"
 
 
 def parse_temporary_name(name: str) -> TemporaryName | None:
-    """What the name says; None when nothing of ours made it."""
+    """Return what the name says; None when nothing of ours made it."""
     found = _FORM.fullmatch(name)
     if found is None:
         return None
@@ -38,5 +38,5 @@ def parse_temporary_name(name: str) -> TemporaryName | None:
 
 
 def settings_name(name: str) -> str:
-    """By which name a destination's address settings are looked up: temporary ones have them in common."""
+    """Return the name by which a destination's address settings are looked up: temporary ones have them in common."""
     return TEMPORARY_TOPIC if "@" in name else name

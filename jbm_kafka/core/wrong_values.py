@@ -36,11 +36,11 @@ def _length(value: object) -> str:
 
 
 UTF8_REMEDY = "a wrong decoding leaves such halves of a pair; text.encode('utf-8', 'replace').decode() puts ? there"
-"""Of a lone surrogate, the one thing in a str that has no UTF-8 form."""
+"""The remedy for a lone surrogate, the one thing in a str that has no UTF-8 form."""
 
 
 def no_utf8(fault: UnicodeEncodeError, instead: str = "") -> str:
-    """What is wrong with a text that cannot be encoded, and what to do; `instead`: what else."""
+    """Return what is wrong with a text that cannot be encoded, and what to do; `instead`: what else."""
     where = f"{fault.object[fault.start : fault.end]!a:.60} at position {fault.start + 1}"
     return f"{where} has no UTF-8 form: {UTF8_REMEDY}{instead}"
 
@@ -64,7 +64,8 @@ def wrong_type(name: str, value: object, rule: str) -> InvalidTypeError:
 
 
 def did_you_mean(written: str, known: Collection[str]) -> str:
-    """What an error says behind the name of a setting that does not exist; empty where no known one is written alike.
+    """Return what an error says behind the name of a setting that does not exist; empty where no known one is written
+    alike.
 
     For settings alone: one that is misspelt and taken in silence would change how messages are sent.
     """
@@ -73,7 +74,7 @@ def did_you_mean(written: str, known: Collection[str]) -> str:
 
 
 def is_int(value: object) -> bool:
-    """Whether it is an int that was meant as one; True and False are ints to Python alone."""
+    """Return True if it is an int that was meant as one; True and False are ints to Python alone."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 

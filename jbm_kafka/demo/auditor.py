@@ -16,7 +16,7 @@ from jbm_kafka.cli.connect import factory_of
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.demo.bookstore import SUBSCRIPTION, Names, address_settings
-from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
 
 RECEIVE_S = 0.2

@@ -1,4 +1,5 @@
-"""What the parts of the bookstore agree on: its queues and its topic, their settings, and the lines of its day."""
+"""The agreements between the parts of the bookstore: its queues and its topic, their settings, and the lines of its
+day."""
 
 import json
 import re
@@ -8,11 +9,11 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
 
-from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.settings.address_settings import AddressSettings
 
 DEAD_LETTERS = "DLQ"
 SUBSCRIPTION = "audit"
-"""Of the journal; durable, of a client id that each run has for itself."""
+"""The journal's subscription; durable, with a client id that each run has for itself."""
 PARTITIONS = 6
 MAX_ATTEMPTS = 3
 REDELIVERY_DELAY_MS = 400

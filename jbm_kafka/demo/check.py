@@ -22,11 +22,11 @@ class Figure:
     found: int
     wanted: int
     examples: tuple[str, ...] = ()
-    """What is wrong, the first few."""
+    """The first few faults."""
 
     @property
     def is_right(self) -> bool:
-        """Whether the demo shows what it should, in this point."""
+        """Return True if the demo shows what it should, in this point."""
         return self.found == self.wanted and not self.examples
 
 
@@ -76,7 +76,8 @@ def _once(name: str, tasks: Sequence[Task], counts: Counter[Task]) -> Figure:
 
 
 def _turnover(day: Iterable[Line]) -> int:
-    """What all orders of the day cost, as far as they can be fulfilled; what is cancelled was paid all the same."""
+    """Return what all orders of the day cost, as far as they can be fulfilled; what is cancelled was paid all the
+    same."""
     items = [item for line in day if not is_poison(line) for item in line.get("items", ())]
     return sum(item["quantity"] * item["cents"] for item in items)
 

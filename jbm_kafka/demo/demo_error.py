@@ -8,4 +8,4 @@ class DemoError(JMSError):
 
 
 class WrongFiguresError(DemoError):
-    """What the topics show is not what was promised: a bug, in the demo or beneath it."""
+    """Raised where the topics do not show what was promised: a bug, in the demo or beneath it."""

@@ -1,4 +1,4 @@
-"""What the topics of a run say, as values: the orders sent, the journal, the dead letters, the queue's lag."""
+"""The evidence in the topics of a run, as values: the orders sent, the journal, the dead letters, the queue's lag."""
 
 import json
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Entry:
     """As the worker saw it: the message's delivery count."""
     at_ms: int
     partition: int
-    """Of the orders' topic: where the worker says it took the order from."""
+    """The partition of the orders' topic from which the worker says it took the order."""
     offset: int
 
 
@@ -59,7 +59,7 @@ class Note:
     task: Task
     customer: str
     cents: int
-    """What it brought in."""
+    """The money that it brought in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def entry_of(record: Message) -> Entry:
 
 
 def note_of(record: Message) -> Note:
-    """What the audit noted."""
+    """Return what the audit noted."""
     fields = json.loads(record.value() or b"")
     return Note(task=(fields["of"], fields["order"]), customer=unit_name(record.key()) or "", cents=fields["cents"])
 

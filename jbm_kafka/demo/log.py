@@ -46,7 +46,7 @@ class Follower:
         self._consumer.assign(places)
 
     def poll(self, timeout_s: float) -> list[Message]:
-        """What has come meanwhile, in log order within each partition."""
+        """Return what has come meanwhile, in log order within each partition."""
         found = []
         for record in self._consumer.consume(1000, timeout_s):
             place, error = (record.topic() or "", record.partition() or 0), record.error()
@@ -96,7 +96,7 @@ def end_positions(cluster: Cluster, places: Sequence[tuple[str, int]]) -> dict[t
 
 
 def lag(cluster: Cluster, group: str, topic: str) -> int:
-    """What Kafka's own tools show as the group's lag: messages that are not settled."""
+    """Return what Kafka's own tools show as the group's lag: messages that are not settled."""
     consumer = Consumer({**quiet_client(cluster), "group.id": group})
     try:
         partitions = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions

@@ -1,4 +1,4 @@
-"""What of a run is done so far, from the topics as they grow, and the lines that show it meanwhile."""
+"""The progress of a run, from the topics as they grow, and the lines that show it meanwhile."""
 
 import time
 from collections import Counter
@@ -25,7 +25,7 @@ class Progress:
         self.failures: Counter[str] = Counter()
         self.letters = 0
         self.last_done: dict[int, Entry] = {}
-        """By partition of the orders' topic."""
+        """The last entry of each partition of the orders' topic."""
         self.takeover_ms: int | None = None
         """From the kill until another worker first processed an order of a partition the killed one had."""
         self._killed: tuple[str, int] | None = None

@@ -35,7 +35,7 @@ USUAL_PORT = 9092
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What the run itself knows; the topics show whether it went well."""
+    """The run's own knowledge; the topics show whether it went well."""
 
     seconds: float
     killed: str

@@ -33,7 +33,7 @@ def spark_needed() -> None:
 
 
 def spark_report(cluster: Cluster, names: Names) -> dict[str, Any]:
-    """What Spark's dead-letter job says of the dead letters and of the orders' queue.
+    """Return what Spark's dead-letter job says of the dead letters and of the orders' queue.
 
     Raises:
         DemoError: it could not be done; the job's own line says why.
@@ -69,7 +69,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def figures(report: dict[str, Any], names: Names, *, messages: int, letters: int) -> list[Figure]:
-    """What Spark counted, beside what it must be."""
+    """Return what Spark counted, beside what it must be."""
     ours = sum(group["count"] for group in report["groups"] if group["destination"] == names.group)
     return [
         Figure("Spark: messages of the queue", report["queue"]["count"], messages),

@@ -29,7 +29,7 @@ class Colleague:
     """Its folder for local state; a replacement gets the desk of the one it replaces, as a supervisor would do it."""
     process: subprocess.Popen[str]
     said: Path
-    """What it printed to standard error."""
+    """The file of its standard error."""
 
 
 class Staff:
@@ -42,7 +42,7 @@ class Staff:
         self._folder = tempfile.TemporaryDirectory(prefix="jbm-bookstore-", ignore_cleanup_errors=True)
         self._hired = 0
         self.present: dict[str, Colleague] = {}
-        """By name, as long as nobody stopped or killed them."""
+        """The colleagues by name, as long as nobody stopped or killed them."""
 
     def hire(self, desk: int) -> Colleague:
         """Start one more worker; it is at work some time after."""

@@ -22,7 +22,7 @@ from jbm_kafka.cli.connect import factory_of
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.demo.bookstore import Line, address_settings, refusals
-from jbm_kafka.jms.message import Message, TextMessage
+from jbm_kafka.jms.messages.message import Message, TextMessage
 from jbm_kafka.jms.sender import Sender
 from jbm_kafka.jms.session import Session
 from jbm_kafka.worker.message_worker import Worker

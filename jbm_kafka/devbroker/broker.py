@@ -36,7 +36,7 @@ PORT_TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """What is known of a local broker at one moment."""
+    """The state of a local broker at one moment."""
 
     is_running: bool
     """Its process lives, even if paused."""
@@ -104,7 +104,7 @@ class LocalBroker:
 
     @property
     def log_file(self) -> Path:
-        """What it printed since its last start."""
+        """Return what it printed since its last start."""
         return process.log_file(self.data_dir)
 
     def start(self, port: int | None = None, *, preferred_port: int | None = None) -> bool:
@@ -167,7 +167,7 @@ class LocalBroker:
         self._signal_running(signal.SIGCONT)
 
     def status(self) -> BrokerStatus:
-        """What is true now; asks the broker, for at most 2 s."""
+        """Return what is true now; asks the broker, for at most 2 s."""
         pid = self._running_pid()
         bootstrap = self.bootstrap if pid is not None else None
         return BrokerStatus(

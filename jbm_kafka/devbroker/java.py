@@ -9,7 +9,7 @@ from pathlib import Path
 from jbm_kafka.devbroker.broker_error import LocalBrokerError
 
 JAVA_VERSION_MIN = 17
-"""What Kafka 4 brokers and Spark 4 are compiled for."""
+"""The version for which Kafka 4 brokers and Spark 4 are compiled."""
 
 _HOW_TO = "install a Java 17 runtime (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME to one"
 

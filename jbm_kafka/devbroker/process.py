@@ -21,7 +21,7 @@ BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Java's options for what lives for moments: no time goes into speed that nothing has of."""
 
 _STANDING = "TtZX"
-"""What proc(5) calls a thread that is stopped, traced or dead."""
+"""The letters of proc(5) for a thread that is stopped, traced or dead."""
 
 # The shell's only job is to be the parent that ends at once.
 _DETACH = 'log=$1; shift; "$@" >"$log" 2>&1 </dev/null & echo $!'
@@ -106,7 +106,7 @@ def spawn(folder: Path, *, java: str, jars: Path, options: Sequence[str], lock_f
 
 
 def log_file(folder: Path) -> Path:
-    """What the broker printed since it was last started."""
+    """Return what the broker printed since it was last started."""
     return folder / "broker.log"
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, get_args
 
+from jbm_kafka.client.bodies.large_bodies import LargeBodies
 from jbm_kafka.codec.schema_registry import SchemaCodecs
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.messages_wire import from_record
-from jbm_kafka.jms.one_process import refuse_pickle
-from jbm_kafka.jms.session_core import SessionCore
+from jbm_kafka.jms.base.one_process import refuse_pickle
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.jms.messages.messages_wire import from_record
+from jbm_kafka.jms.shared.session_core import SessionCore
 from jbm_kafka.ports.provider import Seen
 
 Include = Literal["deliverable", "all"]
@@ -29,8 +30,10 @@ def check_include(include: object) -> None:
         raise wrong_value("include", include, "it is 'deliverable' or 'all'")
 
 
-def browsed(seen: Seen, destination: Destination, codecs: SchemaCodecs | None = None) -> Message:
-    """The message as a browser shows it: read-only, with its state."""
+def browsed(
+    seen: Seen, destination: Destination, codecs: SchemaCodecs | None = None, bodies: LargeBodies | None = None
+) -> Message:
+    """The message as a browser shows it: read-only, with its state. A large body is fetched when it is asked for."""
     message = from_record(
         seen.record,  # type: ignore[arg-type]
         destination=destination,
@@ -38,8 +41,10 @@ def browsed(seen: Seen, destination: Destination, codecs: SchemaCodecs | None = 
         redelivered=seen.attempts > 0,
         settler=None,
         codecs=codecs,
+        bodies=bodies,
+        is_browsed=True,
     )
-    message.state = seen.state
+    message.state, message.last_error = seen.state, seen.last_error
     return message
 
 
@@ -64,7 +69,7 @@ class QueueBrowser:
 
     @property
     def queue(self) -> Queue:
-        """What it looks into."""
+        """Return what it looks into."""
         return self._queue
 
     @property
@@ -89,7 +94,7 @@ class QueueBrowser:
         connection = self._session.connection
         connection.check_process()
         for seen in connection.provider.browse(self.queue, include=self.include, selector=self._selector):
-            yield browsed(seen, self.queue, connection.defaults.codecs)
+            yield browsed(seen, self.queue, connection.defaults.codecs, connection.defaults.large_bodies)
 
     def close(self) -> None:
         """No further iteration."""

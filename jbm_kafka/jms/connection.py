@@ -13,15 +13,15 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.core.subscription import checked_client_id
-from jbm_kafka.jms.arguments import check_listener, check_mode, checked_timeout_s
-from jbm_kafka.jms.closing import close_beside
-from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
-from jbm_kafka.jms.exception_listener import ExceptionListener
-from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.jms.base.arguments import check_listener, check_mode, checked_timeout_s
+from jbm_kafka.jms.base.closing import close_beside
+from jbm_kafka.jms.base.exception_listener import ExceptionListener
+from jbm_kafka.jms.base.modes import AcknowledgeMode
+from jbm_kafka.jms.base.one_process import refuse_pickle
 from jbm_kafka.jms.sender import Sender
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.session_ends import close_sessions
+from jbm_kafka.jms.shared.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.ports.provider import Provider
 from jbm_kafka.version import version
 
@@ -33,7 +33,7 @@ LAST_CALLS_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ConnectionMetadata:
-    """What is behind a connection."""
+    """The facts about the provider behind a connection."""
 
     jms_version: str = "3.1"
     """The JMS whose words and rules the API follows."""
@@ -146,7 +146,8 @@ class Connection:
         return Sender(self._core, self.create_session, None)
 
     def statistics(self) -> Statistics:
-        """What was counted so far, and what is held now. It asks nobody but this process, and takes a second at most.
+        """Return what was counted so far, and what is held now. It asks nobody but this process, and takes a second at
+        most.
 
         Raises:
             IllegalStateError: the connection is closed.
@@ -300,7 +301,7 @@ def sender_of(connection: Connection) -> Sender:
 
 
 def provider_of(connection: Connection) -> Provider:
-    """What the connection works with: the administration uses it for what no session does."""
+    """Return what the connection works with: the administration uses it for what no session does."""
     return connection._core.provider
 
 

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from threading import TIMEOUT_MAX
 from types import TracebackType
 from typing import Final, Never, Self, SupportsFloat, TypeVar
 
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.core.receiving.hand import Buffer
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind
 from jbm_kafka.core.wrong_values import checked_int
-from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
-from jbm_kafka.jms.arguments import CONCURRENCY_MAX, check_kind, check_listener, checked_timeout_s
-from jbm_kafka.jms.call_pauses import Pauses, on_this_thread
-from jbm_kafka.jms.closing import close_beside
-from jbm_kafka.jms.handler_threads import HandlerThreads
-from jbm_kafka.jms.handling import HandlerFailures, Handling
-from jbm_kafka.jms.inbox import Inbox, MessageListener
-from jbm_kafka.jms.listening import Listening
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.modes import AcknowledgeMode, not_of_mode
-from jbm_kafka.jms.one_by_one import OneByOne
-from jbm_kafka.jms.one_process import refuse_pickle
-from jbm_kafka.jms.session_core import SessionCore
-from jbm_kafka.jms.waiting import Waiting
+from jbm_kafka.jms.base.arguments import CONCURRENCY_MAX, check_kind, check_listener, checked_timeout_s
+from jbm_kafka.jms.base.call_pauses import Pauses, on_this_thread
+from jbm_kafka.jms.base.closing import close_beside
+from jbm_kafka.jms.base.handler_threads import HandlerThreads
+from jbm_kafka.jms.base.modes import AcknowledgeMode, not_of_mode
+from jbm_kafka.jms.base.one_process import refuse_pickle
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.jms.receiving.handling import HandlerFailures, Handling
+from jbm_kafka.jms.receiving.inbox import ConsumerInbox, MessageListener
+from jbm_kafka.jms.receiving.listening import Listening
+from jbm_kafka.jms.receiving.waiting import Waiting
+from jbm_kafka.jms.settling.acknowledge import AcknowledgeStrategy
+from jbm_kafka.jms.settling.one_by_one import OneByOne
+from jbm_kafka.jms.shared.session_core import SessionCore
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.link_buffer import LinkBuffer
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -55,7 +56,7 @@ class MessageConsumer:
         prefetch: int,
         selector: Selector | None,
     ) -> None:
-        self._inbox: Inbox = Inbox(session, strategy, source, prefetch, selector)
+        self._inbox: ConsumerInbox = ConsumerInbox(session, strategy, source, prefetch, selector)
         self._waiting: Waiting = Waiting(self._inbox)
         self._has_closed = False
         self._listening = listening
@@ -63,7 +64,7 @@ class MessageConsumer:
         self._session = session
         self._strategy = strategy
         self._link: Link = self._inbox.link
-        self._buffer: LinkBuffer = self._link.buffer
+        self._buffer: Buffer[Delivery] = self._link.buffer
         self._guard = session.guard
         self._lock, self._unlock = session.lock.acquire, session.lock.release
 
@@ -124,7 +125,8 @@ class MessageConsumer:
             try:
                 if not self._guard.enter():
                     raise self._session.busy()
-                self._check_may_receive()
+                if self._guard.listening is not None or self._session.is_closed or self._link.is_closed:
+                    self._check_may_receive()
                 is_settled = self._strategy.settle_at_once()
                 if is_settled:
                     delivery = self._inbox.take()
@@ -179,7 +181,7 @@ class MessageConsumer:
         self._session.connection.check_process()
 
     def _receiving(self, timeout_s: float | None, present: Callable[[Delivery], R]) -> Pauses[R | None]:
-        """What `receive` does, with its pauses; `present` makes of a message what the application gets."""
+        """Yield what `receive` does, with its pauses; `present` makes of a message what the application gets."""
         if self._guard.is_in_call or not self._guard.try_enter():
             raise self._session.busy()
         before = self._buffer.taken
@@ -190,6 +192,8 @@ class MessageConsumer:
             delivery = self._inbox.poll()
             if delivery is None:
                 delivery = yield from self._waiting.wait(timeout_s)
+            if delivery is not None and self._inbox.has_large_body(delivery):
+                yield partial(self._inbox.fetch_ahead, delivery)
             presented = None if delivery is None else present(delivery)
             self._guard.leave()
             return presented
@@ -198,7 +202,7 @@ class MessageConsumer:
             raise
 
     def _next_delivery(self, timeout_s: float | None) -> Delivery | None:
-        """What `receive` gets, before the application has it; the caller is in a call of the session."""
+        """Return what `receive` gets, before the application has it; the caller is in a call of the session."""
         delivery = self._inbox.poll()
         if delivery is not None:
             return delivery
@@ -275,7 +279,7 @@ class MessageConsumer:
             failures.end()
 
     def _begin_run(self, concurrency: object) -> HandlerFailures:
-        """What notes the failures of handlers, if the consumer may run some."""
+        """Return what notes the failures of handlers, if the consumer may run some."""
         checked_int("concurrency", concurrency, 1, CONCURRENCY_MAX, "messages at once")
         mode, connection = self._session.mode, self._session.connection
         if mode is not AcknowledgeMode.INDIVIDUAL:
@@ -289,13 +293,14 @@ class MessageConsumer:
         """Give unread messages back; what the application has stays with the session in CLIENT and TRANSACTED."""
         self._session.connection.check_process()  # before the lock, which a forked process may never get
         if self._guard.is_interrupted():  # by a signal handler, which calls this
-            self._link.is_closed = True
+            self._link.begin_close()
             close_beside(self.close, self._session.filled)
             return
         with self._session.lock:
             if self._has_closed:
                 return
-            self._link.is_closed = self._has_closed = True
+            self._has_closed = True
+            self._link.begin_close()
             self._session.filled.notify_all()
         if not self._session.is_listener_thread():
             self._listening.wait_idle()

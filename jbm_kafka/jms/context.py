@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from types import TracebackType
 from typing import Generic, Self, TypeVar, overload
 
 from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jbm_kafka.core.durations import Duration
 from jbm_kafka.core.sentinels import UNSET, Unset
-from jbm_kafka.jms.arguments import as_destination
+from jbm_kafka.jms.base.arguments import as_destination
+from jbm_kafka.jms.base.exception_listener import ExceptionListener
+from jbm_kafka.jms.base.modes import AcknowledgeMode
+from jbm_kafka.jms.base.one_process import refuse_pickle
+from jbm_kafka.jms.base.transaction_block import Transaction
 from jbm_kafka.jms.browser import Include, QueueBrowser
-from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.exception_listener import ExceptionListener
-from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS
-from jbm_kafka.jms.map_message import MapMessage
-from jbm_kafka.jms.message import Message, TextMessage
-from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.object_message import ObjectMessage
-from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.jms.messages.bytes_message import BytesMessage
+from jbm_kafka.jms.messages.map_message import MapMessage
+from jbm_kafka.jms.messages.message import Message, TextMessage
+from jbm_kafka.jms.messages.object_message import ObjectMessage
+from jbm_kafka.jms.messages.stream_message import StreamMessage
 from jbm_kafka.jms.producer import MessageProducer
-from jbm_kafka.jms.routing import UnitOfOrder
-from jbm_kafka.jms.send_reports import CompletionListener
-from jbm_kafka.jms.stream_message import StreamMessage
-from jbm_kafka.jms.transaction_block import Transaction
+from jbm_kafka.jms.sends.routing import UnitOfOrder
+from jbm_kafka.jms.sends.send_reports import CompletionListener
+from jbm_kafka.jms.settling.lazy_acknowledge import MESSAGES, MILLISECONDS
 
 T = TypeVar("T")
 
@@ -84,8 +86,9 @@ class ContextProducer:
         json: object = UNSET,
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
-        time_to_live_ms: int | None = None,
-        delivery_delay_ms: int | None = None,
+        time_to_live_ms: Duration | None = None,
+        delivery_delay_ms: Duration | None = None,
+        deliver_at: datetime | None = None,
         unit_of_order: UnitOfOrder | Unset = UNSET,
         duplicate_id: str | None = None,
         properties: Mapping[str, object] | None = None,
@@ -115,6 +118,7 @@ class ContextProducer:
             priority=priority,
             time_to_live_ms=time_to_live_ms,
             delivery_delay_ms=delivery_delay_ms,
+            deliver_at=deliver_at,
             unit_of_order=unit_of_order,
             duplicate_id=duplicate_id,
             properties=properties,
@@ -266,7 +270,7 @@ class Context:
         timeout: float | None,
         unit_of_order: UnitOfOrder | Unset = UNSET,
         priority: int | None = None,
-        time_to_live_ms: int | None = None,
+        time_to_live_ms: Duration | None = None,
         properties: Mapping[str, object] | None = None,
         type: str | None = None,  # noqa: A002 - its name in JMS
     ) -> Message:

@@ -7,28 +7,32 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
+from jbm_kafka.client.bodies.body_store import BodyStore
+from jbm_kafka.client.bodies.large_bodies import large_bodies_of
 from jbm_kafka.codec.schema_registry import SchemaCodecs
-from jbm_kafka.core.address_pattern import checked_pattern
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.bootstrap import checked_bootstrap, without_credentials
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, InvalidTypeError, JMSSecurityError
 from jbm_kafka.core.plain_text import plain_text, plain_texts, recorded_text
 from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
+from jbm_kafka.core.settings.address_pattern import checked_pattern
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.core.wrong_values import checked_int, shown, shown_name, wrong_type, wrong_value
-from jbm_kafka.jms.arguments import PREFETCH_MAX, check_mode, checked_flag
+from jbm_kafka.jms.base.arguments import check_mode, checked_flag
+from jbm_kafka.jms.base.modes import AcknowledgeMode
+from jbm_kafka.jms.base.one_process import check_pickled
 from jbm_kafka.jms.connection import Connection, sender_of
-from jbm_kafka.jms.connection_core import ConnectionDefaults
 from jbm_kafka.jms.context import Context
-from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.one_process import check_pickled
-from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.sender import Sender
-from jbm_kafka.ports.installation import RECORD_TIMEOUT_MS, Installation, SidecarConfig
+from jbm_kafka.jms.sends.routing import UnitOfOrder
+from jbm_kafka.jms.shared.connection_core import ConnectionDefaults
+from jbm_kafka.ports.connection_ranges import RANGES
+from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.ports.provider import Provider, ProviderModule
+from jbm_kafka.store_and_forward.store_limits import StoreLimits, StoreSettings
 
 if TYPE_CHECKING:
     from confluent_kafka.serialization import Deserializer, Serializer
@@ -40,7 +44,6 @@ PROVIDERS = {
     **dict.fromkeys(_AMQP, "jbm_kafka.amqp_client.entry"),
 }
 """Module by scheme."""
-_DAY_MS = 86_400_000
 
 
 class ConnectionFactory:
@@ -79,13 +82,21 @@ class ConnectionFactory:
         prefetch: how many messages a consumer may hold unacknowledged.
         codecs: serializers and deserializers of confluent_kafka, each alone or as a tuple of both, by subject
             ("orders-value") or by content type: they write and read bodies of a schema registry.
+        large_bodies: where bodies go that are too large for Kafka: "s3://bucket/folder", "file:/folder", another URL of
+            fsspec, or an object with put, get, list and remove; of all programs the same (docs/large-bodies.md).
+        large_body_bytes: how large a body stays in its record; 900,000.
+        store_and_forward: a folder where sends are stored, and forwarded from when Kafka is there: they succeed while
+            it is away (docs/store-and-forward.md). One process at a time has it.
+        store_fsync: a send returns when the store has it on the disk; True. False: the disk has it within a second.
+        store_bytes_max: how much the store holds before sends are refused; 1 GiB.
+        store_age_max_ms: sends are refused while the oldest that is stored waits longer; 0: however long it waits.
 
     Raises:
         InvalidSettingError: a setting cannot be; the text names it, its value and what it should be.
         InvalidClientIDError: the client id cannot be one.
     """
 
-    __slots__ = ("_defaults", "_installation", "_provider", "_scheme")
+    __slots__ = ("_defaults", "_installation", "_provider", "_scheme", "_store")
 
     def __init__(
         self,
@@ -110,6 +121,12 @@ class ConnectionFactory:
         persist_delivery_count_before_delivery: bool | Unset = UNSET,
         prefetch: int = 1000,
         codecs: Mapping[str, Serializer | Deserializer | tuple[Serializer, Deserializer]] | None = None,
+        large_bodies: str | BodyStore | None = None,
+        large_body_bytes: int | Unset = UNSET,
+        store_and_forward: str | os.PathLike[str] | None = None,
+        store_fsync: bool | Unset = UNSET,
+        store_bytes_max: int | Unset = UNSET,
+        store_age_max_ms: int | Unset = UNSET,
     ) -> None:
         namespace = checked_namespace(namespace)
         _check_type("client_id", client_id, str, "a str, or None")
@@ -135,10 +152,22 @@ class ConnectionFactory:
         }
         given = {name: _CHECKS[name](name, value) for name, value in asked.items() if value is not UNSET}
         self._scheme, address = _address(url)
+        if large_bodies is not None and self._scheme in _AMQP:
+            rule = "a sidecar has the store: give large_bodies in its file, and leave it out here"
+            raise InvalidSettingError(f"large_bodies: {rule}", setting="large_bodies")
+        self._store = _store_settings(
+            store_and_forward,
+            {
+                "store_fsync": store_fsync,
+                "store_bytes_max": store_bytes_max,
+                "store_age_max_ms": store_age_max_ms,
+            },
+            self._scheme,
+        )
         self._installation = Installation(
             bootstrap=address,
             client_settings=plain_texts(kafka),
-            state_dir=_state_dir(state_dir),
+            state_dir=_folder("state_dir", state_dir, "a temporary one"),
             config=SidecarConfig(namespace=namespace, **given),
             is_encrypted=self._scheme == "amqps",
             given=frozenset(given),
@@ -147,19 +176,55 @@ class ConnectionFactory:
         self._provider.check(self._installation)
         self._defaults = ConnectionDefaults(
             client_id=client_id,
-            prefetch=_whole("prefetch", prefetch, 1, PREFETCH_MAX, "messages"),
+            prefetch=_CHECKS["prefetch"]("prefetch", prefetch),
             block_on_acknowledge=checked_flag("block_on_acknowledge", block_on_acknowledge),
             default_unit_of_order=_unit(default_unit_of_order),
             url=f"{self._scheme}://{address}",
             codecs=SchemaCodecs(codecs) if codecs else None,
+            large_bodies=large_bodies_of(large_bodies, large_body_bytes, no_limit=UNSET),
         )
+
+    @classmethod
+    def from_config(cls, path: str | os.PathLike[str] | None = None, **overrides: Any) -> Self:
+        """A factory as the configuration says: arguments, then JBM_ variables, then the file, then defaults.
+
+        docs/configuration.md has the file. Where nobody names a cluster it is the local broker.
+
+        Args:
+            path: the file; None: that of JBM_CONFIG, else ./jbm-kafka.toml, else ~/.config/jbm-kafka/config.toml, or
+                no file; "": none.
+            overrides: arguments of a ConnectionFactory, and `cluster`, which of the file's [clusters]. Each wins; of
+                `kafka` and `address_settings` name by name.
+
+        Raises:
+            InvalidSettingError: a value that cannot be; the text names its place.
+        """
+        return cls._configured(path, reads_file=True, overrides=overrides)
+
+    @classmethod
+    def from_env(cls, **overrides: Any) -> Self:
+        """The same of arguments and JBM_ variables alone; no file is read."""
+        return cls._configured(None, reads_file=False, overrides=overrides)
+
+    @classmethod
+    def _configured(cls, path: str | os.PathLike[str] | None, *, reads_file: bool, overrides: dict[str, Any]) -> Self:
+        from jbm_kafka.configuration.factory_arguments import configured_arguments  # Pydantic, a quarter of a second
+
+        loaded, arguments = configured_arguments(path, overrides, reads_file=reads_file)
+        try:
+            return cls(**arguments)
+        except InvalidSettingError as error:
+            raise loaded.placed(error) from None
 
     def __reduce__(self) -> tuple[object, ...]:
         """For other processes: it is settings only."""
         check_pickled("kafka", self._installation.client_settings)
         if self._defaults.codecs is not None:
             check_pickled("codecs", self._defaults.codecs.given)
-        return _made_again, (self._scheme, self._installation, replace(self._defaults, tracing=None), type(self))
+        if self._defaults.large_bodies is not None:
+            check_pickled("large_bodies", {"": self._defaults.large_bodies})
+        defaults = replace(self._defaults, tracing=None)
+        return _made_again, (self._scheme, self._installation, defaults, type(self), self._store)
 
     def __repr__(self) -> str:
         return f"<ConnectionFactory {self._defaults.url}>"
@@ -205,13 +270,16 @@ class ConnectionFactory:
             client_settings=there.client_settings or here.client_settings,
             config=replace(here.config, namespace=namespace),
         )
-        return _made_again(other._scheme, moved, replace(self._defaults, url=other._defaults.url))
+        return _made_again(other._scheme, moved, replace(self._defaults, url=other._defaults.url), store=self._store)
 
     def _with_own_folder(self, name: str) -> ConnectionFactory:
-        """With a folder of its own in the state folder, if it has one: two processes cannot share it."""
+        """With folders of its own in the state folder and in the store, if it has any: two processes share neither."""
         folder = self._installation.state_dir
         own = None if folder is None else os.path.join(folder, name)  # noqa: PTH118 - as it was written
-        return _made_again(self._scheme, replace(self._installation, state_dir=own), self._defaults)
+        store = self._store
+        if store is not None:
+            store = replace(store, folder=os.path.join(store.folder, name))  # noqa: PTH118 - as it was written
+        return _made_again(self._scheme, replace(self._installation, state_dir=own), self._defaults, store=store)
 
     def _connect(self, defaults: ConnectionDefaults) -> Connection:
         return Connection(self._open_provider(), defaults)
@@ -225,7 +293,13 @@ class ConnectionFactory:
         return replace(self._installation, client_settings=settings)
 
     def _open_provider(self) -> Provider:
-        return self._provider.connect(self._installation)
+        if self._store is None:
+            return self._provider.connect(self._installation)
+        storing = import_module("jbm_kafka.store_and_forward.storing")  # RocksDB, for those who store
+        made = storing.connect_storing(
+            self._provider, self._installation, self._store, is_near=self._scheme == "memory"
+        )
+        return cast(Provider, made)
 
 
 def _made_again(
@@ -233,15 +307,17 @@ def _made_again(
     installation: Installation,
     defaults: ConnectionDefaults,
     kind: type[ConnectionFactory] = ConnectionFactory,
+    store: StoreSettings | None = None,
 ) -> ConnectionFactory:
     factory = kind.__new__(kind)
     factory._scheme, factory._installation, factory._defaults = scheme, installation, defaults
+    factory._store = store
     factory._provider = _provider(scheme)
     return factory
 
 
 def _provider(scheme: str) -> ProviderModule:
-    """What serves a URL's scheme. By name: nothing here needs what only one of them needs."""
+    """Return what serves a URL's scheme. By name: nothing here needs what only one of them needs."""
     return cast(ProviderModule, import_module(PROVIDERS[scheme]))
 
 
@@ -262,8 +338,8 @@ def _address(url: str) -> tuple[str, str]:
     return "kafka", checked_bootstrap("url", url)
 
 
-def _state_dir(given: object) -> str | None:
-    """The path of the state folder as text.
+def _folder(name: str, given: object, left_out: str) -> str | None:
+    """The path of a folder as text. `left_out`: what leaving it out means.
 
     Raises:
         InvalidSettingError: it cannot be a folder's path, or is that of a file.
@@ -272,12 +348,37 @@ def _state_dir(given: object) -> str | None:
         return None
     path = os.fspath(given) if isinstance(given, os.PathLike) else given
     if not isinstance(path, str):
-        raise wrong_type("state_dir", given, "it is the path of a folder as a str or a Path, or None")
+        raise wrong_type(name, given, "it is the path of a folder as a str or a Path, or None")
     if not path or "\0" in path:
-        raise wrong_value("state_dir", given, "it is the path of a folder; leave it out for a temporary one")
+        raise wrong_value(name, given, f"it is the path of a folder; leave it out for {left_out}")
     if not os.path.isdir(path) and os.path.exists(path):  # noqa: PTH110, PTH112 - as it was written
-        raise wrong_value("state_dir", given, "it is a file; name a folder, which is made if it is not there")
+        raise wrong_value(name, given, "it is a file; name a folder, which is made if it is not there")
     return plain_text(path)
+
+
+def _store_settings(folder: object, given: Mapping[str, Any], scheme: str) -> StoreSettings | None:
+    """Return what is said of the store beside the sender; None: there is none.
+
+    Raises:
+        InvalidSettingError: a value cannot be, or is of a store that is not there.
+    """
+    path = _folder("store_and_forward", folder, "sends that go to Kafka at once")
+    said = {name: _CHECKS[name](name, value) for name, value in given.items() if value is not UNSET}
+    if path is None:
+        if said:
+            name, value = next(iter(said.items()))
+            raise InvalidSettingError(
+                f"{name} is {value!r}, and there is no store: give store_and_forward=FOLDER too, or leave it out",
+                setting=name,
+                value=value,
+            )
+        return None
+    if scheme in _AMQP:
+        rule = "a sidecar has the store: give store_and_forward in its file, and leave it out here"
+        raise InvalidSettingError(f"store_and_forward: {rule}", setting="store_and_forward")
+    usual = StoreLimits()
+    limits = StoreLimits(said.get("store_bytes_max", usual.bytes_max), said.get("store_age_max_ms", usual.age_max_ms))
+    return StoreSettings(path, said.get("store_fsync", True), limits)
 
 
 def checked_namespace(value: str) -> str:
@@ -297,10 +398,6 @@ def checked_namespace(value: str) -> str:
 def _check_type(name: str, value: object, wanted: type, what: str, *, may_be_none: bool = True) -> None:
     if not isinstance(value, wanted) and not (may_be_none and value is None):
         raise wrong_type(name, value, f"it is {what}")
-
-
-def _whole(name: str, value: object, least: int, most: int, unit: str) -> int:
-    return checked_int(name, value, least, most, unit)
 
 
 def _unit(value: object) -> str | UnitMarker | None:
@@ -326,20 +423,14 @@ def _address_settings(_: str, given: Any) -> Mapping[str, AddressSettings]:
 
 
 def _whole_from(least: int, most: int, unit: str) -> Callable[[str, object], int]:
-    return lambda name, value: _whole(name, value, least, most, unit)
+    return lambda name, value: checked_int(name, value, least, most, unit)
 
 
 _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
-    "session_timeout_ms": _whole_from(100, 3_600_000, "milliseconds"),
-    "revoke_drain_ms": _whole_from(0, 3_600_000, "milliseconds"),
-    "membership_idle_ms": _whole_from(100, _DAY_MS, "milliseconds"),
-    "receiver_idle_ms": _whole_from(100, _DAY_MS, "milliseconds"),
-    "checkpoint_interval_ms": _whole_from(1, 60_000, "milliseconds"),
-    "record_timeout_ms": _whole_from(RECORD_TIMEOUT_MS, 120_000, "milliseconds"),
-    "commit_timeout_ms": _whole_from(5_000, 600_000, "milliseconds"),
-    "memory_budget_bytes": _whole_from(2**24, 2**40, "bytes"),
+    **{name: _whole_from(*within) for name, within in RANGES.items()},
     "address_settings": _address_settings,
     "persist_delivery_count_before_delivery": checked_flag,
     "auto_create": checked_flag,
+    "store_fsync": checked_flag,
 }
-"""The settings of a sidecar: what each may be."""
+"""The settings of a sidecar and of a store: what each may be."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Self
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.base.modes import AcknowledgeMode
+from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.jms.selective_receive import SelectiveReceive
 from jbm_kafka.jms.session import Session
 

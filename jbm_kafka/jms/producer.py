@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.durations import checked_duration_ms
+from jbm_kafka.core.durations import Duration, checked_duration_ms
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
 from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.wrong_values import did_you_mean, shown
-from jbm_kafka.jms.arguments import as_destination, checked_flag, checked_timeout_s
-from jbm_kafka.jms.header_values import checked_delivery_mode, checked_priority
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.one_process import refuse_pickle
-from jbm_kafka.jms.routing import Routing, UnitOfOrder, checked_unit
-from jbm_kafka.jms.send_group import SendGroup
-from jbm_kafka.jms.send_headers import checked_mapping, json_message, schema_message
-from jbm_kafka.jms.send_reports import CompletionListener
+from jbm_kafka.jms.base.arguments import as_destination, checked_flag, checked_timeout_s
+from jbm_kafka.jms.base.one_process import refuse_pickle
+from jbm_kafka.jms.messages.header_values import checked_delivery_mode, checked_priority
+from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.jms.sending import Sending
-from jbm_kafka.jms.session_core import SessionCore
-from jbm_kafka.jms.tracing import SendTrace
+from jbm_kafka.jms.sends.routing import Routing, UnitOfOrder, checked_unit
+from jbm_kafka.jms.sends.send_group import SendGroup
+from jbm_kafka.jms.sends.send_headers import checked_mapping, instead_of_delay, json_message, schema_message
+from jbm_kafka.jms.sends.send_reports import CompletionListener
+from jbm_kafka.jms.sends.tracing import SendTrace
+from jbm_kafka.jms.shared.session_core import SessionCore
 
 SEND_TIMEOUT_S = 60.0
 
@@ -40,7 +41,7 @@ _SETTINGS: Mapping[str, Callable[[str, object], object]] = MappingProxyType(
         "disable_message_timestamp": checked_flag,
     }
 )
-"""What can be set of a producer, by name: what makes of a value the one that is kept, or raises."""
+"""The settings of a producer by name: each makes the value that is kept, or raises."""
 
 
 class MessageProducer:
@@ -70,7 +71,7 @@ class MessageProducer:
     unit_of_order: UnitOfOrder = None
     """The unit of its messages; None: as the message or the defaults say, NO_UNIT: none at all."""
     delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT
-    """What confirms a send: Kafka, nobody, or a group of sends together."""
+    """The confirmation of a send: by Kafka, by nobody, or of a group of sends together."""
     priority: int = 4
     """0 to 9, the highest first."""
     time_to_live_ms: int = 0
@@ -130,8 +131,9 @@ class MessageProducer:
         destination: Destination | None = None,
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
-        time_to_live_ms: int | None = None,
-        delivery_delay_ms: int | None = None,
+        time_to_live_ms: Duration | None = None,
+        delivery_delay_ms: Duration | None = None,
+        deliver_at: datetime | None = None,
         unit_of_order: UnitOfOrder | Unset = UNSET,
         duplicate_id: str | None = None,
         properties: Mapping[str, object] | None = None,
@@ -151,7 +153,8 @@ class MessageProducer:
             message: a Message, str, bytes or dict; destination: a Queue or Topic, for a producer made without one.
             json: in place of a message: any value of JSON, a dataclass or a Pydantic model; `message.json()` reads it.
             delivery_mode, priority, time_to_live_ms, delivery_delay_ms: None: as the producer's attribute says, and
-                those are PERSISTENT, 4 of 0 to 9, 0 ms (never expires) and 0 ms (at once) unless set.
+                those are PERSISTENT, 4 of 0 to 9, 0 ms (never expires) and 0 ms (at once) unless set; or a timedelta.
+            deliver_at: in place of a delay: not before then; a datetime with a time zone.
             unit_of_order: what it stays in order with; not given: as the producer's attribute says; NO_UNIT: nothing.
             duplicate_id: of messages with one id the queue delivers the first; None: each.
             properties, correlation_id, reply_to, type: for the application's own use; the first: simple values by name.
@@ -175,6 +178,9 @@ class MessageProducer:
         made: object = message
         if (codecs := self._session.connection.defaults.codecs) is not None:
             made, raw = schema_message(codecs, self._target(destination), message, raw)
+        delay: object = self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms
+        if deliver_at is not None:
+            delay = instead_of_delay(deliver_at, delivery_delay_ms)
         trace: SendTrace | None = None
         if (tracing := self._session.connection.defaults.tracing) is not None:
             target = self._target(destination)
@@ -193,7 +199,7 @@ class MessageProducer:
                 self.delivery_mode if delivery_mode is None else delivery_mode,
                 self.priority if priority is None else priority,
                 self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
-                self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms,
+                delay,
                 unit_of_order, self.unit_of_order, duplicate_id, properties, correlation_id, type, reply_to,
                 on_completion, raw, self.spread, self.disable_message_id, self.disable_message_timestamp,
             )  # fmt: skip
@@ -225,7 +231,7 @@ class MessageProducer:
             group.forget_given()
 
     def unacknowledged_sends(self) -> list[Message]:
-        """What this producer sent in PERSISTENT_GROUPACK and is not confirmed, in the order sent.
+        """Return what this producer sent in PERSISTENT_GROUPACK and is not confirmed, in the order sent.
 
         Sends under way are among them, and those that failed; after a failure some may be in the log. Each is made
         from what was sent, with its unit and its properties: `send(message)` sends it again, and that takes the failed

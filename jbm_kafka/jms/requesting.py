@@ -10,19 +10,20 @@ from functools import partial
 
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.durations import Duration
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, RequestTimeoutError
 from jbm_kafka.core.sentinels import UNSET, Unset
-from jbm_kafka.jms.arguments import as_destination, checked_timeout_s
-from jbm_kafka.jms.call_pauses import Pauses, Sleep
-from jbm_kafka.jms.header_values import checked_text
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.message_core import look_up_headers
-from jbm_kafka.jms.messages_wire import from_record
+from jbm_kafka.jms.base.arguments import as_destination, checked_timeout_s
+from jbm_kafka.jms.base.call_pauses import Pauses, Sleep
+from jbm_kafka.jms.messages.header_values import checked_text
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.jms.messages.message_core import look_up_headers
+from jbm_kafka.jms.messages.messages_wire import from_record
 from jbm_kafka.jms.producer import MessageProducer
-from jbm_kafka.jms.requests import Pending
-from jbm_kafka.jms.routing import UnitOfOrder
-from jbm_kafka.jms.send_headers import as_message, json_message, schema_message
-from jbm_kafka.jms.session_core import SessionCore
+from jbm_kafka.jms.sends.routing import UnitOfOrder
+from jbm_kafka.jms.sends.send_headers import as_message, json_message, schema_message
+from jbm_kafka.jms.shared.requests import Pending
+from jbm_kafka.jms.shared.session_core import SessionCore
 from jbm_kafka.ports.kafka import KafkaRecord
 from jbm_kafka.ports.provider import Provider
 
@@ -37,7 +38,7 @@ class SendOptionsOfRequest:
     json: object
     unit_of_order: UnitOfOrder | Unset
     priority: int | None
-    time_to_live_ms: int | None
+    time_to_live_ms: Duration | None
     properties: Mapping[str, object] | None
     type: str | None
 
@@ -120,7 +121,12 @@ def _reply_of(
     finally:
         requests.end(pending)
     if record is not None:
-        return from_record(record, address, 1, False, _Settled(), session.connection.defaults.codecs)  # type: ignore[arg-type]
+        codecs, bodies = session.connection.defaults.codecs, session.connection.defaults.large_bodies
+        made = partial(from_record, record, address, 1, False, _Settled(), codecs, bodies)  # type: ignore[arg-type]
+        if record.value() is None:  # a large body may have to be fetched
+            reply: Message = yield made
+            return reply
+        return made()
     sent = f"request {message_id or pending.correlation_id!r} to {destination}"
     if session.is_closed:
         raise IllegalStateError(
@@ -141,7 +147,7 @@ def _reply_of(
 
 
 class _Settled:
-    """Of a reply, which is the requester's from the moment when it came; implements `Settler`."""
+    """The settler of a reply, which is the requester's from the moment when it came; implements `Settler`."""
 
     def acknowledge(self, message: Message) -> None:
         return None
@@ -185,7 +191,7 @@ def _wait(session: SessionCore, pending: Pending, deadline_s: float | None) -> P
 
 
 def _fate(provider: Provider, destination: Destination, message_id: str | None) -> str:
-    """What became of the request, as far as a short look tells."""
+    """Return what became of the request, as far as a short look tells."""
     if not isinstance(destination, Queue) or destination.is_temporary or message_id is None:
         return f"{destination} does not record which consumer received it"
     found: list[str] = []

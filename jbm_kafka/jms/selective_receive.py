@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Self
 
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import (
     JMSError,
@@ -19,8 +20,7 @@ from jbm_kafka.core.jms_errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from jbm_kafka.core.settlement import Modified
-from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
@@ -57,7 +57,7 @@ class SelectiveReceive:
         return self._core.in_use()
 
     def partitions(self, timeout_s: float) -> frozenset[int]:
-        """Those of the queue that this process has."""
+        """Return those of the queue that this process has."""
         return frozenset(self._connection.provider.end_positions(self._queue, timeout_s))
 
     def next_wanted(self, timeout_s: float) -> Delivery | None:
@@ -91,17 +91,18 @@ class SelectiveReceive:
                 f"receive those first"
             )
 
-    def rest(self, for_s: float) -> None:
-        """Take nothing for so long."""
+    def rest(self, for_s: float, *, is_over: Callable[[], bool]) -> None:
+        """Take nothing for so long, or until it is over."""
         deadline = time.monotonic() + for_s
-        while (left_s := deadline - time.monotonic()) > 0:
+        while (left_s := deadline - time.monotonic()) > 0 and not is_over():
             time.sleep(min(left_s, LOOK_S))
             self._let_go()
 
     def present(self, delivery: Delivery) -> Message:
         """Hand one to the application: the session's acknowledge mode says what ends it."""
+        presented = self._consumer._inbox.present(delivery)  # one that cannot be is kept, and goes back at the end
         self._taken.pop(delivery, None)
-        return self._consumer._inbox.present(delivery)
+        return presented
 
     def replace(self, about: str, taken: Sequence[Delivery], sends: Sequence[Outgoing]) -> None:
         """Settle what was taken and send these, in one transaction: both are done, or neither.
@@ -138,7 +139,7 @@ class SelectiveReceive:
         return [Received(self._consumer._link, lease, offsets) for lease, offsets in by_lease.items()]
 
     def _let_go(self) -> None:
-        """Of a partition that others are about to get nothing is kept."""
+        """Keep nothing of a partition that others are about to get."""
         self._look_at = time.monotonic() + LOOK_S
         going = [delivery for delivery in self._passed if delivery.lease.channel.is_closing]
         self._give_back(self._passed, going)

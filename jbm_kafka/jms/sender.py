@@ -5,22 +5,24 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import Self
 
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.durations import Duration
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.core.sentinels import UNSET, Unset
-from jbm_kafka.jms.arguments import as_destination
-from jbm_kafka.jms.connection_core import ConnectionCore
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.jms.base.arguments import as_destination
+from jbm_kafka.jms.base.one_process import refuse_pickle
+from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.jms.producer import SEND_TIMEOUT_S, MessageProducer
-from jbm_kafka.jms.routing import UnitOfOrder
-from jbm_kafka.jms.send_order import OneWay
-from jbm_kafka.jms.send_reports import CompletionListener
+from jbm_kafka.jms.sends.routing import UnitOfOrder
+from jbm_kafka.jms.sends.send_order import OneWay
+from jbm_kafka.jms.sends.send_reports import CompletionListener
 from jbm_kafka.jms.session import Session
+from jbm_kafka.jms.shared.connection_core import ConnectionCore
 
 
 class Sender:
@@ -48,7 +50,7 @@ class Sender:
         self._sessions: list[Session] = []
         """As many as there ever were threads that sent at once."""
         self._idle: deque[MessageProducer] = deque()
-        """Of the sessions that no thread sends in now; any thread takes one and puts it back."""
+        """The producers of sessions that no thread sends in now; any thread takes one and puts it back."""
         self._lock = threading.RLock()  # a signal handler that closes may have interrupted its holder
 
     @property
@@ -64,8 +66,9 @@ class Sender:
         json: object = UNSET,
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
-        time_to_live_ms: int | None = None,
-        delivery_delay_ms: int | None = None,
+        time_to_live_ms: Duration | None = None,
+        delivery_delay_ms: Duration | None = None,
+        deliver_at: datetime | None = None,
         unit_of_order: UnitOfOrder | Unset = UNSET,
         duplicate_id: str | None = None,
         properties: Mapping[str, object] | None = None,
@@ -99,6 +102,7 @@ class Sender:
                 priority=priority,
                 time_to_live_ms=time_to_live_ms,
                 delivery_delay_ms=delivery_delay_ms,
+                deliver_at=deliver_at,
                 unit_of_order=unit_of_order,
                 duplicate_id=duplicate_id,
                 properties=properties,

@@ -1,4 +1,4 @@
-"""What every message of one producer passes: from what the application gave to its record and to the report of its end.
+"""The way of every message of one producer: from what the application gave to its record and to the report of its end.
 
 Compiled, and in one place, because a send is short: what Python spends on calls between parts was half of it.
 """
@@ -13,10 +13,10 @@ from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, MessageTooLargeError
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER, TemporaryName, parse_temporary_name
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.messages_wire import checked_given, to_record
-from jbm_kafka.jms.routing import Routing
-from jbm_kafka.jms.send_headers import (
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.jms.messages.messages_wire import checked_given, to_record
+from jbm_kafka.jms.sends.routing import Routing
+from jbm_kafka.jms.sends.send_headers import (
     as_message,
     checked_duplicate_id,
     checked_options,
@@ -25,8 +25,8 @@ from jbm_kafka.jms.send_headers import (
     stamp,
     with_raw_headers,
 )
-from jbm_kafka.jms.send_reports import CallbackReport, SendError, WaitedReport
-from jbm_kafka.jms.session_core import SessionCore
+from jbm_kafka.jms.sends.send_reports import CallbackReport, SendError, WaitedReport
+from jbm_kafka.jms.shared.session_core import SessionCore
 from jbm_kafka.ports.kafka import KafkaClientError, SendReport
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.record_to_send import Outgoing
@@ -50,11 +50,12 @@ class Sending:
         connection = session.connection
         self._completions = connection.completions
         self._provider = connection.provider
+        self._bodies = connection.defaults.large_bodies
         self._target: Destination | None = None
         self._info: TopicInfo | None = None
-        """Of the last message, and found fit to send to: so it is for as long as the topic is what it was."""
+        """The topic of the last message, found fit to send to: so it is for as long as the topic is what it was."""
         self._temporary: TemporaryName | None = None
-        """What the name of the last message's destination says, if that is a temporary one."""
+        """The parts of the name of the last message's destination, if that is a temporary one."""
         self._next_id: Callable[[], str] = connection.next_message_id
         self._now_ms: Callable[[], int] = connection.provider.clock.now_ms
 
@@ -107,6 +108,10 @@ class Sending:
             write_timestamp=has_timestamp and info.is_log_append_time,
             properties=given,
         )
+        bodies = self._bodies
+        if bodies is not None and encoded.value is not None and len(encoded.value) > bodies.limit_bytes:
+            encoded.headers += bodies.keep(encoded.value, now_ms)
+            encoded.value = None
         if headers:
             encoded.headers = with_raw_headers(encoded.headers, headers)
         if (place := self._temporary) is not None:
@@ -139,7 +144,7 @@ class Sending:
             elif message.delivery_mode is _NON_PERSISTENT:
                 self._send_record(record, self._order.confirm, False)
             else:
-                group = self._groups.group_of(self, self._provider, self._order)
+                group = self._groups.group_of(self, self._provider, self._order, self._bodies)
                 group.send(message, record, target, threshold=self._groups.threshold)
         except KafkaClientError as trouble:
             raise self._provider.send_error(trouble, target) from None

@@ -9,38 +9,39 @@ from types import TracebackType
 from typing import Self
 
 from jbm_kafka.codec.typed_values import Value
-from jbm_kafka.core.branch import Xid
+from jbm_kafka.core.channel.branch import Xid
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jbm_kafka.core.durations import Duration
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.sentinels import UNSET, Unset
 from jbm_kafka.core.subscription import Source, checked_subscription_name
 from jbm_kafka.core.wrong_values import checked_int
-from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
-from jbm_kafka.jms.arguments import as_destination, as_queue, as_topic, checked_flag, checked_prefetch
+from jbm_kafka.jms.base.arguments import as_destination, as_queue, as_topic, checked_flag, checked_prefetch
+from jbm_kafka.jms.base.call_pauses import on_this_thread
+from jbm_kafka.jms.base.closing import close_beside
+from jbm_kafka.jms.base.modes import AcknowledgeMode, not_of_mode
+from jbm_kafka.jms.base.one_process import refuse_pickle
+from jbm_kafka.jms.base.transaction_block import Transaction, TransactionBlock
 from jbm_kafka.jms.browser import Include, QueueBrowser
-from jbm_kafka.jms.bytes_message import BytesMessage
-from jbm_kafka.jms.call_pauses import on_this_thread
-from jbm_kafka.jms.closing import close_beside
-from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS, Triggers
-from jbm_kafka.jms.listening import STOP_TIMEOUT_S, Listening
-from jbm_kafka.jms.map_message import MapMessage
-from jbm_kafka.jms.message import Message, TextMessage
-from jbm_kafka.jms.modes import AcknowledgeMode, not_of_mode
-from jbm_kafka.jms.object_message import ObjectMessage
-from jbm_kafka.jms.one_process import refuse_pickle
+from jbm_kafka.jms.messages.bytes_message import BytesMessage
+from jbm_kafka.jms.messages.map_message import MapMessage
+from jbm_kafka.jms.messages.message import Message, TextMessage
+from jbm_kafka.jms.messages.object_message import ObjectMessage
+from jbm_kafka.jms.messages.stream_message import StreamMessage
 from jbm_kafka.jms.producer import MessageProducer
+from jbm_kafka.jms.receiving.listening import STOP_TIMEOUT_S, Listening
 from jbm_kafka.jms.requesting import SendOptionsOfRequest, reply_to
-from jbm_kafka.jms.routing import UnitOfOrder
+from jbm_kafka.jms.sends.routing import UnitOfOrder
 from jbm_kafka.jms.session_consumers import SessionConsumers
-from jbm_kafka.jms.session_core import CALL_TIMEOUT_S, SessionCore
 from jbm_kafka.jms.session_ends import close_sessions
-from jbm_kafka.jms.strategies import strategy_for, with_triggers
-from jbm_kafka.jms.stream_message import StreamMessage
-from jbm_kafka.jms.subscribing import durable, lasting, private, shared
-from jbm_kafka.jms.transaction_block import Transaction, TransactionBlock
+from jbm_kafka.jms.settling.acknowledge import AcknowledgeStrategy
+from jbm_kafka.jms.settling.lazy_acknowledge import MESSAGES, MILLISECONDS, Triggers
+from jbm_kafka.jms.settling.strategies import strategy_for, with_triggers
+from jbm_kafka.jms.shared.connection_core import ConnectionCore
+from jbm_kafka.jms.shared.session_core import CALL_TIMEOUT_S, SessionCore
+from jbm_kafka.jms.shared.subscribing import durable, lasting, private, shared
 
 SENDS_MAX = 1_000_000
 """Messages in a group of sends: each is kept until it is confirmed."""
@@ -84,7 +85,7 @@ class Session:
 
     @property
     def acknowledge_mode(self) -> AcknowledgeMode:
-        """What ends a message."""
+        """Return what ends a message."""
         return self._core.mode
 
     @property
@@ -294,7 +295,7 @@ class Session:
         timeout: float | None,
         unit_of_order: UnitOfOrder | Unset = UNSET,
         priority: int | None = None,
-        time_to_live_ms: int | None = None,
+        time_to_live_ms: Duration | None = None,
         properties: Mapping[str, object] | None = None,
         type: str | None = None,  # noqa: A002 - its name in JMS
     ) -> Message:
@@ -321,7 +322,7 @@ class Session:
 
     @property
     def transacted(self) -> bool:
-        """Whether `commit` and `rollback` are for this session."""
+        """Return True if `commit` and `rollback` are for this session."""
         return self._core.is_transacted
 
     def acknowledge(self) -> None:

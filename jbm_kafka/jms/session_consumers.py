@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source
-from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
-from jbm_kafka.jms.arguments import checked_prefetch
-from jbm_kafka.jms.call_pauses import Pauses, on_this_thread
+from jbm_kafka.jms.base.arguments import checked_prefetch
+from jbm_kafka.jms.base.call_pauses import Pauses, on_this_thread
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.listening import Listening
-from jbm_kafka.jms.session_core import SessionCore
-from jbm_kafka.jms.subscribing import begin_use
+from jbm_kafka.jms.receiving.listening import Listening
+from jbm_kafka.jms.settling.acknowledge import AcknowledgeStrategy
+from jbm_kafka.jms.shared.session_core import SessionCore
+from jbm_kafka.jms.shared.subscribing import begin_use
 
 
 class SessionConsumers:
@@ -27,7 +27,7 @@ class SessionConsumers:
         self._core = core
         self._consumers: list[MessageConsumer] = []
         self.default_prefetch = core.connection.defaults.prefetch
-        """Of those made from now on that are given none."""
+        """The prefetch of those made from now on that are given none."""
         self.is_first = True
         """The next one made is the first."""
         self.waits_until_ready = True
@@ -71,7 +71,7 @@ class SessionConsumers:
                 yield from consumer._waiting.until_ready()
 
     def open(self) -> list[MessageConsumer]:
-        """Those that are not closed."""
+        """Return those that are not closed."""
         return [consumer for consumer in self._consumers if not consumer.is_closed]
 
     def connect(self) -> None:

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from jbm_kafka.jms.completions import CALLBACKS_TIMEOUT_S
-from jbm_kafka.jms.connection_core import ConnectionCore
-from jbm_kafka.jms.listening import Listening
+from jbm_kafka.jms.receiving.listening import Listening
+from jbm_kafka.jms.sends.completions import CALLBACKS_TIMEOUT_S
+from jbm_kafka.jms.shared.connection_core import ConnectionCore
 
 
 class Ending(Protocol):

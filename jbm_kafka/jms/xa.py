@@ -9,16 +9,16 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Self
 
-from jbm_kafka.core.branch import Branch, BranchState, Xid, checked_xid, is_across
+from jbm_kafka.core.channel.branch import Branch, BranchState, Xid, checked_xid, is_across
 from jbm_kafka.core.jms_errors import IllegalStateError, TransactionInProgressError, TransactionRolledBackError
 from jbm_kafka.core.wrong_values import wrong_type
-from jbm_kafka.jms.arguments import checked_timeout_s
+from jbm_kafka.jms.base.arguments import checked_timeout_s
+from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.factory import ConnectionFactory
-from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
-from jbm_kafka.jms.transacted_acknowledge import TransactedAcknowledge
+from jbm_kafka.jms.settling.transacted_acknowledge import TransactedAcknowledge
+from jbm_kafka.jms.shared.connection_core import ConnectionCore
 
 
 class XASession(Session):
@@ -51,7 +51,7 @@ class XASession(Session):
         return checked_xid(format_id, gtrid, bqual)
 
     def tpc_begin(self, xid: Xid, timeout: float | None = None) -> None:
-        """What the session receives and sends from now on belongs to this branch.
+        """Begin the branch: all that the session receives and sends from now on belongs to it.
 
         Args:
             timeout: seconds until it must be prepared, or is rolled back; None: however long it takes.
@@ -270,4 +270,4 @@ class XAConnectionFactory(ConnectionFactory):
 
     def create_xa_connection(self) -> XAConnection:
         """A connection, stopped. Errors as of `create_connection`."""
-        return XAConnection(self._provider.connect(self._installation), self._defaults)
+        return XAConnection(self._open_provider(), self._defaults)

@@ -20,7 +20,7 @@ that to the fetch which waits for messages: with 50 ms a member stood still for 
 
 
 class AssignedPartitions:
-    """Those of one topic that one member of a group has."""
+    """The partitions of one topic that one member of a group has."""
 
     def __init__(self, client: Consumer, topic: str, bootstrap: str) -> None:
         self._client = client
@@ -97,7 +97,7 @@ class AssignedPartitions:
             self.ends[partition] = position
 
     def stop_before_damage(self, partition: int) -> None:
-        """What comes cannot be read."""
+        """Hold the partition before what cannot be read."""
         self.damaged.add(partition)
         self._client.pause(self._places([partition]))
 
@@ -117,7 +117,7 @@ class AssignedPartitions:
             self._try_seek(partition)
 
     def retry_seeks(self) -> None:
-        """Those that were too early. Only right after a poll."""
+        """Try the seeks again that were too early. Only right after a poll."""
         for partition, (position, tries) in list(self.seeks.items()):
             if tries:
                 self.seeks[partition] = (position, tries - 1)

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from jbm_kafka.core.channel.process_names import member_client_id
 from jbm_kafka.core.destination import with_namespace
-from jbm_kafka.core.process_names import member_client_id
 from jbm_kafka.kafka import forks
 from jbm_kafka.kafka.cluster_admin import ConfluentAdmin
 from jbm_kafka.kafka.counted_lines import counted_at
@@ -76,7 +76,7 @@ class ConfluentKafka:
         self._send_timeout_ms = send_timeout_ms
         self._lock = threading.RLock()
         self._producers: dict[int, SharedProducer] = {}
-        """By linger time, and those of them that have ended."""
+        """The producers by linger time, and those of them that have ended."""
 
     def group_consumer(
         self,

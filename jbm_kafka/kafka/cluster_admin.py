@@ -47,6 +47,7 @@ from jbm_kafka.ports import (
     GroupKind,
     GroupMember,
     KafkaClientError,
+    LogPlace,
     NobodyAnswers,
     PositionOutOfRange,
     TopicDescription,
@@ -71,6 +72,10 @@ _RESOURCES = {
 }
 _BROKERS_OWN = -1
 """The `default.replication.factor`."""
+_NONE_SINCE = -1
+"""Kafka's answer for a partition that has no record of a time or later."""
+_NOT_NOW = (*UNKNOWN_TOPIC, *NOT_ALLOWED, KafkaError._NOENT, KafkaError.LEADER_NOT_AVAILABLE)
+"""Errors that say of one partition that nothing is known of it now, however the others are."""
 _ELSEWHERE = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
 """Stands for an answer that another broker, or the same one later, gives otherwise: the question is repeated."""
 
@@ -321,12 +326,20 @@ class ConfluentAdmin:
             )
         return self._positions(topic, partitions, OffsetSpec.latest(), timeout_s)  # type: ignore[no-untyped-call]
 
+    def positions_since(self, topic: str, partitions: Sequence[int], since_ms: int) -> Mapping[int, int]:
+        spec = OffsetSpec.for_timestamp(max(since_ms, 0))
+        found = self._positions(topic, partitions, spec, lowest=_NONE_SINCE)
+        without = [partition for partition, position in found.items() if position == _NONE_SINCE]
+        return {**found, **self.end_positions(topic, without, stable=False)}
+
     def _positions(
         self,
         topic: str,
         partitions: Sequence[int],
         spec: OffsetSpec,
         timeout_s: float | None = None,
+        *,
+        lowest: int = 0,
     ) -> Mapping[int, int]:
         if not partitions:
             return {}
@@ -344,7 +357,7 @@ class ConfluentAdmin:
                 found = {place.partition: result(future, deadline).offset for place, future in futures.items()}
             except KafkaException as error:
                 raise self._without_leaders(error, f"positions of topic {topic}", topic, partitions, deadline) from None
-            if min(found.values()) < 0:
+            if min(found.values()) < lowest:
                 # A leader that does not answer is no error to librdkafka: it gives -1001 for its partitions.
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             return found
@@ -352,6 +365,29 @@ class ConfluentAdmin:
         return self._questions.ask(
             f"positions of topic {topic}", question, timeout_s, right=f"Describe on topic {topic}"
         )
+
+    def positions(self, topics: Mapping[str, int], at: LogPlace) -> Mapping[str, Mapping[int, int]]:
+        spec = OffsetSpec.earliest() if at is LogPlace.BEGIN else OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        places = {TopicPartition(name, p): spec for name, count in topics.items() for p in range(count)}
+        isolation = IsolationLevel.READ_COMMITTED if at is LogPlace.STABLE_END else IsolationLevel.READ_UNCOMMITTED
+
+        def question(deadline: Deadline) -> dict[str, dict[int, int]]:
+            found: dict[str, dict[int, int]] = {name: {} for name in topics}
+            futures = self._client.list_offsets(
+                places, isolation_level=isolation, request_timeout=deadline.remaining_s()
+            )
+            for place, future in futures.items():
+                try:
+                    position = result(future, deadline).offset
+                except KafkaException as error:
+                    if cause(error).code() not in _NOT_NOW:
+                        raise
+                    position = -1
+                if position >= 0:
+                    found[place.topic][place.partition] = position
+            return {name: positions for name, positions in found.items() if len(positions) == topics[name]}
+
+        return self._questions.ask(f"positions of {len(topics)} topics", question) if places else {}
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> Mapping[int, int]:
         if not before:
@@ -379,7 +415,8 @@ class ConfluentAdmin:
     def _without_leaders(
         self, error: KafkaException, about: str, topic: str, partitions: Collection[int], deadline: Deadline
     ) -> Exception:
-        """What "no leaders" means: either there is no such partition, or a leader is being elected; else the error."""
+        """Return what "no leaders" means: either there is no such partition, or a leader is being elected; else the
+        error."""
         if cause(error).code() != KafkaError._NOENT:
             return error
         described = self._described([topic], deadline).get(topic)
@@ -429,6 +466,26 @@ class ConfluentAdmin:
 
     def group_members(self, group: str) -> int:
         return len(self._members(group))
+
+    def member_counts(self, groups: Sequence[str]) -> Mapping[str, int]:
+        names = list(dict.fromkeys(groups))
+
+        def request(client: AdminClient, until: Deadline) -> dict[str, int]:
+            found = {}
+            for name, future in client.describe_consumer_groups(names, request_timeout=GIVEN_UP_BY_US).items():
+                try:
+                    found[name] = len(result(future, until).members)
+                except KafkaException as error:
+                    if cause(error).code() == KafkaError.GROUP_ID_NOT_FOUND:
+                        found[name] = 0
+                    elif cause(error).code() not in NOT_ALLOWED:
+                        raise
+            return found
+
+        def question(deadline: Deadline) -> dict[str, int]:
+            return self._coordinators.ask(request, deadline)
+
+        return self._questions.ask(f"members of {len(names)} groups", question) if names else {}
 
     def members(self, group: str, topic: str) -> Sequence[GroupMember]:
         return [_member(each, topic) for each in self._members(group)]

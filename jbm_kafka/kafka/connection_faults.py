@@ -53,7 +53,7 @@ class ConnectionFault:
     """It may be a broker; else no credentials would do."""
 
     def as_error(self, about: str = "") -> KafkaClientError:
-        """Of a refusal, what is raised; `about` says what was being done."""
+        """Return the error to raise for a refusal; `about` says what was being done."""
         text = f"{about}: {self.text}" if about else self.text
         return AccessRefused(text) if self.is_kafka else KafkaClientError(text)
 
@@ -64,12 +64,12 @@ class ConnectionFault:
 
 
 class ConnectionFaults:
-    """What one client reports to its `logger` and `error_cb`. The caller polls the client, on a thread of its own."""
+    """The reports of one client to its `logger` and `error_cb`. The caller polls the client, on a thread of its own."""
 
     def __init__(self) -> None:
         self._log = ClientLog()
         self._last: dict[str, ConnectionFault] = {}
-        """By broker, the one heard of last at the end."""
+        """The last fault of each broker, the one heard of last at the end."""
         self._refusal: ConnectionFault | None = None
         self._closed_times = 0
         self._was_answered = False
@@ -146,7 +146,7 @@ class ConnectionFaults:
         self._was_answered = True
 
     def forget(self) -> None:
-        """What comes from now on is of another question."""
+        """Forget what was heard: from now on it is about another question."""
         self._last.clear()
         self._refusal = None
         self._closed_times = 0

@@ -36,7 +36,7 @@ class CoordinatorClient:
         self._client: AdminClient | None = None
 
     def ask(self, request: Callable[[AdminClient, Deadline], _T], deadline: Deadline) -> _T:
-        """What `request` returns, which asks the client with GIVEN_UP_BY_US and waits until the given deadline.
+        """Return what `request` returns, which asks the client with GIVEN_UP_BY_US and waits until the given deadline.
 
         Raises:
             KafkaException: it was not answered.

@@ -20,7 +20,7 @@ INTERVAL_MS = 30_000
 """One count in so long a time, as of lost connections."""
 
 _COUNTED = ("GETPID", "METADATAUPDATE", "REQTMOUT")
-"""What many clients say of one event, with nothing but names and numbers that differ."""
+"""Lines that many clients write about one event, with nothing but names and numbers that differ."""
 _FENCED = ("fenced by a newer instance", "with an old epoch")
 
 
@@ -30,7 +30,7 @@ def is_of_fence(text: str) -> bool:
 
 
 class CountedLines:
-    """Those of all clients of one cluster. Any thread."""
+    """The lines of all clients of one cluster. Any thread."""
 
     def __init__(self, now_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000) -> None:
         self._now_ms = now_ms
@@ -56,5 +56,5 @@ class CountedLines:
 
 @cache
 def counted_at(bootstrap: str) -> CountedLines:
-    """Those of all clients of this process with the address."""
+    """Return those of all clients of this process with the address."""
     return CountedLines()

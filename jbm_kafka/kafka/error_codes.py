@@ -88,7 +88,7 @@ MEANINGS = {
     for name in names.split()
     if hasattr(KafkaError, name)
 }
-"""By code."""
+"""Meanings by code."""
 
 
 def codes_of(*meanings: Meaning) -> frozenset[int]:

@@ -46,7 +46,7 @@ class FirstContact:
         self._watch: AddressWatch | None = None
 
     def answer(self, question: Callable[[], _T]) -> _T:
-        """What `question` returns or raises; its thread is left to itself when the answer is known before it.
+        """Return what `question` returns or raises; its thread is left to itself when the answer is known before it.
 
         Raises:
             AccessRefused: a broker is there and does not let us in, or only with TLS, or only without.
@@ -74,7 +74,8 @@ class FirstContact:
 
     @property
     def silent_listeners(self) -> str | None:
-        """What to say where somebody took our connections, said nothing all the time, and no other reason is known.
+        """Return what to say where somebody took our connections, said nothing all the time, and no other reason is
+        known.
 
         A broker that hangs looks the same: its system still takes connections.
         """
@@ -118,9 +119,9 @@ class AddressWatch:
         self._absent: dict[str, str] = {}
         """Why nobody was found there; another look may find somebody."""
         self._unknown: set[str] = set()
-        """Those of them whose host has no address."""
+        """The brokers whose host has no address."""
         self._other: dict[str, str] = {}
-        """What somebody there speaks instead of what we do."""
+        """The protocol that somebody there speaks in place of ours, by broker."""
         self.met: set[str] = set()
         """The addresses that took a connection and may be brokers."""
         self._is_over = threading.Event()
@@ -182,7 +183,7 @@ class AddressWatch:
             self._is_over.wait(_PAUSE_S)
 
     def _meets(self, family: int, place: object, address: str, host: str) -> bool:
-        """Whether somebody is there, of whom all is known then."""
+        """Return True if somebody is there, of whom all is known then."""
         self._absent.setdefault(address, "no answer")
         try:
             with socket.socket(family, socket.SOCK_STREAM) as connection:

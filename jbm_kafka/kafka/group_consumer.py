@@ -21,6 +21,7 @@ from jbm_kafka.ports import (
     PartitionUnreadable,
     PositionOutOfRange,
     SettingRefused,
+    freed_memory,
 )
 
 _BROKEN = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
@@ -39,7 +40,7 @@ _LASTING = UNKNOWN_TOPIC | {
 
 
 class _Heard:
-    """What a client says of its connections; that its session timed out it says in its log alone."""
+    """A client's reports of its connections; that its session timed out it says in its log alone."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._tell_error = settings["error_cb"]
@@ -59,7 +60,7 @@ class _Heard:
 
 
 class _ReadErrors:
-    """What the error events of a member's client mean: some are raised by its next call, others dropped."""
+    """Sorts the error events of a member's client: some are raised by its next call, others dropped."""
 
     def __init__(
         self, *, group: str, topic: str, bootstrap: str, refused_session_timeout: Callable[[], SettingRefused] | None
@@ -107,7 +108,7 @@ class _ReadErrors:
             LOG.info("group %s reading topic %s: %s; it keeps trying", self._group, self._topic, one_line(error))
 
     def translated(self, error: KafkaError) -> KafkaClientError:
-        """What a caller sees of an error that is not a partition's."""
+        """Return what a caller sees of an error that is not a partition's."""
         if error.code() == KafkaError.INVALID_SESSION_TIMEOUT and self._refused_session_timeout is not None:
             return self._refused_session_timeout()
         is_group = error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
@@ -297,6 +298,7 @@ class ConfluentGroupConsumer:
         self._revocations += 1
         self._drop_kept([place.partition for place in places])
         self._partitions.release(places)
+        freed_memory.trim()  # what was fetched, held and known of them lies between what stays
 
     def _guarded(self, call: Callable[[], None]) -> None:
         """Run the listener; what it raises comes out of `consume` or `close` once librdkafka has been answered."""

@@ -17,7 +17,7 @@ _AGAIN = "Temporary failure"
 
 
 def name_fault(host: str, why: str) -> str:
-    """What is said of a host that could not be looked up; `why` is the system's word for it."""
+    """Return what is said of a host that could not be looked up; `why` is the system's word for it."""
     if why.startswith(_AGAIN):
         return f"the name {host} could not be looked up ({why})"
     return f"the name {host} is unknown"

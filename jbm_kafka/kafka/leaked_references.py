@@ -16,13 +16,13 @@ _let_go = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_DecRef", ctypes.pythona
 
 
 def let_topic_id_go(described: TopicDescription) -> None:
-    """Of an answer that nobody has asked for its topic id yet."""
+    """Release the topic id of an answer that nobody has asked for it yet."""
     if _of_topic_id(described) == _TOPIC_ID_ALONE + 1:
         _let_go(described.topic_id)
 
 
 def let_error_go(raised: KafkaException) -> None:
-    """Of an exception that a client's call has raised itself, and not a future, and that nobody has looked into."""
+    """Release what an exception holds that a client's call raised itself, not a future, and nobody has looked into."""
     if _of_error(raised) == _ERROR_ALONE + 1:
         _let_go(raised.args[0])
 

@@ -1,4 +1,4 @@
-"""What the log says of brokers none of which answers: one line for all clients of a cluster, and one when it is over.
+"""Log lines about brokers none of which answers: one line for all clients of a cluster, and one when it is over.
 
 They are no warnings: a process that uses a destination warns of silence and of its end by itself, and who only asks has
 an error. docs/logging.md lists the lines.
@@ -23,7 +23,7 @@ destination asks one every second."""
 
 
 class OutageLines:
-    """Of one cluster. Any thread.
+    """The lines of one cluster. Any thread.
 
     A client has lost all its brokers also when it was idle for so long that they closed its connections, which they do
     after ten minutes.
@@ -38,7 +38,7 @@ class OutageLines:
         """The latest question had no answer."""
         self._answered_at_s = float("-inf")
         self._suspicion: object = None
-        """What a client said while questions were answered."""
+        """A client's complaint that came while questions were answered."""
 
     def down(self, error: object) -> None:
         """A client has lost all its brokers, now or before it was last used."""

@@ -93,7 +93,7 @@ class Questions:
         right: str = "",
         is_of_a_broker: bool = True,
     ) -> _T:
-        """What `question` returns; it may raise KafkaException and is asked again while that may help.
+        """Return what `question` returns; it may raise KafkaException and is asked again while that may help.
 
         Where one broker is silent and others answer, it waits for those to take over what that one led, if
         `is_of_a_broker`.

@@ -1,4 +1,4 @@
-"""What a connection has under way to one partition, in order."""
+"""The records that a connection has under way to one partition, in order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mypy_extensions import mypyc_attr
 from jbm_kafka.ports import Outgoing, SendReport
 
 _OVERHEAD_BYTES: Final = 100
-"""What a record takes beside its key and its value, about."""
+"""The size of a record without its key and its value, about."""
 PURGED: Final = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 Refused = Callable[[KafkaError, Outgoing, SendReport | None], None]
 

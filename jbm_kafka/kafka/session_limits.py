@@ -1,4 +1,4 @@
-"""What the brokers say to a session timeout that they do not take: their own limits, asked for when that happens."""
+"""The brokers' own limits of a session timeout, asked for when they do not take one."""
 
 from __future__ import annotations
 

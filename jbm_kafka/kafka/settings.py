@@ -1,4 +1,4 @@
-"""What a user may tell librdkafka, what we decide ourselves, and where its log lines go."""
+"""Settings of librdkafka: those that a user may give, those that we decide ourselves, and where its log lines go."""
 
 import logging
 import re
@@ -92,15 +92,15 @@ CONTROLLED: Mapping[str, str] = MappingProxyType(
 
 _NO_NEWS = ("CONFWARN", "FAIL")
 _COVERED = ("TXNERR", "SESSTMOUT", "REQTMOUT", "ADDOFFSETS", "GETPID", "METADATAUPDATE")
-"""Of an ordinary deploy or outage: it tries again or raises, and a line of ours says what follows."""
+"""Lines of an ordinary deploy or outage: the client tries again or raises, and a line of ours says what follows."""
 
 
 _CONTENDED = ("FATAL", "ADDPARTS", "TXNERR", "GETPID")
-"""Of a producer whose transactional id others take from it: the loser begins anew."""
+"""Lines of a producer whose transactional id others take from it: the loser begins anew."""
 
 
 class ClientLog:
-    """What confluent-kafka calls as its logger: librdkafka's levels are our levels, but for what is no news."""
+    """The logger that confluent-kafka calls: librdkafka's levels are our levels, but for what is no news."""
 
     def __init__(self, counted: CountedLines | None = None, *, is_contended: bool = False) -> None:
         """`counted` has what is only counted, if anything is.
@@ -158,7 +158,8 @@ _TOLD = re.compile(r"\.(ms|bytes|kbytes|messages|size|count|level|type|enable)$"
 """Names of properties whose values may be shown: numbers and switches. Any other may be a secret."""
 _COMPRESSIONS = "none, gzip, snappy, lz4 or zstd"
 _VALUES = {"compression.type": _COMPRESSIONS, "compression.codec": _COMPRESSIONS}
-"""What librdkafka calls wrong without a word of what would be right; of security settings see security_settings."""
+"""Settings that librdkafka calls wrong without a word of what would be right; security settings have a module of their
+own."""
 _LISTED = "librdkafka's CONFIGURATION.md lists every property and its values"
 
 
@@ -203,7 +204,7 @@ def _shown_values(names: Sequence[str], client_settings: Mapping[str, object]) -
 
 
 def _text(name: str, value: object, fault: str) -> str:
-    """What is said of one setting: librdkafka's words, by the name that was written, for some have two."""
+    """Return what is said of one setting: librdkafka's words, by the name that was written, for some have two."""
     fault = _PROPERTY.sub(lambda found: f'{found[1]} "{name}"', fault)
     named = f"client setting {name!r}"
     if _TOLD.search(name) and not fault.startswith(_UNKNOWN):

@@ -97,7 +97,7 @@ class SharedProducer:
         return threading.current_thread() is self._server
 
     def note(self, error: KafkaError) -> None:
-        """What the producer said of a send may mean that it has failed for good."""
+        """Note an error of a send, which may mean that the producer has failed for good."""
         if error.fatal() or error.code() == KafkaError._FATAL:
             self._is_broken = True
 

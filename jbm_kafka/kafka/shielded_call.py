@@ -13,7 +13,7 @@ _LOOK_S = 0.5
 
 
 def shielded(call: Callable[[], _T]) -> _T:
-    """What `call` returns or raises. On the main thread an exception of a signal handler ends the waiting alone.
+    """Return what `call` returns or raises. On the main thread an exception of a signal handler ends the waiting alone.
 
     A request that is interrupted within its future leaves the future's lock taken, and the client's one thread that
     brings answers waits for it for ever; within the client's own code the exception comes as SystemError.

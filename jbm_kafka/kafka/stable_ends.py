@@ -8,7 +8,7 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, To
 
 from jbm_kafka.kafka.bounded_call import bounded
 from jbm_kafka.kafka.questions import Deadline
-from jbm_kafka.kafka.translated_errors import cause
+from jbm_kafka.kafka.translated_errors import UNKNOWN_TOPIC, cause
 
 
 class StableEnds:
@@ -60,8 +60,8 @@ class StableEnds:
                     raise KafkaException(place.error)
         except KafkaException as raised:
             # The client's own opinion: of an answer that may have named no topics, from a broker that came back; or
-            # of the topic as it was before it was made anew.
-            if cause(raised).code() == KafkaError._UNKNOWN_PARTITION and _names(reader, topic, places, deadline):
+            # of the topic as it was before it was made anew. Or a leader's, that has not heard yet of a new topic.
+            if cause(raised).code() in UNKNOWN_TOPIC and _names(reader, topic, places, deadline):
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
             raise
         if min(place.offset for place in answers) < 0:
@@ -81,6 +81,6 @@ class StableEnds:
 
 
 def _names(reader: Consumer, topic: str, places: Sequence[TopicPartition], deadline: Deadline) -> bool:
-    """Whether the brokers know the partitions when they are asked anew."""
+    """Return True if the brokers know the partitions when they are asked anew."""
     found = reader.list_topics(topic, timeout=deadline.remaining_s()).topics.get(topic)
     return found is not None and all(place.partition in found.partitions for place in places)

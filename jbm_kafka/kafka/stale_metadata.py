@@ -9,7 +9,8 @@ ASK_TIMEOUT_S = 5.0
 
 
 def is_metadata_stale(error: KafkaError, producer: Producer, topic: str, partition: int) -> bool:
-    """Whether the cluster has the partition that `producer` has just refused a record for; then it may try again.
+    """Return True if the cluster has the partition that `producer` has just refused a record for; then it may try
+    again.
 
     A producer remembers for up to a second that a topic is gone, also when it was created again meanwhile. Asked by it,
     the answer is the producer's own to remember.

@@ -100,7 +100,7 @@ def transactional_id_of(key: bytes | None) -> str | None:
 
 
 def recorded(value: bytes | None) -> Recorded | None:
-    """What it says; None where the id is forgotten, and for a record of a version that is not known here.
+    """Return what it says; None where the id is forgotten, and for a record of a version that is not known here.
 
     Raises:
         KafkaClientError: it is shorter than it says.
@@ -138,7 +138,7 @@ class _Fields:
         return self._take(size).decode(errors="backslashreplace")
 
     def length(self, size: int, *, is_flexible: bool) -> int:
-        """Of an array or a text; 0 for none. In flexible versions one more is written, as a varint."""
+        """Return the length of an array or a text; 0 for none. Flexible versions write one more, as a varint."""
         return max(self._varint() - 1 if is_flexible else self.number(size), 0)
 
     def skip_tags(self) -> None:

@@ -63,7 +63,7 @@ PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 class _Heard:
     """What reports said of the records of one transaction."""
 
-    __slots__ = ("bootstrap", "failed", "offsets", "refusals", "unanswered", "written")
+    __slots__ = ("bootstrap", "failed", "offsets", "refusals", "swept_away", "unanswered", "written")
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -75,6 +75,8 @@ class _Heard:
         """Those of them that are refused again whenever they are tried again."""
         self.written: dict[tuple[str, int], int] = {}
         """One past the last offset, by topic and partition."""
+        self.swept_away = False
+        """Some were, by an end that something else brought about."""
         self.offsets: dict[object, int] = {}
         """Where the last record of each token was written."""
 
@@ -100,6 +102,7 @@ class _Report:
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         if error is not None:
             if error.code() in PURGED:
+                self.heard.swept_away = True
                 return
             self.heard.refused(self.token, f"{topic}[{partition}]", str(topic), error)
         elif offset is not None and offset >= 0:
@@ -248,6 +251,8 @@ class ConfluentTransactionalProducer:
         _hear_all(self._producer, timeout_s)
         if self._heard.failed:
             raise self._refused("offsets written")
+        if self._heard.swept_away:  # a partition could not be added to the transaction: no record's report says so
+            raise self._trouble(self._why_it_failed(KafkaError(KafkaError._STATE)), "offsets written")
         if len(self._producer):
             raise TransactionAborted(f"transactional id {self._id}: not all was confirmed within {timeout_s:g} s")
         return self._heard.offsets
@@ -438,7 +443,7 @@ def _bytes_at_most(record: Outgoing) -> int:
 
 
 def _hear_some(producer: Producer, timeout_s: float) -> None:
-    """What there is to be heard; if nothing is, wait for it so long."""
+    """Serve the callbacks that are due; if there are none, wait for one so long."""
     with suppress(KafkaException):
         producer.poll(min(timeout_s, _STEP_S))
 

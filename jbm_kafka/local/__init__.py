@@ -4,10 +4,9 @@ It is for readers of the specification: applications use `jbm_kafka`, which is m
 """
 
 from jbm_kafka.local.channel_messages import LocalMessage
-from jbm_kafka.local.memory import MemoryPersistenceManager
 from jbm_kafka.local.message_store import MemoryMessageStore
+from jbm_kafka.local.persistence_managers import MemoryPersistenceManager, RocksPersistenceManager
 from jbm_kafka.local.queue_channel import QueueChannel
-from jbm_kafka.local.rocks_persistence import RocksPersistenceManager
 from jbm_kafka.local.topic_channel import TopicChannel
 from jbm_kafka.local.transactions import LocalTransactionManager
 

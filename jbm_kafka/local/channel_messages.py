@@ -1,19 +1,13 @@
-"""References to messages, and messages as a channel shows them."""
+"""Messages and references as channels of one process hold them and show them."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from jbm_kafka.codec.dead_letter import (
-    ACTUAL_EXPIRY,
-    DEAD_LETTER_REASON,
-    DELIVERY_COUNT,
-    HOP_PROPERTIES,
-    ORIG_DESTINATION,
-    ORIG_MESSAGE_ID,
-)
+from jbm_kafka.codec.dead_letter import HOP_PROPERTIES, ORIG_DESTINATION, ORIG_MESSAGE_ID
 from jbm_kafka.contract import CoreMessage, MessageReference, MessageStore, Routable
 from jbm_kafka.core.jms_errors import RoutableNotAcceptedError, UnknownMessageError
 
@@ -43,89 +37,55 @@ class StoredReference(_ByPriority):
     headers: Mapping[str, object] = field(repr=False, hash=False)
 
 
-def reference_to(message: CoreMessage, store_id: str) -> StoredReference:
-    """A reference to a message that the store of this id keeps."""
+def reference_to(message: Routable, store_id: str, *, redelivered: bool | None = None) -> StoredReference:
+    """A reference to a message that the store of this id keeps; `redelivered` as the message says, unless given."""
     return StoredReference(
         store_id=store_id,
         message_id=message.message_id,
         is_reliable=message.is_reliable,
         priority=message.priority,
         expiration_ms=message.expiration_ms,
-        redelivered=message.redelivered,
+        redelivered=message.redelivered if redelivered is None else redelivered,
         unit_of_order=message.unit_of_order,
         headers=message.headers,
     )
 
 
+def _of_original(name: str) -> Any:
+    return property(lambda shown_message: getattr(shown_message.original, name))
+
+
 class ShownMessage(_ByPriority):
     """A message whose `redelivered` is what this channel knows; everything else is the message's own."""
 
-    __slots__ = ("_message", "_redelivered")
+    __slots__ = ("original", "redelivered")
 
-    def __init__(self, message: CoreMessage, *, redelivered: bool) -> None:
-        self._message = message
-        self._redelivered = redelivered
+    message_id: str = _of_original("message_id")
+    body: object = _of_original("body")
+    is_reliable: bool = _of_original("is_reliable")
+    priority: int = _of_original("priority")
+    expiration_ms: int = _of_original("expiration_ms")
+    unit_of_order: str | None = _of_original("unit_of_order")
+    headers: Mapping[str, object] = _of_original("headers")
 
-    @property
-    def original(self) -> CoreMessage:
-        """The message as it was stored."""
-        return self._message
-
-    @property
-    def message_id(self) -> str:
-        return self._message.message_id
-
-    @property
-    def is_reliable(self) -> bool:
-        return self._message.is_reliable
-
-    @property
-    def priority(self) -> int:  # type: ignore[override]  # read-only here
-        return self._message.priority
-
-    @property
-    def expiration_ms(self) -> int:
-        return self._message.expiration_ms
-
-    @property
-    def redelivered(self) -> bool:
-        return self._redelivered
-
-    @property
-    def unit_of_order(self) -> str | None:
-        return self._message.unit_of_order
-
-    @property
-    def headers(self) -> Mapping[str, object]:
-        return self._message.headers
-
-    @property
-    def body(self) -> object:
-        return self._message.body
-
-    def __getattr__(self, name: str) -> object:
-        # What the application's own message class has beyond the contract.
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._message, name)
+    def __init__(self, message: CoreMessage, redelivered: bool) -> None:
+        self.original = message
+        self.redelivered = redelivered
 
     def __eq__(self, other: object) -> bool:
-        return self._message == (other.original if isinstance(other, ShownMessage) else other)
+        return self.original == (other.original if isinstance(other, ShownMessage) else other)
 
     def __hash__(self) -> int:
-        return hash(self._message)
-
-    def __repr__(self) -> str:
-        return f"{self._message!r} (redelivered={self._redelivered})"
+        return hash(self.original)
 
 
 def shown(message: CoreMessage, *, redelivered: bool) -> CoreMessage:
     """The message with this flag; itself when it says so already."""
-    return message if message.redelivered == redelivered else ShownMessage(message, redelivered=redelivered)
+    return message if message.redelivered == redelivered else ShownMessage(message, redelivered)
 
 
 def as_stored(message: CoreMessage) -> CoreMessage:
-    """What to store of a message that some channel may have shown."""
+    """The message as its sender made it, of one that some channel may have shown."""
     return message.original if isinstance(message, ShownMessage) else message
 
 
@@ -146,7 +106,7 @@ class LocalMessage(_ByPriority):
     redelivered: bool = False
     """It was delivered before."""
     unit_of_order: str | None = None
-    """What it is in order with; None: nothing."""
+    """The unit that it is in order with; None: nothing."""
     headers: Mapping[str, object] = field(default_factory=dict, hash=False)
     """Everything else, by name."""
 
@@ -173,17 +133,8 @@ def message_of(routable: Routable, *, channel: str, store: MessageStore) -> Core
         raise refused(channel, routable, f"store {store.store_id!r} does not have it") from None
 
 
-def dead_letter(message: CoreMessage, *, channel: str, delivery_count: int, reason: str) -> LocalMessage:
-    """The copy that goes to the dead-letter channel (REDELIVER-4)."""
-    return _copy(message, channel, {DELIVERY_COUNT: delivery_count, DEAD_LETTER_REASON: reason})
-
-
-def expired_copy(message: CoreMessage, *, channel: str, delivery_count: int, now_ms: int) -> LocalMessage:
-    """The copy that goes to the expiry channel (SEND-5)."""
-    return _copy(message, channel, {DELIVERY_COUNT: delivery_count, ACTUAL_EXPIRY: now_ms})
-
-
-def _copy(message: CoreMessage, channel: str, hop: Mapping[str, object]) -> LocalMessage:
+def departing_copy(message: CoreMessage, *, channel: str, hop: Mapping[str, object]) -> LocalMessage:
+    """The copy that goes to a dead-letter or expiry channel (REDELIVER-4, SEND-5); `hop` says why it left."""
     # A store has one body per id, and the original is there until the copy is safe: the copy needs an id of its own.
     kept = {name: value for name, value in message.headers.items() if name not in HOP_PROPERTIES}
     origin = {ORIG_DESTINATION: f"queue:{channel}", ORIG_MESSAGE_ID: message.message_id}

@@ -2,24 +2,27 @@
 
 Messages are in memory. A reliable one is also a record of the store's persistence manager, as long as a holder that
 survives a restart has it: the caller of `store`, and channels from the commit on. Channels of ours record a body in the
-same write as their reference to it (recording.py), so neither is ever there without the other.
+same write as their reference to it (`write_together`), so neither is ever there without the other.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from jbm_kafka.contract import CoreMessage, PersistenceManager, TransactionManager
-from jbm_kafka.core.jms_errors import CorruptRecordError, IllegalStateError, UnknownMessageError
-from jbm_kafka.local.channel_messages import StoredReference, as_stored, reference_to
-from jbm_kafka.local.stored_bodies import decode_message, encode_message
+from jbm_kafka.contract import CoreMessage, MessageStore, PersistenceManager, TransactionManager
+from jbm_kafka.core.jms_errors import CorruptRecordError, IllegalStateError, MessageFormatError, UnknownMessageError
+from jbm_kafka.local.channel_messages import LocalMessage, StoredReference, as_stored, reference_to
+from jbm_kafka.local.persistence_managers import Records
 
 _BODY = "body|"
 _HOLDERS = "holders|"
 """How many hold it, when that is not one. Beside the body, for that is not written again when another comes."""
+_BYTES = "base64"
 
 
 @dataclass(slots=True)
@@ -28,8 +31,6 @@ class _Kept:
     holders: int = 0
     recorded: int = 0
     """How many of them survive a restart; never more than all."""
-    text: bytes | None = None
-    """What to record of it, until it is recorded."""
 
 
 class MemoryMessageStore:
@@ -38,23 +39,16 @@ class MemoryMessageStore:
     Without one the store is not reliable, and takes no reliable message.
     """
 
-    transaction_manager: TransactionManager | None
-    """Of the contract's Managed; the store itself takes part in no transaction."""
+    transaction_manager: TransactionManager | None = None
+    """Part of the contract's Managed; the store itself takes part in no transaction."""
+    is_transactional = False
+    """It keeps and removes at once, whatever becomes of a transaction: channels commit their references."""
 
     def __init__(self, store_id: str, *, persistence_manager: PersistenceManager | None = None) -> None:
-        self.transaction_manager = None
-        self._store_id = store_id
+        self.store_id = store_id
         self._lock = threading.RLock()
         self._kept: dict[str, _Kept] = {}
         self.persistence_manager = persistence_manager
-
-    def __repr__(self) -> str:
-        return f"MemoryMessageStore({self._store_id!r})"
-
-    @property
-    def store_id(self) -> str:
-        """What references into it are known by, through a restart too."""
-        return self._store_id
 
     @property
     def persistence_manager(self) -> PersistenceManager | None:
@@ -65,8 +59,10 @@ class MemoryMessageStore:
     def persistence_manager(self, manager: PersistenceManager | None) -> None:
         with self._lock:
             if manager is not None:
-                self._carry_over(manager)
-                self._recover(manager.read(self._store_id))
+                for name, kept in self._kept.items():  # what the manager before had recorded, this one records too
+                    if kept.recorded:
+                        manager.write(self.store_id, _records_of(name, kept.message, 0, kept.recorded))
+                self._recover(manager.read(self.store_id))
             self._persistence_manager = manager
 
     @property
@@ -74,11 +70,6 @@ class MemoryMessageStore:
         """It takes reliable messages: what it writes to outlives a restart."""
         manager = self._persistence_manager
         return manager is not None and manager.is_reliable
-
-    @property
-    def is_transactional(self) -> bool:
-        """It keeps and removes at once, whatever becomes of a transaction: channels commit their references."""
-        return False
 
     def store(self, message: CoreMessage, /) -> StoredReference:
         """Keep the message once more; a reliable one is recorded when this returns.
@@ -113,20 +104,20 @@ class MemoryMessageStore:
         message = as_stored(message)
         name = message.message_id
         if message.is_reliable and not self.is_reliable:
-            raise IllegalStateError(
-                f"message {name!r} is reliable and store {self._store_id!r} is not", message_id=name
-            )
+            raise IllegalStateError(f"message {name!r} is reliable and store {self.store_id!r} is not", message_id=name)
         with self._lock:
             kept = self._kept.get(name)
             if kept is None:
-                kept = _Kept(message, text=encode_message(message) if message.is_reliable else None)
+                kept = _Kept(message)
+                if message.is_reliable:
+                    encode_message(message)  # refused now rather than when it is to be recorded
             elif not _is_same(kept.message, message):
                 raise IllegalStateError(
-                    f"store {self._store_id!r} holds another message with the id {name!r}", message_id=name
+                    f"store {self.store_id!r} holds another message with the id {name!r}", message_id=name
                 )
             kept.holders += 1
             self._kept[name] = kept
-        return reference_to(message, self._store_id)
+        return reference_to(message, self.store_id)
 
     def release(self, message_id: str) -> None:
         """Let go of it once, in memory only."""
@@ -143,33 +134,22 @@ class MemoryMessageStore:
         When the block raises, they are not recorded.
         """
         with self._lock:
-            known = {name: change for name, change in changes.items() if change and name in self._kept}
-            numbers = {name: max(0, self._kept[name].recorded + change) for name, change in known.items()}
+            kept = {name: self._kept[name] for name, change in changes.items() if change and name in self._kept}
+            numbers = {name: max(0, each.recorded + changes[name]) for name, each in kept.items()}
             records: dict[str, bytes | None] = {}
-            for name, number in numbers.items():
-                records.update(self._records_of(self._kept[name], name, number))
+            for name, each in kept.items():
+                records.update(_records_of(name, each.message, each.recorded, numbers[name]))
             yield records
-            for name, number in numbers.items():
-                kept = self._kept[name]
-                kept.recorded, kept.text = number, None if number else kept.text
+            for name, each in kept.items():
+                each.recorded = numbers[name]
 
     # -- leaves ------------------------------------------------------------------------------------------------
-
-    def _records_of(self, kept: _Kept, name: str, number: int) -> dict[str, bytes | None]:
-        records: dict[str, bytes | None] = {}
-        if number and not kept.recorded:
-            records[_BODY + name] = kept.text or encode_message(kept.message)
-        if kept.recorded and not number:
-            records[_BODY + name] = None
-        if (number > 1 or kept.recorded > 1) and number != kept.recorded:
-            records[_HOLDERS + name] = str(number).encode() if number > 1 else None
-        return records
 
     def _record(self, message_id: str, change: int) -> None:
         manager = self._persistence_manager
         if change and manager is not None:
             with self.recording({message_id: change}) as records:
-                manager.write(self._store_id, records)
+                manager.write(self.store_id, records)
 
     def _recover(self, records: Mapping[str, bytes]) -> None:
         for key, value in records.items():
@@ -180,31 +160,121 @@ class MemoryMessageStore:
                 number = int(records.get(_HOLDERS + name, b"1"))
                 self._kept[name] = _Kept(message, holders=number, recorded=number)
 
-    def _carry_over(self, manager: PersistenceManager) -> None:
-        """What the manager before had recorded, this one records too."""
-        records: dict[str, bytes | None] = {}
-        for name, kept in self._kept.items():
-            if kept.recorded:
-                before = _Kept(kept.message, text=kept.text)
-                records.update(self._records_of(before, name, kept.recorded))
-        if records:
-            manager.write(self._store_id, records)
-
     def _held(self, message_id: str) -> _Kept:
         kept = self._kept.get(message_id)
         if kept is None:
-            raise UnknownMessageError(
-                f"store {self._store_id!r} holds no message {message_id!r}", message_id=message_id
-            )
+            raise UnknownMessageError(f"store {self.store_id!r} holds no message {message_id!r}", message_id=message_id)
         return kept
 
 
+def _records_of(name: str, message: CoreMessage, before: int, number: int) -> dict[str, bytes | None]:
+    """Return what to write so that `number` holders of a message are recorded, where there were so many `before`."""
+    records: dict[str, bytes | None] = {}
+    if bool(number) != bool(before):
+        records[_BODY + name] = encode_message(message) if number else None
+    if (number > 1 or before > 1) and number != before:
+        records[_HOLDERS + name] = str(number).encode() if number > 1 else None
+    return records
+
+
 def _is_same(one: CoreMessage, other: CoreMessage) -> bool:
-    """Whether two messages of one id say the same; their classes need not know how to compare."""
-    return one is other or (
-        one.body == other.body
-        and one.headers == other.headers
-        and one.unit_of_order == other.unit_of_order
-        and one.priority == other.priority
-        and one.expiration_ms == other.expiration_ms
-    )
+    """Return True if two messages of one id say the same; their classes need not know how to compare."""
+    names = ("body", "headers", "unit_of_order", "priority", "expiration_ms")
+    return one is other or all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+def encode_message(message: CoreMessage) -> bytes:
+    """The record of a message: JSON, a text for people too. It is reliable, even where its first sender said not so.
+
+    Raises:
+        MessageFormatError: its body or a header is neither bytes nor what JSON can say, or its id is not UTF-8.
+    """
+    name = message.message_id
+    try:
+        name.encode()  # part of a record's key
+        row = {each: getattr(message, each) for each in ("message_id", "priority", "expiration_ms", "unit_of_order")}
+        headers = {key: _written(value) for key, value in message.headers.items()}
+        row.update(body=_written(message.body), is_reliable=True, headers=headers)
+        text = json.dumps(row).encode()
+        read = decode_message(text)
+        if read.body != message.body or read.headers != message.headers:
+            raise ValueError("its body or a header would not come back as it is")
+    except (TypeError, ValueError) as fault:
+        raise MessageFormatError(
+            f"message {name!r} cannot be kept: {fault}; send text, bytes, numbers, lists and maps by name, or send it "
+            "as not reliable",
+            message_id=name,
+        ) from fault
+    return text
+
+
+def decode_message(text: bytes) -> LocalMessage:
+    """The message that was kept, as a `LocalMessage`, whatever class it was of.
+
+    Raises:
+        CorruptRecordError: no store wrote this.
+    """
+    try:
+        row = json.loads(text)
+        body, headers = _read(row.pop("body")), {name: _read(value) for name, value in row.pop("headers").items()}
+        return LocalMessage(body=body, headers=headers, **row)
+    except (ValueError, TypeError, KeyError, AttributeError) as fault:
+        raise CorruptRecordError(f"a record is no message of a store: {fault}") from fault
+
+
+def _written(value: object) -> object:
+    return {"value": value} if not isinstance(value, bytes) else {_BYTES: base64.b64encode(value).decode()}
+
+
+def _read(row: Mapping[str, object]) -> object:
+    return base64.b64decode(str(row[_BYTES])) if _BYTES in row else row["value"]
+
+
+# -- one write -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """The records that one channel has to write, with the bodies these need."""
+
+    owner_id: str
+    manager: PersistenceManager | None
+    records: Records
+    store: MessageStore
+    bodies: Mapping[str, int]
+    """The change in the number of a body's holders that survive a restart, by message id; negative: fewer."""
+
+
+def write_together(writings: Sequence[Writing]) -> None:
+    """Write all of it as one, where one persistence manager has all of it and can write for several owners (ours can).
+
+    Else bodies come before the references to them and leave after them: a crash between two writes may leave a body
+    that nobody needs, never a reference without its body.
+    """
+    bodies: dict[int, tuple[MemoryMessageStore, dict[str, int]]] = {}
+    for writing in writings:
+        if isinstance(writing.store, MemoryMessageStore) and writing.bodies:  # others recorded them when they stored
+            _, changes = bodies.setdefault(id(writing.store), (writing.store, {}))
+            for name, change in writing.bodies.items():
+                changes[name] = changes.get(name, 0) + change
+    come, go = list[tuple[PersistenceManager, str, Records]](), list[tuple[PersistenceManager, str, Records]]()
+    with ExitStack() as locks:
+        for _, (store, changes) in sorted(bodies.items()):  # always in this order: no two writes wait for each other
+            records, manager = locks.enter_context(store.recording(changes)), store.persistence_manager
+            if manager is not None:
+                come.append((manager, store.store_id, {key: value for key, value in records.items() if value}))
+                go.append((manager, store.store_id, {key: value for key, value in records.items() if not value}))
+        come += [(each.manager, each.owner_id, each.records) for each in writings if each.manager is not None]
+        _write_steps([step for step in come + go if step[2]])
+
+
+def _write_steps(steps: Sequence[tuple[PersistenceManager, str, Records]]) -> None:
+    write_all = getattr(steps[0][0], "write_all", None) if steps else None
+    if write_all is None or any(manager is not steps[0][0] for manager, _, _ in steps):
+        for manager, owner_id, records in steps:
+            manager.write(owner_id, records)
+        return
+    together: dict[str, dict[str, bytes | None]] = {}
+    for _, owner_id, records in steps:
+        together.setdefault(owner_id, {}).update(records)
+    write_all(together)

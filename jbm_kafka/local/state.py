@@ -1,13 +1,19 @@
-"""What a channel in this process knows of its messages: the contract's ChannelState, over the core's.
+"""The messages of one channel in this process: the contract's ChannelState, over the machine that serves Kafka.
 
-Thread-safe. Managers and stores are called with the lock held, receivers and filters never.
+Every message is a reference in the core's state, and a record where it is reliable. What settles a message deletes its
+record first, so that nothing settled comes back; what happens to it otherwise is written afterwards. Thread-safe:
+managers and stores are called with the lock held, receivers and filters never.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+import json
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import cast
 
 from jbm_kafka.contract import (
     CoreMessage,
@@ -18,76 +24,112 @@ from jbm_kafka.contract import (
     Routable,
     TransactionManager,
 )
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.delivery_count import delivery_count_of
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.delivery_count import delivery_count_of
+from jbm_kafka.core.channel.entries import Held, Position
+from jbm_kafka.core.channel.redelivery import is_expired
+from jbm_kafka.core.channel.reference import DEPARTING, Reference
+from jbm_kafka.core.channel.states import Move, Transition, transition
 from jbm_kafka.core.jms_errors import (
+    CorruptRecordError,
     IllegalStateError,
+    TransactionRolledBackError,
     UnknownMessageError,
 )
-from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.states import Move, transition
-from jbm_kafka.local.channel_messages import StoredReference, refused
-from jbm_kafka.local.handover import decide_acknowledgement, decide_delivery, owing
-from jbm_kafka.local.ledger import Ledger, contract_reference
-from jbm_kafka.local.recording import drop_body, keep_body
-from jbm_kafka.local.transaction_part import TransactionPart
+from jbm_kafka.local.channel_messages import reference_to, refused
+from jbm_kafka.local.contract_state import ContractChannelState, decide_acknowledgement, decide_delivery
+from jbm_kafka.local.message_store import MemoryMessageStore, Writing, write_together
+from jbm_kafka.local.transactions import manager_here
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRecord:
+    """A persistent channel's record of a message: its whole state, always. Every version reads what 0.1.0 wrote."""
+
+    offset: int
+    """Its place among all messages the channel ever took."""
+    message_id: str
+    attempts: int = 0
+    due_at_ms: int = 0
+    delay_ms: int = 0
+    reason: str = ""
+    receiver_id: str | None = None
+    """The receiver that has it in hand."""
+    is_acknowledged: bool = False
+    """That receiver acknowledged it before its delivery was recorded."""
+    owing: Sequence[str] | None = None
+    """The receivers that owe a topic's message; None: nobody was offered it yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The receivers of a topic that have to do with its message from now on."""
+
+    reference: Reference
+    owing: frozenset[str] = frozenset()
+    """The NACK set: they have it and have not acknowledged it."""
+    early: frozenset[str] = frozenset()
+    """They acknowledged it before the delivery to them was recorded."""
+    is_offered: bool = False
+    """All receivers that were there have been offered it: it leaves with its last acknowledgement."""
+    transition: Transition | None = None
+    """The row by which it stays DELIVERED; None: it was offered."""
+
+    def encoded(self) -> bytes:
+        """The record of the message, once this is so."""
+        owing = sorted(self.owing) if self.is_offered else None
+        row = {"place": self.reference.offset, "message_id": message_id_of(self.reference), "owing": owing}
+        return json.dumps(row).encode()
+
+
+LocalChange = c.ContractChange | Shared
 
 
 class LocalChannelState:
     """The messages of one channel, each in one state, and every move between states."""
 
+    kind = "message"
+    """Before the place of a message in the keys of its records."""
+    may_be_redelivered_after_restart = False
+    """Messages that a restart finds NEW may have been handed over before it."""
+
     def __init__(
         self,
         name: str,
-        *,
         message_store: MessageStore,
-        persistence_manager: PersistenceManager | None = None,
-        transaction_manager: TransactionManager | None = None,
+        persistence_manager: PersistenceManager | None,
+        transaction_manager: TransactionManager | None,
         clock_ms: Callable[[], int],
     ) -> None:
         self.name = name
-        self.ledger = Ledger(
-            name, message_store=message_store, persistence_manager=persistence_manager, clock_ms=clock_ms
-        )
-        self.lock, self.core = self.ledger.lock, self.ledger.core
-        """The channel's, for all that decide by the core's state."""
-        self.transactions = TransactionPart(self.ledger, transaction_manager)
+        self.message_store = message_store
+        self.persistence_manager = persistence_manager
+        self.transaction_manager = transaction_manager
+        self.clock_ms = clock_ms
+        self.lock = threading.RLock()
+        self.core = ContractChannelState()
+        self.held: dict[str, Reference] = {}
+        """Every message here, by id, in arrival order. The record of a reference is the contract's reference."""
+        self.by_offset: dict[int, Reference] = {}
         self.reserved: set[int] = set()
         """Offsets of messages that are just being offered, or on their way out."""
+        self.submitted: dict[int, dict[str, str]] = {}
+        """Acknowledgements in open transactions: by offset and receiver, the transaction (STATE-7)."""
+        self.departing: dict[str, tuple[LocalChange, Callable[[], bool]]] = {}
+        """The way a message leaves, and whether it still may, by the transaction that brings its copy elsewhere."""
+        self.doomed: dict[str, str] = {}
+        """Transactions that can only be rolled back, with the reason."""
         self.is_closed = False
-        """Nothing is offered any more."""
+        self.offer_committed: Callable[[], None] = lambda: None
+        """Called after a commit, when no transaction is open any more and no lock is held."""
+        self.when_discarded: Callable[[Sequence[tuple[str, Reference]]], None] = lambda _discarded: None
+        """Called with the acknowledgements, and their receivers, that a rollback discarded."""
+        self._unrecorded: set[int] = set()
+        """Reliable messages whose body this channel has to record with its reference."""
 
     # -- what it is --------------------------------------------------------------------------------------------
-
-    def __repr__(self) -> str:
-        return f"<LocalChannelState of {self.name!r}: {len(self.ledger.held)} messages>"
-
-    @property
-    def message_store(self) -> MessageStore:
-        """Where the bodies are."""
-        return self.ledger.message_store
-
-    @message_store.setter
-    def message_store(self, store: MessageStore) -> None:
-        self.ledger.message_store = store
-
-    @property
-    def persistence_manager(self) -> PersistenceManager | None:
-        """Where what happens is recorded; None: nowhere."""
-        return self.ledger.persistence_manager
-
-    @persistence_manager.setter
-    def persistence_manager(self, manager: PersistenceManager | None) -> None:
-        self.ledger.persistence_manager = manager
-
-    @property
-    def transaction_manager(self) -> TransactionManager | None:
-        """Whose transactions it takes part in; None: in none."""
-        return self.transactions.manager
-
-    @transaction_manager.setter
-    def transaction_manager(self, manager: TransactionManager | None) -> None:
-        self.transactions.manager = manager
 
     @property
     def is_reliable(self) -> bool:
@@ -100,9 +142,15 @@ class LocalChannelState:
         """It has a transaction manager."""
         return self.transaction_manager is not None
 
+    @property
+    def open_transaction(self) -> str | None:
+        """The transaction the caller is in."""
+        manager = manager_here(self.transaction_manager)
+        return None if manager is None else manager.current
+
     def refusal(self, routable: Routable) -> str | None:
         """Why this message cannot be held here now; None when it can."""
-        if routable.message_id in self.ledger.held:
+        if routable.message_id in self.held:
             return "a message of this id is here already"
         if routable.is_reliable and not self.is_reliable:
             return "it is reliable and the channel is not; give channel and store a reliable persistence manager"
@@ -115,7 +163,7 @@ class LocalChannelState:
             reason = self.refusal(reference)
             if reason is not None:
                 raise refused(self.name, reference, reason)
-            self.ledger.hold(reference, transaction=self.transactions.enlisted(), has_body_record=True)
+            self._hold(reference, is_recorded=True)
 
     def take(self, message: CoreMessage) -> None:
         """Store the body, and hold the message; the caller has seen that it may be held.
@@ -123,12 +171,14 @@ class LocalChannelState:
         Raises:
             MessageFormatError: it is reliable and cannot be written.
         """
+        store = self.message_store
         with self.lock:
-            reference, has_record = keep_body(self.message_store, message)
+            ours = isinstance(store, MemoryMessageStore)
+            reference = store.hold(message) if isinstance(store, MemoryMessageStore) else store.store(message)
             try:
-                self.ledger.hold(reference, transaction=self.transactions.enlisted(), has_body_record=has_record)
+                self._hold(reference, is_recorded=not ours)
             except BaseException:
-                drop_body(self.message_store, reference.message_id)
+                self._drop_body(reference.message_id)
                 raise
 
     def update(self, message_id: str, receiver_id: str, positive: bool, /) -> None:
@@ -136,8 +186,8 @@ class LocalChannelState:
             self.acknowledge(message_id, receiver_id)
             return
         with self.lock:
-            reference = self.ledger.find(message_id)
-            if (state := self.ledger.stands(reference)) is not None:
+            reference = self.find(message_id)
+            if (state := self.core.state_of(reference.offset)) is not None:
                 transition(state, Move.OFFERED)
             if not self.record_delivery(receiver_id, reference):
                 raise IllegalStateError(
@@ -148,64 +198,43 @@ class LocalChannelState:
 
     def remove(self, message_id: str, /) -> None:
         with self.lock:
-            reference = self.ledger.find(message_id)
-            state = self.ledger.stands(reference)
+            reference = self.find(message_id)
+            state, holder = self.core.state_of(reference.offset), self.core.holder_of(reference.offset)
             assert state is not None, message_id
-            removal = transition(state, Move.REMOVED)
-            holders = [s for s, hand in self.core.in_hand.items() if reference.offset in hand]
-            if holders:
-                self.ledger.change(c.Acknowledged(holders[0], [reference.offset], transition=removal))
-            else:
-                self.ledger.change(c.Withdrawn([reference], removal))
-            self.transactions.submitted.pop(reference.offset, None)
+            row = transition(state, Move.REMOVED)
+            gone = c.Withdrawn([reference], row)
+            self.change(gone if holder is None else c.Acknowledged(holder, [reference.offset], transition=row))
 
     def state_of(self, message_id: str, /) -> MessageState | None:
         with self.lock:
-            reference = self.ledger.held.get(message_id)
-            return None if reference is None else self.ledger.stands(reference)
+            reference = self.held.get(message_id)
+            return None if reference is None else self.core.state_of(reference.offset)
 
     def nacks(self, message_id: str, /) -> frozenset[str]:
         with self.lock:
-            reference = self.ledger.held.get(message_id)
-            return frozenset() if reference is None else owing(self.core, reference.offset)
+            reference = self.held.get(message_id)
+            return frozenset() if reference is None else self.owing(reference.offset)
 
     def transaction_of(self, message_id: str, /) -> str | None:
         with self.lock:
-            reference = self.ledger.held.get(message_id)
+            reference = self.held.get(message_id)
             return None if reference is None else self.core.uncommitted.get(reference.offset)
 
     def references(self, state: MessageState | None = None) -> Sequence[MessageReference]:
         with self.lock:
-            held = [each for each in self.ledger.held.values() if state is None or self.ledger.stands(each) is state]
-            return [self._as_redelivered(each) for each in held]
+            held = [r for r in self.held.values() if state is None or self.core.state_of(r.offset) is state]
+            store_id = self.message_store.store_id
+            return [reference_to(contract_reference(r), store_id, redelivered=self.is_redelivered(r)) for r in held]
 
-    # -- deliveries and acknowledgements -----------------------------------------------------------------------
+    # -- deliveries and acknowledgements; a topic's state has its own ------------------------------------------
 
-    def acknowledge(self, message_id: str, receiver_id: str) -> None:
-        """The receiver is done with it: at once, or when the open transaction commits (STATE-7)."""
-        with self.lock:
-            reference = self.ledger.find(message_id)
-            if reference.offset in self.transactions.submitted:
-                raise UnknownMessageError(
-                    f"message {message_id!r} was acknowledged in a transaction that is open", message_id=message_id
-                )
-            change = decide_acknowledgement(self.core, receiver_id, reference)
-            if self.transactions.open_transaction is None:
-                self.ledger.change(change)
-            else:
-                self.transactions.submit(receiver_id, reference)
+    def owing(self, offset: int) -> frozenset[str]:
+        """The message's NACK set (STATE-4)."""
+        return self.core.owing(offset)
 
-    def settle_early(self, receiver_id: str, reference: Reference) -> None:
-        """An acknowledgement of a NEW message counts at once, because no delivery of it will be recorded any more."""
-        early = c.AcknowledgedEarly(receiver_id, reference)
-        self.ledger.change(early, c.Acknowledged(receiver_id, [reference.offset]))
-
-    def complete_early(self) -> None:
-        """Settle what was acknowledged while nobody was being offered it: there is no delivery to wait for."""
-        with self.lock:
-            for receiver_id, offset in sorted(self.core.early):
-                if offset not in self.reserved:
-                    self.ledger.change(c.Acknowledged(receiver_id, [offset]))
+    def is_submitted(self, offset: int, receiver_id: str) -> bool:
+        """An acknowledgement of this message waits for its transaction: of a queue anybody's, there is one hand."""
+        return offset in self.submitted
 
     def record_delivery(self, receiver_id: str, reference: Reference, *, acknowledged: bool = False) -> bool:
         """The receiver was handed the message, and may have acknowledged it by the way.
@@ -215,28 +244,58 @@ class LocalChannelState:
         with self.lock:
             change = decide_delivery(self.core, receiver_id, reference)
             if change is None:
-                if acknowledged and self.ledger.is_waiting(reference):
-                    self.settle_early(receiver_id, reference)
+                if acknowledged and self.core.is_waiting(reference.offset):
+                    self.change(*self.settling(reference, [receiver_id], now=True))
                 return False
-            settles = isinstance(change, c.Acknowledged)
-            if not acknowledged or settles or self.transactions.open_transaction is not None:
-                self.ledger.change(change)
-            else:
-                self.ledger.change(change, c.Acknowledged(receiver_id, [reference.offset]))
-            if acknowledged and not settles and self.transactions.open_transaction is not None:
-                self.transactions.submit(receiver_id, reference)
+            settles = acknowledged and not isinstance(change, c.Acknowledged)
+            transaction = self._enlisted() if settles else None
+            if transaction is not None:
+                self.submitted.setdefault(reference.offset, {receiver_id: transaction})
+            is_settled = settles and transaction is None
+            self.change(change, *([c.Acknowledged(receiver_id, [reference.offset])] if is_settled else []))
             return True
 
+    def acknowledge(self, message_id: str, receiver_id: str) -> None:
+        """The receiver is done with it: at once, or when the open transaction commits (STATE-7)."""
+        with self.lock:
+            reference = self.find(message_id)
+            if self.is_submitted(reference.offset, receiver_id):
+                raise UnknownMessageError(
+                    f"message {message_id!r} was acknowledged in a transaction that is open", message_id=message_id
+                )
+            changes = self.settling(reference, [receiver_id])
+            transaction = self._enlisted()
+            if transaction is None:
+                self.change(*changes)
+            else:
+                self.submitted.setdefault(reference.offset, {})[receiver_id] = transaction
+
+    def settling(self, reference: Reference, receivers: Collection[str], *, now: bool = False) -> list[LocalChange]:
+        """The changes by which these receivers' acknowledgement of the message is effective.
+
+        `now`: no delivery of it will be recorded any more, so an early one settles it.
+        """
+        (receiver_id,) = receivers
+        change = decide_acknowledgement(self.core, receiver_id, reference)
+        is_early = isinstance(change, c.AcknowledgedEarly)
+        return [change, c.Acknowledged(receiver_id, [reference.offset])] if now and is_early else [change]
+
     def is_redelivered(self, reference: Reference) -> bool:
-        """Whether it was handed over before."""
+        """Return True if it was handed over before."""
         return delivery_count_of(self.core, reference.offset).redelivered
+
+    def find(self, message_id: str) -> Reference:
+        """The message's reference. Raises UnknownMessageError when it is not here."""
+        reference = self.held.get(message_id)
+        if reference is None:
+            raise UnknownMessageError(f"channel {self.name!r} holds no message {message_id!r}", message_id=message_id)
+        return reference
 
     @contextmanager
     def reserve(self, references: Sequence[Reference]) -> Iterator[None]:
         """Within the block nobody else offers these or lets them expire."""
         offsets = {reference.offset for reference in references}
         with self.lock:
-            assert not offsets & self.reserved, (offsets, self.reserved)
             self.reserved |= offsets
         try:
             yield
@@ -244,11 +303,302 @@ class LocalChannelState:
             with self.lock:
                 self.reserved -= offsets
 
-    # -- leaves ------------------------------------------------------------------------------------------------
+    # -- every change of a message -----------------------------------------------------------------------------
 
-    def _as_redelivered(self, reference: Reference) -> MessageReference:
-        held = contract_reference(reference)
-        redelivered = self.is_redelivered(reference)
-        if isinstance(held, StoredReference) and held.redelivered != redelivered:
-            return replace(held, redelivered=redelivered)
-        return held
+    def change(self, *changes: LocalChange) -> None:
+        """Make these changes as one. When the persistence manager raises before anything settled, nothing changed."""
+        write_together([self._writing(changes)])
+        self._take_effect(changes)
+
+    def _hold(self, reference: MessageReference, *, is_recorded: bool) -> None:
+        """Take a message in, NOT_COMMITTED in the open transaction, else NEW."""
+        transaction, added = self._enlisted(), core_reference(self.core.end_position, reference)
+        if reference.is_reliable and not is_recorded:
+            self._unrecorded.add(added.offset)
+        if transaction is not None:
+            self.core.apply(c.AddedUncommitted(transaction, [added]))
+        else:
+            try:
+                write_together([self._writing([], [added])])
+            finally:
+                self._unrecorded.discard(added.offset)
+            self.core.apply(c.Fetched(added.offset, added.offset + 1, [added]))
+        self.held[reference.message_id] = self.by_offset[added.offset] = added
+
+    def _writing(self, changes: Iterable[LocalChange], come: Iterable[Reference] = ()) -> Writing:
+        """Return what to write before these changes; those that `come` are held for good from now on."""
+        gone = {offset for each in changes for offset in _settled_by(each)}
+        records: dict[str, bytes | None] = {}
+        bodies: dict[str, int] = {}
+        for reference in come:
+            if contract_reference(reference).is_reliable:
+                records[self._key(reference.offset)] = self.encoded(reference)
+                if reference.offset in self._unrecorded:
+                    bodies[message_id_of(reference)] = 1
+        for reference in [self.by_offset[offset] for offset in gone]:
+            if contract_reference(reference).is_reliable and reference.offset not in self._unrecorded:
+                records[self._key(reference.offset)] = None
+                bodies[message_id_of(reference)] = -1
+        for share in [each for each in changes if isinstance(each, Shared) and each.is_offered]:
+            reference = share.reference
+            if contract_reference(reference).is_reliable and reference.offset not in gone:
+                records[self._key(reference.offset)] = share.encoded()
+        return Writing(self.name, self.persistence_manager, records, self.message_store, bodies)
+
+    def _take_effect(self, changes: Iterable[LocalChange], come: Iterable[Reference] = ()) -> None:
+        """Make the changes for which `_writing` was written, and write what they touched."""
+        self._unrecorded.difference_update(reference.offset for reference in come)
+        touched = [offset for each in changes for offset in self._touched_by(each)]
+        for each in changes:
+            self.apply(each)
+        for offset in [offset for each in changes for offset in _settled_by(each)]:
+            self._forget(self.by_offset[offset])
+        left = [self.by_offset[offset] for offset in touched if offset in self.by_offset]
+        reliable = [r for r in left if contract_reference(r).is_reliable and r.offset not in self._unrecorded]
+        self.write({self._key(reference.offset): self.encoded(reference) for reference in reliable})
+
+    def apply(self, change: LocalChange) -> None:
+        """Make one change, which is written."""
+        assert not isinstance(change, Shared), change
+        self.core.apply(change)
+
+    def write(self, records: Mapping[str, bytes | None]) -> None:
+        """Write records of messages that stay, when there are any and somebody to keep them."""
+        if records and self.persistence_manager is not None:
+            self.persistence_manager.write(self.name, records)
+
+    def _forget(self, reference: Reference) -> None:
+        message_id = message_id_of(reference)
+        del self.held[message_id], self.by_offset[reference.offset]
+        self._unrecorded.discard(reference.offset)
+        self.submitted.pop(reference.offset, None)
+        self._drop_body(message_id)
+
+    def _drop_body(self, message_id: str) -> None:
+        store = self.message_store
+        with suppress(UnknownMessageError):  # the application may have removed it from the store itself
+            store.release(message_id) if isinstance(store, MemoryMessageStore) else store.remove(message_id)
+
+    def _touched_by(self, change: LocalChange) -> Sequence[int]:
+        """Messages of which more than their place in memory changes, but which stay."""
+        match change:
+            case c.Offered(heads=heads):
+                return [self.core.gates.by_key[taken.key].waiting[0].offset for taken in heads]
+            case c.Returned() | c.Transferred() | c.OfferedAgain() | c.DepartureFailed():
+                return [message.offset for message in change.messages]
+            case c.AcknowledgedEarly():
+                return [change.reference.offset]
+            case _:
+                return []
+
+    # -- transactions ------------------------------------------------------------------------------------------
+
+    def prepare_transaction(self, transaction_id: str, /) -> None:
+        """Check that the transaction can commit here.
+
+        Raises:
+            TransactionRolledBackError: a message sent in it has expired (STATE-2), or the channel was closed.
+        """
+        with self.lock:
+            self.doom_expired(self.clock_ms(), transaction_id)
+            if transaction_id in self.departing and not self.departing[transaction_id][1]():
+                self.doomed[transaction_id] = "something else has become of the message"
+            if transaction_id in self.doomed:
+                raise TransactionRolledBackError(
+                    f"channel {self.name!r}: {self.doomed[transaction_id]}", transaction_id=transaction_id
+                )
+
+    def doom_expired(self, now_ms: int, transaction_id: str | None = None) -> None:
+        """Transactions in which messages were sent that have expired can only be rolled back (STATE-2)."""
+        for offset, transaction in self.core.uncommitted.items():
+            reference = self.by_offset[offset]
+            if transaction_id in (None, transaction) and is_expired(reference.expiration_ms, now_ms):
+                self.doomed[transaction] = f"message {message_id_of(reference)!r} expired before its commit"
+
+    def commit_transaction(self, transaction_id: str, /) -> None:
+        """Make what was sent NEW and settle what was acknowledged: both or, when it raises, neither.
+
+        Raises:
+            TransactionRolledBackError: see `prepare_transaction`; this channel's part is rolled back.
+        """
+        with self.lock:
+            try:
+                self.prepare_transaction(transaction_id)
+            except TransactionRolledBackError:
+                self.rollback_transaction(transaction_id)
+                raise
+            write_together([self.commit_writing(transaction_id)])
+            self.commit_recorded(transaction_id)
+        self.offer_committed()
+
+    def commit_writing(self, transaction_id: str, /) -> Writing:
+        """Return what to write so that the transaction is committed here, with the lock held."""
+        return self._writing(self._committing(transaction_id), self._sent_in(transaction_id))
+
+    def commit_recorded(self, transaction_id: str, /) -> None:
+        """It is committed, for `commit_writing` is written; the lock was held since."""
+        self._take_effect(self._committing(transaction_id), self._sent_in(transaction_id))
+        self._end_transaction(transaction_id)
+
+    def rollback_transaction(self, transaction_id: str, /) -> None:
+        """Drop what was sent, and owe again what was acknowledged."""
+        with self.lock:
+            sent = self._sent_in(transaction_id)
+            self.core.apply(c.SendsRolledBack(transaction_id))
+            # References to what the application stored itself: those have recorded bodies.
+            recorded = [r for r in sent if contract_reference(r).is_reliable and r.offset not in self._unrecorded]
+            bodies = dict.fromkeys(map(message_id_of, recorded), -1)
+            write_together([Writing(self.name, self.persistence_manager, {}, self.message_store, bodies)])
+            for reference in sent:
+                self._forget(reference)
+            discarded = self._end_transaction(transaction_id)
+        self.when_discarded(discarded)
+
+    def depart(self, change: LocalChange, may_go: Callable[[], bool]) -> None:
+        """Let a message go by this change when the open transaction commits, which fails when it may not go then."""
+        transaction = self._enlisted()
+        assert transaction is not None, change
+        self.departing[transaction] = change, may_go
+
+    def _committing(self, transaction_id: str) -> list[LocalChange]:
+        changes: list[LocalChange] = [c.SendsCommitted(transaction_id)]
+        for offset, by in self.submitted.items():
+            receivers = [receiver_id for receiver_id, transaction in by.items() if transaction == transaction_id]
+            with suppress(UnknownMessageError):  # settled otherwise meanwhile
+                changes += self.settling(self.by_offset[offset], receivers, now=True) if receivers else []
+        if transaction_id in self.departing:
+            changes.append(self.departing[transaction_id][0])
+        return changes
+
+    def _enlisted(self) -> str | None:
+        """The transaction the caller is in, which from now on ends here too."""
+        manager, transaction = manager_here(self.transaction_manager), self.open_transaction
+        if manager is not None and transaction is not None:
+            manager.enlist(self)
+        return transaction
+
+    def _sent_in(self, transaction_id: str) -> list[Reference]:
+        uncommitted = self.core.uncommitted.items()
+        return [self.by_offset[offset] for offset, transaction in uncommitted if transaction == transaction_id]
+
+    def _end_transaction(self, transaction_id: str) -> list[tuple[str, Reference]]:
+        """The acknowledgements submitted in it, of messages that are still here, by receiver; they are forgotten."""
+        self.doomed.pop(transaction_id, None)
+        self.departing.pop(transaction_id, None)
+        mine = [(r, o) for o, by in self.submitted.items() for r, each in by.items() if each == transaction_id]
+        for receiver_id, offset in mine:
+            del self.submitted[offset][receiver_id]
+        self.submitted = {offset: by for offset, by in self.submitted.items() if by}
+        return [(receiver_id, self.by_offset[offset]) for receiver_id, offset in mine]
+
+    def close(self) -> None:
+        """Take nothing any more. Open transactions can only roll back; what is not recorded is let go."""
+        with self.lock:
+            self.is_closed = True
+            submitted = [transaction for by in self.submitted.values() for transaction in by.values()]
+            for transaction_id in {*self.core.uncommitted.values(), *submitted}:
+                self.rollback_transaction(transaction_id)
+                self.doomed[transaction_id] = "it was closed"
+            for message_id, reference in list(self.held.items()):
+                if self.persistence_manager is None or not contract_reference(reference).is_reliable:
+                    self.remove(message_id)
+
+    # -- records -----------------------------------------------------------------------------------------------
+
+    def recover(self) -> list[MessageRecord]:
+        """Hold again what an earlier channel of this name had recorded and its store still has, all of it NEW.
+
+        Returns the records, for what else they tell.
+        """
+        records: list[MessageRecord] = []
+        references: list[Reference] = []
+        store = self.message_store
+        for record in self._recorded():
+            try:
+                message = store.retrieve(record.message_id)
+            except UnknownMessageError:
+                logger.error(  # noqa: TRY400 - the trace says nothing more
+                    "%s: message %s is recorded, but store %s does not have it; it is passed over",
+                    self.name,
+                    record.message_id,
+                    store.store_id,
+                )
+                continue
+            references.append(core_reference(record.offset, reference_to(message, store.store_id)))
+            records.append(record)
+        if not records:
+            return []
+        first, end = records[0].offset, records[-1].offset + 1
+        offered = end if self.may_be_redelivered_after_restart else 0
+        self.core.apply(c.TimePassed(self.clock_ms()))
+        self.core.apply(Position(self.name, "", watermark=first, fetched=end, offered=offered, truncated=0))
+        for each, reference in zip(records, references, strict=True):
+            if each.attempts or each.due_at_ms:
+                past = each.attempts, each.due_at_ms, each.delay_ms, reference.unit, each.reason
+                self.core.apply(Held(each.offset, *past))
+        self.core.apply(c.Fetched(first, end, references))
+        for reference in references:
+            self.held[message_id_of(reference)] = self.by_offset[reference.offset] = reference
+        return records
+
+    def encoded(self, reference: Reference) -> bytes:
+        """The record of a message as it stands."""
+        offset, past = reference.offset, self.core.redeliveries.get(reference.offset)
+        holder = self.core.holder_of(offset)
+        record: dict[str, object] = {"offset": offset, "message_id": message_id_of(reference)}
+        if past is not None:
+            record.update(attempts=past.attempts, due_at_ms=past.due_at_ms, delay_ms=past.delay_ms, reason=past.reason)
+        if holder not in (None, DEPARTING):
+            record.update(receiver_id=holder, is_acknowledged=(holder, offset) in self.core.early)
+        return json.dumps(record).encode()
+
+    def _key(self, offset: int) -> str:
+        """The key of the record of the message in this place; keys sort as offsets do."""
+        return f"{self.kind}|{offset:019d}"
+
+    def _recorded(self) -> Iterator[MessageRecord]:
+        """The messages of an earlier channel of this name, in arrival order.
+
+        Raises:
+            CorruptRecordError: no channel wrote one of the records.
+        """
+        records = {} if self.persistence_manager is None else self.persistence_manager.read(self.name)
+        for key in sorted(key for key in records if key.startswith(f"{self.kind}|")):
+            try:
+                row = json.loads(records[key])
+                if "place" in row:
+                    row["offset"] = row.pop("place")  # as topics call it
+                record = MessageRecord(**row)
+            except (ValueError, TypeError) as fault:
+                raise CorruptRecordError(f"record {key!r} is no message of a channel: {fault}") from fault
+            if self._key(record.offset) != key:
+                raise CorruptRecordError(f"record {key!r} holds the message at {record.offset}")
+            yield record
+
+
+def core_reference(offset: int, reference: MessageReference) -> Reference:
+    """The core's reference to a message that takes this place."""
+    unit = reference.unit_of_order
+    return Reference(
+        offset, unit.encode() if unit else None, reference.priority, reference.expiration_ms, record=reference
+    )
+
+
+def contract_reference(reference: Reference) -> MessageReference:
+    """The contract's reference that a channel of ours put into the core's."""
+    return cast(MessageReference, reference.record)
+
+
+def message_id_of(reference: Reference) -> str:
+    """The message's id."""
+    return contract_reference(reference).message_id
+
+
+def _settled_by(change: LocalChange) -> Sequence[int]:
+    match change:
+        case c.Acknowledged(offsets=offsets):
+            return offsets
+        case c.Withdrawn(references=references):
+            return [reference.offset for reference in references]
+        case _:
+            return []

@@ -1,17 +1,18 @@
-"""A topic in one process: the contract's Channel that offers each message to all its receivers (STATE-4).
+"""A topic in one process: each message goes to all receivers of that moment, and stays until each has acknowledged it.
 
-It stores no message for receivers that are not there: a durable subscription is a queue channel that is a receiver of
-the topic. What it promises is docs/semantics.md, section 1; its choices are in docs/decisions/local-channels.md.
+To the machine all receivers are one session, EVERYBODY, that has each message in hand; who of them owes what is kept
+here, for over Kafka a message has one hand at a time (STATE-4). A topic stores no message for receivers that are not
+there: a durable subscription is a queue channel that is a receiver of the topic.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Final
 
 from jbm_kafka.contract import (
     CoreMessage,
-    Filter,
     MessageState,
     MessageStore,
     PersistenceManager,
@@ -19,22 +20,168 @@ from jbm_kafka.contract import (
     Routable,
     TransactionManager,
 )
-from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError, UnknownMessageError
-from jbm_kafka.core.redelivery import is_expired
-from jbm_kafka.core.states import Move, transition
-from jbm_kafka.local.channel_messages import message_of, refused, shown
-from jbm_kafka.local.delivery_lock import DeliveryLock
-from jbm_kafka.local.managed import ManagedByState
-from jbm_kafka.local.offering import OfferAnswer, ask, offer_soon
-from jbm_kafka.local.queue_channel import wall_clock_ms
-from jbm_kafka.local.receivers import Receivers
-from jbm_kafka.local.topic_records import HeldByTopic
-from jbm_kafka.local.topic_state import TopicState
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.departure import DEPARTS_BY
+from jbm_kafka.core.channel.entries import MessageFate
+from jbm_kafka.core.channel.redelivery import is_expired
+from jbm_kafka.core.channel.redelivery_states import RETURNED
+from jbm_kafka.core.channel.reference import Reference, SessionId
+from jbm_kafka.core.channel.states import Move, transition
+from jbm_kafka.core.jms_errors import UnknownMessageError
+from jbm_kafka.local.channel import LocalChannel, OfferAnswer, ask, wall_clock_ms
+from jbm_kafka.local.contract_state import decide_delivery
+from jbm_kafka.local.state import LocalChange, LocalChannelState, Shared, message_id_of
 
-logger = logging.getLogger(__name__)
+EVERYBODY: Final[SessionId] = "<everybody>"
+IN_PART: Final = transition(MessageState.DELIVERED, Move.ACKNOWLEDGED_IN_PART)
 
 
-class TopicChannel(ManagedByState[TopicState]):
+class TopicState(LocalChannelState):
+    """The messages of a topic, with NACK sets of several receivers."""
+
+    kind = "topic"
+    may_be_redelivered_after_restart = True
+
+    def __init__(
+        self,
+        name: str,
+        message_store: MessageStore,
+        persistence_manager: PersistenceManager | None,
+        transaction_manager: TransactionManager | None,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        super().__init__(name, message_store, persistence_manager, transaction_manager, clock_ms)
+        self._shares: dict[int, Shared] = {}
+
+    def share_of(self, reference: Reference) -> Shared:
+        """Who has to do with the message."""
+        return self._shares.get(reference.offset) or Shared(reference)
+
+    def is_here(self, reference: Reference) -> bool:
+        """Not when it left meanwhile, or the channel was closed."""
+        return not self.is_closed and reference.offset in self.by_offset
+
+    def owing(self, offset: int) -> frozenset[str]:
+        return self.share_of(self.by_offset[offset]).owing
+
+    def is_submitted(self, offset: int, receiver_id: str) -> bool:
+        return receiver_id in self.submitted.get(offset, {})
+
+    def owed_by(self, receiver_id: str, *, all_of_them: bool = False) -> list[Reference]:
+        """Return what it has, in order; without what it has acknowledged in an open transaction."""
+        with self.lock:
+            owed = [each for each in self.held.values() if receiver_id in self.share_of(each).owing]
+            return [each for each in owed if all_of_them or not self.is_submitted(each.offset, receiver_id)]
+
+    def update(self, message_id: str, receiver_id: str, positive: bool, /) -> None:
+        with self.lock:
+            reference = self.find(message_id)
+            super().update(message_id, receiver_id, positive)
+            if not positive:
+                self.finish(reference)
+
+    def record_delivery(self, receiver_id: str, reference: Reference, *, acknowledged: bool = False) -> bool:
+        with self.lock:
+            if not self.is_here(reference):
+                return False
+            share, is_new = self.share_of(reference), self.core.is_waiting(reference.offset)
+            taken = decide_delivery(self.core, EVERYBODY, reference) if is_new else None
+            if is_new and taken is None:
+                return False
+            owes = {receiver_id} - share.early
+            share = replace(share, owing=share.owing | owes, early=share.early - {receiver_id})
+            self.change(*([] if taken is None else [taken]), share)
+            if acknowledged and owes and not self.is_submitted(reference.offset, receiver_id):
+                self.acknowledge(message_id_of(reference), receiver_id)
+            return True
+
+    def settling(self, reference: Reference, receivers: Collection[str], *, now: bool = False) -> list[LocalChange]:
+        share, offset = self.share_of(reference), reference.offset
+        others = frozenset(receivers) - share.owing
+        if offset in self.core.uncommitted:
+            transition(MessageState.NOT_COMMITTED, Move.ACKNOWLEDGED_EARLY)
+        if not now and (others & share.early or (others and share.is_offered)):
+            raise UnknownMessageError(
+                f"{', '.join(others)} does not have message {message_id_of(reference)!r}, or acknowledged it before",
+                offset=offset,
+            )
+        owing = share.owing.difference(receivers)
+        if share.is_offered and not owing:
+            return [c.Acknowledged(EVERYBODY, [offset])]
+        first = [c.AcknowledgedEarly(EVERYBODY, reference)] if self.core.is_waiting(offset) else []
+        return [*first, replace(share, owing=owing, early=share.early | others, transition=IN_PART)]
+
+    def finish(self, reference: Reference) -> None:
+        """Everybody was offered it: it stays while somebody owes it; what nobody took is discarded (STATE-8)."""
+        with self.lock:
+            if not self.is_here(reference):
+                return
+            share = self._shares[reference.offset] = replace(self.share_of(reference), is_offered=True)
+            if share.owing:
+                self.change(share)
+            elif self.core.is_waiting(reference.offset):
+                self.change(c.Withdrawn([reference], transition(MessageState.NEW, Move.DISCARDED)))
+            else:
+                self.change(c.Acknowledged(EVERYBODY, [reference.offset]))
+
+    def finish_again(self) -> None:
+        """Have those leave that everybody was offered and nobody owes, when that could not be recorded before."""
+        with self.lock:
+            for share in [each for each in self._shares.values() if each.is_offered and not each.owing]:
+                self.finish(share.reference)
+
+    def give_up(self, reference: Reference, receiver_id: str) -> None:
+        """The receiver does not have it any more, for its time has ended; the last one's share takes it away."""
+        with self.lock:
+            share = self.share_of(reference)
+            if receiver_id not in share.owing or not self.is_here(reference):
+                return
+            owing = share.owing - {receiver_id}
+            if owing or not share.is_offered:
+                row = transition(MessageState.DELIVERED, Move.RETURNED_IN_PART)
+                self.change(replace(share, owing=owing, transition=row))
+                self.submitted.get(reference.offset, {}).pop(receiver_id, None)
+            else:
+                back = c.ReturnedMessage(reference.offset, attempts=0, due_at_ms=0, delay_ms=0, reason=RETURNED)
+                gone = c.Withdrawn([reference], DEPARTS_BY[MessageFate.EXPIRED])
+                self.change(c.Returned(EVERYBODY, [back]), gone)
+
+    def take_early(self, reference: Reference, receiver_id: str) -> bool:
+        """Return True if this receiver acknowledged the message before it was offered it (STATE-6): it is settled
+        so."""
+        with self.lock:
+            share = self.share_of(reference)
+            if receiver_id in share.early:
+                self._shares[reference.offset] = replace(share, early=share.early - {receiver_id})
+            return receiver_id in share.early
+
+    def find_again(self) -> None:
+        """Hold again what an earlier channel had recorded; its receivers may come back and ask for what they owe."""
+        for record in self.recover():
+            if record.owing:
+                reference = self.by_offset[record.offset]
+                self.core.apply(c.FoundInHand(EVERYBODY, reference))
+                self._shares[record.offset] = Shared(reference, frozenset(record.owing), is_offered=True)
+
+    def apply(self, change: LocalChange) -> None:
+        if isinstance(change, Shared):
+            assert change.transition is None or self.core.holder_of(change.reference.offset) == EVERYBODY, change
+            self._shares[change.reference.offset] = change
+        else:
+            super().apply(change)
+
+    def encoded(self, reference: Reference) -> bytes:
+        return self.share_of(reference).encoded()
+
+    def _touched_by(self, change: LocalChange) -> Sequence[int]:
+        return []  # only shares are written, before they count
+
+    def _forget(self, reference: Reference) -> None:
+        super()._forget(reference)
+        self._shares.pop(reference.offset, None)
+
+
+class TopicChannel(LocalChannel[TopicState]):
     """Offers every message to all receivers of that moment, and keeps it until each of them acknowledged. Thread-safe.
 
     With a persistence manager, a new channel of the same name over the same store goes on where this one ended: its
@@ -49,253 +196,85 @@ class TopicChannel(ManagedByState[TopicState]):
         persistence_manager: PersistenceManager | None = None,
         transaction_manager: TransactionManager | None = None,
         synchronous: bool = False,
-        clock_ms: Callable[[], int] | None = None,
+        clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
-        super().__init__(
-            TopicState(
-                name,
-                message_store=message_store,
-                persistence_manager=persistence_manager,
-                transaction_manager=transaction_manager,
-                clock_ms=clock_ms or wall_clock_ms,
-            )
-        )
-        self._is_synchronous = synchronous
-        self._receivers = Receivers(name)
-        self._delivery_lock = DeliveryLock(self._offer_waiting)
-        self._state.offer_committed = self._offer_soon
-        self._state.recover()
+        state = TopicState(name, message_store, persistence_manager, transaction_manager, clock_ms)
+        super().__init__(state, synchronous=synchronous)
+        state.find_again()
 
-    def __repr__(self) -> str:
-        return f"TopicChannel({self.name!r})"
-
-    # -- what it is --------------------------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        """The topic's name."""
-        return self._state.name
-
-    @property
-    def receiver_id(self) -> str:
-        """Its name: a channel may be the receiver of another."""
-        return self._state.name
-
-    @property
-    def is_synchronous(self) -> bool:
-        """It hands over within `handle`, in the caller's thread."""
-        return self._is_synchronous
-
-    @property
-    def is_storing_undeliverable_messages(self) -> bool:
-        """A topic discards what nobody takes (STATE-8)."""
-        return False
-
-    @property
-    def receivers(self) -> Sequence[Receiver]:
-        """In the order in which they were added."""
-        return self._receivers.all
-
-    def set_synchronous(self, value: bool, /) -> bool:
-        """True iff it switched: not when it is so already, nor to synchronous while it holds messages."""
-        with self._state.lock:
-            self._check_open()
-            if value == self._is_synchronous or (value and self._state.held):
-                return False
-            self._is_synchronous = value
-            return True
-
-    # -- messages come -----------------------------------------------------------------------------------------
-
-    def accept(self, routable: Routable, /) -> bool:
-        """Whether `handle` would take it now."""
-        state = self._state
-        with state.lock:
-            if state.is_closed or (self._is_synchronous and state.open_transaction is not None):
-                return False
-            return self._is_synchronous or state.refusal(routable) is None
-
-    def handle(self, routable: Routable, /) -> bool:
-        """Offer the message to all receivers, in an open transaction when that commits.
-
-        Asynchronously the sender is acknowledged whatever they do, also when nobody is there. A synchronous channel
-        stores nothing; it answers True iff every receiver took the message and acknowledged it.
-
-        Raises:
-            RoutableNotAcceptedError: a message of this id is here, or the channel cannot hold it (STATE-11); nothing
-                changed.
-            IllegalStateError: the channel is closed.
-        """
-        state = self._state
-        with state.lock:
-            self._check_open()
-            is_passed_on = self._is_synchronous
-            if not is_passed_on:
-                self._store(routable)
-        if is_passed_on:
-            return self._pass_on(routable)
-        self._offer_soon()
+    def _accepts_now(self, routable: Routable) -> bool:
         return True
 
-    def _store(self, routable: Routable) -> None:
-        state = self._state
-        reason = state.refusal(routable)
-        if reason is not None:
-            raise refused(self.name, routable, reason)
-        message = message_of(routable, channel=self.name, store=state.message_store)
-        if not self._receivers.all and state.open_transaction is None:
-            transition(MessageState.NEW, Move.DISCARDED)
-            return
-        try:
-            state.take(message)
-        except MessageFormatError as error:
-            raise refused(self.name, routable, str(error)) from error
+    def _is_kept(self) -> bool:
+        """Nobody is there: discarded, and the sender acknowledged (STATE-8); in a transaction that is asked later."""
+        return bool(self._receivers) or self._state.open_transaction is not None
 
-    def _pass_on(self, routable: Routable) -> bool:
-        state = self._state
-        if state.open_transaction is not None:
-            raise refused(self.name, routable, "a transaction is open and a synchronous channel holds nothing for it")
-        message = message_of(routable, channel=self.name, store=state.message_store)
-        if is_expired(message.expiration_ms, state.clock_ms()):
-            return False
-        answers = [ask(receiver, shown(message, redelivered=False)) for receiver in self._receivers.all]
+    def _pass_on(self, message: CoreMessage) -> bool:
+        """True iff every receiver took the message and acknowledged it."""
+        answers = [ask(receiver, message) for receiver in self.receivers]
         return all(answer is OfferAnswer.ACKNOWLEDGED for answer in answers)
 
-    # -- messages go -------------------------------------------------------------------------------------------
-
-    def add_receiver(self, receiver: Receiver, /) -> None:
-        """Offer messages to this one too, from the next one on.
-
-        Raises:
-            IllegalStateError: another receiver has its id, or the channel is closed.
-        """
-        with self._state.lock:
-            self._check_open()
-            self._receivers.add(receiver)
+    def _is_spoken_for(self, reference: Reference) -> bool:
+        return reference.offset in self._state.reserved
 
     def remove_receiver(self, receiver_id: str, /) -> None:
         """It gets nothing more by itself; it may still ask for what it owes (`redeliver`). Unknown ids do nothing."""
-        with self._state.lock:
-            self._check_open()
-            self._receivers.remove(receiver_id)
-
-    def deliver(self) -> bool:
-        """Offer every NEW message to all receivers; True iff none is NEW any more (STATE-9)."""
-        self._check_open()
-        with self._delivery_lock.one() as is_outermost:
-            if is_outermost:
-                self._offer_waiting()
-        return not self.has_messages(MessageState.NEW)
+        with self._opened():
+            self._receivers.pop(receiver_id, None)
 
     def redeliver(self, receiver: Receiver, /) -> bool:
         """Offer this receiver again what it owes, registered or not; True iff it owes nothing any more (STATE-9)."""
         self._check_open()
         receiver_id = receiver.receiver_id
-        refused_units: set[str] = set()
-        with self._delivery_lock.one():
-            for held in self._state.owed_by(receiver_id):
-                unit = held.reference.unit_of_order
-                if unit not in refused_units and not self._offer_again(receiver, held) and unit is not None:
+        refused_units: set[bytes | int] = set()
+        with self._one_pass():
+            for reference in self._state.owed_by(receiver_id):
+                unit = reference.gate_key
+                if unit not in refused_units and not self._offer_again(receiver, reference):
                     refused_units.add(unit)
         return not self._state.owed_by(receiver_id, all_of_them=True)
 
-    def acknowledge(self, message_id: str, receiver_id: str, /) -> None:
-        """The receiver is done with the message; in a transaction, when that commits (STATE-7).
+    def _offer_waiting(self, *, everything: bool) -> None:
+        state, tried = self._state, set[tuple[int, str | None]]()
+        with state.lock:
+            state.core.apply(c.TimePassed(state.clock_ms()))
+            state.finish_again()
+            early = [each for each in state.held.values() if state.core.holder_of(each.offset) == EVERYBODY]
+            early, end = [each for each in early if not state.share_of(each).is_offered], state.core.end_position
+        for reference in early:
+            self._offer(reference)
+        while (head := self._next(tried, end, everything=True)) is not None:
+            self._offer(head)
 
-        Raises:
-            UnknownMessageError: it is not here, or not in that hand, or acknowledged already.
-            IllegalStateError: it is NOT_COMMITTED, or the channel is closed.
-        """
-        self._check_open()
-        self._state.acknowledge(message_id, receiver_id)
-
-    def expire(self, now_ms: int, /) -> list[str]:
-        """Let go of the NEW messages whose time has ended by then, and return their ids in arrival order."""
-        self._check_open()
-        return self._state.expire(now_ms)
-
-    def close(self) -> None:
-        """All receivers leave, open transactions of its messages can only roll back. What was recorded is kept."""
-        with self._state.lock:
-            if not self._state.is_closed:
-                self._state.close()
-                self._receivers = Receivers(self.name)
-
-    # -- looking -----------------------------------------------------------------------------------------------
-
-    def browse(self, filter: Filter | None = None, /) -> list[CoreMessage]:  # noqa: A002 - the contract's word
-        """What is NEW or DELIVERED, in arrival order; consumes nothing (STATE-9)."""
-        messages = self._messages(MessageState.NEW, MessageState.DELIVERED)
-        return [message for message in messages if filter is None or filter.accept(message)]
-
-    def has_messages(self, state: MessageState, /) -> bool:
-        """Whether it holds messages in that state."""
-        with self._state.lock:
-            self._check_open()
-            return any(held.state is state for held in self._state.held.values())
-
-    def get_messages(self, state: MessageState, /) -> list[CoreMessage]:
-        """Those it holds in that state, in arrival order."""
-        return self._messages(state)
-
-    # -- leaves ------------------------------------------------------------------------------------------------
-
-    def _offer_soon(self) -> None:
-        if self._state.open_transaction is None:
-            offer_soon(self.name, self._delivery_lock)
-
-    def _offer_waiting(self) -> None:
-        self._state.finish_again()
-        for held in self._state.to_offer():
-            self._offer(held)
-
-    def _offer(self, held: HeldByTopic) -> None:
-        state, receivers = self._state, self._receivers.all
-        if is_expired(held.reference.expiration_ms, now_ms := state.clock_ms()):
-            state.expire(now_ms)
+    def _offer(self, reference: Reference) -> None:
+        state, receivers = self._state, self.receivers
+        if is_expired(reference.expiration_ms, now_ms := state.clock_ms()):
+            self._expire(now_ms)
             receivers = ()
-        message = self._shown(held, redelivered=held.is_doubtful)
+        message = self._shown_here(reference, redelivered=state.is_redelivered(reference))
         if message is None:
             return
-        for receiver in receivers:
-            receiver_id = receiver.receiver_id
-            if state.is_waiting_for(held, receiver_id):
-                answer = ask(receiver, message)
-                if answer is not OfferAnswer.REFUSED or receiver_id in held.early:
-                    state.offered(held, receiver_id, acknowledged=answer is OfferAnswer.ACKNOWLEDGED)
-        state.finish(held)
+        with state.reserve([reference]):
+            for receiver in receivers:
+                name = receiver.receiver_id
+                if state.take_early(reference, name) or name in state.share_of(reference).owing:
+                    continue
+                answer = ask(receiver, message) if state.is_here(reference) else OfferAnswer.REFUSED
+                if answer is not OfferAnswer.REFUSED or name in state.share_of(reference).early:
+                    state.record_delivery(name, reference, acknowledged=answer is OfferAnswer.ACKNOWLEDGED)
+        state.finish(reference)
 
-    def _offer_again(self, receiver: Receiver, held: HeldByTopic) -> bool:
-        """Whether it took the message again; one whose time has ended comes back, and leaves."""
+    def _offer_again(self, receiver: Receiver, reference: Reference) -> bool:
+        """Return True if it took the message again; one whose time has ended comes back, and leaves."""
         state, receiver_id = self._state, receiver.receiver_id
-        if is_expired(held.reference.expiration_ms, state.clock_ms()):
-            state.give_up(held, receiver_id)
+        if is_expired(reference.expiration_ms, state.clock_ms()):
+            state.give_up(reference, receiver_id)
             return True
-        message = self._shown(held, redelivered=True)
+        message = self._shown_here(reference, redelivered=True)
         answer = OfferAnswer.REFUSED if message is None else ask(receiver, message)
-        if answer is OfferAnswer.ACKNOWLEDGED:
-            state.acknowledge_if_owed(held, receiver_id)
+        if answer is OfferAnswer.ACKNOWLEDGED and reference in state.owed_by(receiver_id):
+            state.acknowledge(message_id_of(reference), receiver_id)
         return answer is not OfferAnswer.REFUSED
 
-    def _shown(self, held: HeldByTopic, *, redelivered: bool) -> CoreMessage | None:
-        if self._state.held.get(held.message_id) is not held:
-            return None
-        try:
-            return shown(self.message_store.retrieve(held.message_id), redelivered=redelivered)
-        except UnknownMessageError:
-            logger.exception("%s: a message has lost its body and cannot be delivered", self.name)
-            return None
-
-    def _messages(self, *states: MessageState) -> list[CoreMessage]:
-        state = self._state
-        with state.lock:
-            self._check_open()
-            return [
-                shown(self.message_store.retrieve(held.message_id), redelivered=held.is_doubtful)
-                for held in state.held.values()
-                if held.state in states
-            ]
-
-    def _check_open(self) -> None:
-        if self._state.is_closed:
-            raise IllegalStateError(f"channel {self.name!r} is closed; make a new one of that name")
+    def _shown_here(self, reference: Reference, *, redelivered: bool) -> CoreMessage | None:
+        return self._shown(reference, redelivered=redelivered) if self._state.is_here(reference) else None

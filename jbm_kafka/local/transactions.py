@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
@@ -16,24 +16,12 @@ from jbm_kafka.core.jms_errors import (
     TransactionInProgressError,
     TransactionRolledBackError,
 )
-from jbm_kafka.local.recording import Writing, write_together
+from jbm_kafka.local.message_store import Writing, write_together
 
 
 @runtime_checkable
-class PreparingResource(Protocol):
-    """A resource that can tell beforehand that it cannot commit, so that no other has committed by then."""
-
-    def prepare_transaction(self, transaction_id: str, /) -> None:
-        """Check that the transaction can commit.
-
-        Raises:
-            TransactionRolledBackError: it cannot.
-        """
-
-
-@runtime_checkable
-class RecordingResource(Protocol):
-    """A resource that tells what to write, so that a transaction over several of them is one write, whole or not there.
+class ChannelResource(Protocol):
+    """A channel of ours as a resource: several of them commit by one write, whole or not there.
 
     Its methods are called with its lock held, from the first to the last.
     """
@@ -42,8 +30,11 @@ class RecordingResource(Protocol):
     def lock(self) -> AbstractContextManager[object]:
         """Whose holder alone changes the resource."""
 
+    def prepare_transaction(self, transaction_id: str, /) -> None:
+        """Raises TransactionRolledBackError when the transaction cannot commit here."""
+
     def commit_writing(self, transaction_id: str, /) -> Writing:
-        """What to write so that the transaction is committed here."""
+        """Return what to write so that the transaction is committed here."""
 
     def commit_recorded(self, transaction_id: str, /) -> None:
         """That is written: make it effective."""
@@ -66,31 +57,6 @@ _open: ContextVar[Mapping[object, _Transaction]] = ContextVar("open_transactions
 """The open transactions of this context, by manager."""
 
 
-_afterwards: ContextVar[list[Callable[[], None]] | None] = ContextVar("after_commit", default=None)
-"""What waits in this context until a commit is over."""
-
-
-def after_commit(action: Callable[[], None]) -> None:
-    """Do this when the commit that runs here has committed every resource; at once when none runs."""
-    waiting = _afterwards.get()
-    if waiting is None:
-        action()
-    else:
-        waiting.append(action)
-
-
-@contextmanager
-def _committing() -> Iterator[None]:
-    waiting: list[Callable[[], None]] = []
-    token = _afterwards.set(waiting)
-    try:
-        yield
-    finally:
-        _afterwards.reset(token)
-        for action in waiting:
-            action()
-
-
 @contextmanager
 def outside_transactions() -> Iterator[None]:
     """Within the block no transaction is open: what is done there holds whatever becomes of the caller's."""
@@ -103,10 +69,6 @@ def outside_transactions() -> Iterator[None]:
 
 class LocalTransactionManager:
     """Begins and ends the transactions of one process."""
-
-    def __repr__(self) -> str:
-        here = "no transaction" if self.current is None else f"transaction {self.current}"
-        return f"<LocalTransactionManager {here} is open here>"
 
     @property
     def current(self) -> str | None:
@@ -130,9 +92,9 @@ class LocalTransactionManager:
         return transaction.transaction_id
 
     def commit(self) -> None:
-        """Commit on every enlisted resource, in the order they enlisted, after all of them agreed.
+        """Commit on every enlisted resource: first on the channels of ours, all of which must agree.
 
-        Channels of ours commit together, when it is the first one's turn: on one persistence manager by one write.
+        On one persistence manager these commit by one write. They offer what was sent when everybody has committed.
 
         Raises:
             TransactionRolledBackError: a resource could not; all of it is rolled back.
@@ -140,23 +102,22 @@ class LocalTransactionManager:
             IllegalStateError: no transaction is open.
         """
         transaction = self._end("commit")
-        with _committing():
-            self._commit(transaction)
-
-    def _commit(self, transaction: _Transaction) -> None:
-        name, resources = transaction.transaction_id, list(transaction.resources)
-        done = 0
+        name, resources = transaction.transaction_id, transaction.resources
+        channels = [each for each in resources if isinstance(each, ChannelResource)]
+        others = [each for each in resources if not isinstance(each, ChannelResource)]
+        left, offering = list(resources), list[Callable[[], None]]()
         try:
-            _prepare(resources, name)
-            steps = _steps(resources)
-            resources = [resource for step in steps for resource in step]
-            for step in steps:
-                _commit_step(step, name)
-                done += len(step)
+            _commit_channels(channels, name)
+            left, offering = list(others), [each.offer_committed for each in channels]
+            for resource in others:
+                resource.commit_transaction(name)
+                left.remove(resource)
         except BaseException as error:
-            self._roll_back(resources[done:], name)
+            with suppress(Exception):
+                self._roll_back(left, name)
             if not isinstance(error, Exception):
                 raise
+            done = len(resources) - len(left)
             if done:
                 raise TransactionInDoubtError(
                     f"transaction {name} committed on {done} of {len(resources)} resources: {error}",
@@ -165,6 +126,9 @@ class LocalTransactionManager:
             raise TransactionRolledBackError(
                 f"transaction {name} was rolled back: {error}", transaction_id=name
             ) from error
+        finally:
+            for offer in offering:
+                offer()
 
     def rollback(self) -> None:
         """Roll back on every enlisted resource, also when one of them fails, whose error is then raised.
@@ -173,9 +137,7 @@ class LocalTransactionManager:
             IllegalStateError: no transaction is open.
         """
         transaction = self._end("roll back")
-        failed = self._roll_back(transaction.resources, transaction.transaction_id)
-        if failed is not None:
-            raise failed
+        self._roll_back(transaction.resources, transaction.transaction_id)
 
     def transaction(self) -> AbstractContextManager[str]:
         """Begin; commit when the block ends, roll back when it raises."""
@@ -218,18 +180,19 @@ class LocalTransactionManager:
         return transaction
 
     @staticmethod
-    def _roll_back(resources: list[TransactionResource], transaction_id: str) -> Exception | None:
+    def _roll_back(resources: Sequence[TransactionResource], transaction_id: str) -> None:
         failed: Exception | None = None
         for resource in resources:
             try:
                 resource.rollback_transaction(transaction_id)
             except Exception as error:
                 failed = failed or error
-        return failed
+        if failed is not None:
+            raise failed
 
 
 departures = LocalTransactionManager()
-"""Of messages that leave a channel of ours for another: its copy comes and it goes by one commit."""
+"""Commits the departure of messages from a channel of ours to another: the copy comes and the message goes at once."""
 
 
 def manager_here(own: TransactionManager | None) -> TransactionManager | None:
@@ -237,38 +200,12 @@ def manager_here(own: TransactionManager | None) -> TransactionManager | None:
     return own if departures.current is None else departures
 
 
-def _prepare(resources: Sequence[TransactionResource], transaction_id: str) -> None:
-    for resource in resources:
-        if isinstance(resource, PreparingResource):
-            resource.prepare_transaction(transaction_id)
-
-
-def _steps(resources: Sequence[TransactionResource]) -> list[list[TransactionResource]]:
-    """What commits together, in the order of enlisting."""
-    steps: list[list[TransactionResource]] = []
-    recording: list[TransactionResource] = []
-    for resource in resources:
-        if not isinstance(resource, RecordingResource):
-            steps.append([resource])
-        else:
-            if not recording:
-                steps.append(recording)
-            recording.append(resource)
-    return steps
-
-
-def _commit_step(step: Sequence[TransactionResource], transaction_id: str) -> None:
-    together = [resource for resource in step if isinstance(resource, RecordingResource)]
-    if not together:
-        (resource,) = step
-        resource.commit_transaction(transaction_id)
-        return
+def _commit_channels(channels: Sequence[ChannelResource], transaction_id: str) -> None:
     with ExitStack() as locks:
-        for resource in sorted(together, key=id):  # so that two commits cannot wait for each other
-            locks.enter_context(resource.lock)
-        _prepare(step, transaction_id)
-        write_together([resource.commit_writing(transaction_id) for resource in together])
-        for resource in together:
-            resource.commit_recorded(transaction_id)
-    for resource in together:
-        after_commit(resource.offer_committed)
+        for channel in sorted(channels, key=id):  # so that two commits cannot wait for each other
+            locks.enter_context(channel.lock)
+        for channel in channels:
+            channel.prepare_transaction(transaction_id)
+        write_together([channel.commit_writing(transaction_id) for channel in channels])
+        for channel in channels:
+            channel.commit_recorded(transaction_id)

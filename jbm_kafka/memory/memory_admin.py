@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from jbm_kafka.memory.memory_log import PartitionLog
 from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import (
     CommittedOffset,
@@ -12,6 +13,7 @@ from jbm_kafka.ports import (
     GroupMember,
     KafkaClientError,
     KafkaRecord,
+    LogPlace,
     PositionOutOfRange,
     TopicDescription,
     Unreachable,
@@ -90,6 +92,17 @@ class MemoryAdmin:
             logs = {partition: self._cluster.log(topic, partition) for partition in partitions}
             return {partition: log.stable_end if stable else log.end for partition, log in logs.items()}
 
+    def positions_since(self, topic: str, partitions: Sequence[int], since_ms: int) -> Mapping[int, int]:
+        self._process.check()
+        with self._cluster.changed:
+            return {partition: self._cluster.log(topic, partition).position_since(since_ms) for partition in partitions}
+
+    def positions(self, topics: Mapping[str, int], at: LogPlace) -> Mapping[str, Mapping[int, int]]:
+        self._process.check()
+        with self._cluster.changed:
+            there = {name: self._cluster.topics[name].logs for name in topics if name in self._cluster.topics}
+            return {name: {p: _position(log, at) for p, log in enumerate(logs)} for name, logs in there.items()}
+
     def committed(
         self, group: str, topic: str, partitions: Sequence[int], *, timeout_s: float | None = None
     ) -> Mapping[int, CommittedOffset]:
@@ -107,6 +120,9 @@ class MemoryAdmin:
         with self._cluster.changed:
             self._cluster.tick()
             return len(self._cluster.group(group).members)
+
+    def member_counts(self, groups: Sequence[str]) -> Mapping[str, int]:
+        return {group: self.group_members(group) for group in groups}
 
     def members(self, group: str, topic: str) -> Sequence[GroupMember]:
         self._process.check()
@@ -235,6 +251,10 @@ class MemoryLogReader:
 
     def close(self) -> None:
         """Nothing to do."""
+
+
+def _position(log: PartitionLog, at: LogPlace) -> int:
+    return {LogPlace.BEGIN: log.begin, LogPlace.END: log.end, LogPlace.STABLE_END: log.stable_end}[at]
 
 
 def _wait(process: Process, is_so: Callable[[], bool], timeout_s: float, text: Callable[[], str]) -> None:

@@ -12,6 +12,7 @@ from jbm_kafka.memory.memory_groups import Group
 from jbm_kafka.memory.memory_log import (
     DEFAULT_CONFIG,
     AppendGuard,
+    MemoryRecord,
     MemoryTopic,
     MemoryTransaction,
     PartitionLog,
@@ -31,7 +32,7 @@ class WatchedClock(Clock, Protocol):
 
 
 class CommitFault(Enum):
-    """What becomes of a commit whose answer never arrives."""
+    """The fate of a commit whose answer never arrives."""
 
     COMMITTED = "COMMITTED"
     """The brokers committed it."""
@@ -41,14 +42,14 @@ class CommitFault(Enum):
 
 @dataclass(slots=True)
 class Faults:
-    """What goes wrong next. Change it at any time."""
+    """The faults that come next. Change them at any time."""
 
     commits: deque[CommitFault] = field(default_factory=deque)
     """One for each coming commit of any producer; empty: they succeed."""
     refuse: AppendGuard | None = None
     """Asked for every record that reaches a broker."""
     stalled: Callable[[str, int], bool] | None = None
-    """Whether a partition cannot be written now (topic, partition): plain sends to it wait."""
+    """Tells if a partition cannot be written now (topic, partition): plain sends to it wait."""
     leaderless: frozenset[tuple[str, int]] = frozenset()
     """Partitions (topic, partition) where nothing can be written: what is sent there gets no answer."""
     denied: frozenset[str] = frozenset()
@@ -61,7 +62,7 @@ class Faults:
     create: Callable[[str], None] | None = None
     """Called before a topic is asked for (its name), also where it exists; it may refuse by raising."""
     damaged: Callable[[str, int, int], bool] | None = None
-    """Whether a record cannot be read (topic, partition, offset); asked by readers by position."""
+    """Tells if a record cannot be read (topic, partition, offset); asked by readers by position."""
     hides_groups: bool = False
     """Who lists groups sees only those of its own rights."""
     brokers: int = 1
@@ -69,7 +70,7 @@ class Faults:
     replication: tuple[int, int] = (1, 1)
     """So many brokers have each partition, and so many of them all of it."""
     operations_denied: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By the name of a topic or group, what a user is told that he may not do with it."""
+    """The operations that a user is told to lack, by the name of a topic or group."""
     share_groups: frozenset[str] = frozenset()
     """Groups of another kind that are there."""
     breaks: int = 0
@@ -93,7 +94,7 @@ class TransactionalId:
     unmarked: MemoryTransaction | None = None
     """The last one, decided, while its marks are not written: the next one has to wait."""
     hanging: list[MemoryTransaction] = field(default_factory=list)
-    """Those whose marks were forgotten."""
+    """The transactions whose marks were forgotten."""
 
 
 class MemoryCluster:
@@ -120,6 +121,8 @@ class MemoryCluster:
         """When the committed offset of a place was written."""
         self.waited_for_marks = 0
         """How often a producer got the answer "concurrent transactions"."""
+        self.on_append: Callable[[MemoryRecord, MemoryTransaction | None], None] | None = None
+        """Told of each record that was written, and in which transaction, under the lock: a log may lose it again."""
         if isinstance(clock, WatchedClock):
             clock.watch(self.tick)
 
@@ -219,10 +222,14 @@ class MemoryCluster:
         if reason is not None:
             return reason
         self.changed.notify_all()
-        return topic.logs[record.partition].append(record, topic.timestamp(record, now_ms), transaction)
+        log = topic.logs[record.partition]
+        offset = log.append(record, topic.timestamp(record, now_ms), transaction)
+        if self.on_append is not None and (written := log.entry(offset)[0]) is not None:
+            self.on_append(written, transaction)
+        return offset
 
     def refuses_for_good(self, record: Outgoing) -> bool:
-        """By its topic's settings, whenever it is tried."""
+        """Return True if its topic's settings refuse the record whenever it is tried."""
         topic = self.topics.get(record.topic)
         return topic is not None and topic.refusal(record, self.clock.now_ms()) is not None
 
@@ -232,7 +239,7 @@ class MemoryCluster:
         return self._groups.setdefault(name, Group(name))
 
     def known_groups(self) -> list[Group]:
-        """Those that have members or committed offsets."""
+        """Return those that have members or committed offsets."""
         return [group for group in self._groups.values() if group.members or group.committed]
 
     def delete_groups(self, names: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from jbm_kafka.ports import CommittedOffset
 
 @dataclass(frozen=True, slots=True)
 class GroupMetadata:
-    """What fences a loser."""
+    """The values that fence a loser."""
 
     group: str
     member: str

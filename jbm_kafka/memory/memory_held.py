@@ -10,7 +10,7 @@ from jbm_kafka.ports import KafkaRecord
 
 
 class _Rows:
-    """Those of one gate."""
+    """The rows of one gate."""
 
     __slots__ = ("by_offset", "offsets")
 

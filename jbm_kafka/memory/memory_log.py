@@ -8,7 +8,7 @@ from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION, batch_bytes, compre
 from jbm_kafka.ports import CommittedOffset, Headers, Outgoing
 
 _RECORD_OVERHEAD_BYTES = 70
-"""What a lone record costs besides its parts: the header of its batch and its own."""
+"""The size of a lone record besides its parts: the header of its batch and its own."""
 
 DEFAULT_CONFIG: Mapping[str, str] = {
     "cleanup.policy": "delete",
@@ -78,7 +78,7 @@ class MemoryTransaction:
     outcome: TransactionOutcome = TransactionOutcome.OPEN
     logs: list["PartitionLog"] = field(default_factory=list)
     offsets: dict[tuple[str, str, int], CommittedOffset] = field(default_factory=dict)
-    """By group, topic, partition."""
+    """The offsets by group, topic, partition."""
     offset_numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
     """When each was written: marks may come in another order than that, and the later one stays."""
     marks_due_ms: int = 0
@@ -143,8 +143,16 @@ class PartitionLog:
                 records.append(entry.record)
         return records, position
 
+    def position_since(self, since_ms: int) -> int:
+        """That of the first record that is stamped then or later, whoever may see it; the end where none is."""
+        for place, entry in enumerate(self._entries):
+            if entry.record is not None and entry.record.timestamp()[1] >= since_ms:
+                return self.begin + place
+        return self.end
+
     def entry(self, offset: int) -> tuple[MemoryRecord | None, TransactionOutcome]:
-        """What stands at an offset, and whether that is decided, readers aside; no record: a marker or a hole."""
+        """Return what stands at an offset, and whether that is decided, readers aside; no record: a marker or a
+        hole."""
         entry = self._entries[offset - self.begin]
         return entry.record, TransactionOutcome.COMMITTED if entry.transaction is None else entry.transaction.outcome
 

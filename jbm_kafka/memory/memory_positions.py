@@ -11,7 +11,7 @@ from jbm_kafka.ports import KafkaRecord, PartitionGone, PositionOutOfRange
 
 
 class MemoryPositions:
-    """Those of one member, in one topic."""
+    """The positions of one member, in one topic."""
 
     def __init__(self, cluster: MemoryCluster, topic: str) -> None:
         self._cluster = cluster

@@ -12,7 +12,7 @@ class ProcessCrashed(BaseException):
 
 
 class Process:
-    """What clients of one process share."""
+    """The state that clients of one process share."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self.cluster = cluster

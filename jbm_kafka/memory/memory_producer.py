@@ -29,7 +29,7 @@ class MemoryTransactionalProducer:
         self._epoch = 0
         self._in_transaction = False
         self._transaction: MemoryTransaction | None = None
-        """What the coordinator knows of it: nothing before the first record or offset."""
+        """The coordinator's knowledge of it: nothing before the first record or offset."""
         self._failed: dict[object, str] = {}
         self._refusals: dict[object, Refusal] = {}
         self._is_unanswered = False

@@ -47,7 +47,7 @@ class MemoryTailReader:
         return records  # these go first; what is wrong is found again by the next call
 
     def _fault(self, partition: int) -> KafkaClientError | None:
-        """What keeps the next record of a partition from being read."""
+        """Return what keeps the next record of a partition from being read."""
         log, position = self._cluster.log(self._topic, partition), self._positions[partition]
         if not log.begin <= position <= log.end:
             text = f"read {self._topic}[{partition}]: position {position} is outside the log"

@@ -1,4 +1,4 @@
-"""What the coordinators of the in-memory Kafka know of transactions."""
+"""The transactions that the coordinators of the in-memory Kafka know."""
 
 from jbm_kafka.memory.memory_cluster import TransactionalId
 from jbm_kafka.memory.memory_log import MemoryTransaction, TransactionOutcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import product
 from operator import attrgetter
 from typing import Literal, NamedTuple, Protocol
 
@@ -14,6 +15,9 @@ from jbm_kafka.core.statistics import BOUNDS_S, Health, Histogram, Statistics
 
 BY_SOURCE = ("destination", "subscription")
 BY_DESTINATION = ("destination",)
+BY_KIND = (*BY_SOURCE, "kind")
+KINDS = ("deliverable", "delayed", "blocked", "in_hand")
+"""Of the kinds of `HeldKind` those that a receiving process tells apart."""
 Labels = tuple[str, ...]
 
 
@@ -21,7 +25,7 @@ class Watched(Protocol):
     """A connection, or a server that has many."""
 
     def statistics(self) -> Statistics:
-        """What was counted so far; raises IllegalStateError when it is closed."""
+        """Return what was counted so far; raises IllegalStateError when it is closed."""
 
     def health(self, timeout: float | None, /) -> Health:
         """How it fares."""
@@ -34,7 +38,7 @@ class MetricSpec(NamedTuple):
     kind: Literal["counter", "gauge", "histogram"]
     labels: Labels
     field: str
-    """Of a row of `destinations` where there are labels, else of the statistics."""
+    """A row of `destinations` has the field where there are labels, `{kind}` for each of KINDS; else the statistics."""
     text: str
 
     @property
@@ -85,6 +89,20 @@ METRICS = (
     MetricSpec(
         "jbm_messages_unacknowledged", "gauge", BY_SOURCE, "unacknowledged", "Of the held, those that receivers have."
     ),
+    MetricSpec(
+        "jbm_messages_oldest_held_seconds",
+        "gauge",
+        BY_SOURCE,
+        "oldest_held_s",
+        "How long the oldest message has been there; 0 where nothing is held.",
+    ),
+    MetricSpec(
+        "jbm_messages_oldest_seconds",
+        "gauge",
+        BY_KIND,
+        "oldest_{kind}_s",
+        "How long the oldest message of each kind has been there.",
+    ),
     MetricSpec("jbm_log_records", "gauge", BY_DESTINATION, "log_records", "Records that the log keeps."),
     MetricSpec(
         "jbm_log_records_deletable", "gauge", BY_DESTINATION, "log_deletable", "Of them, those that nobody needs."
@@ -125,6 +143,22 @@ METRICS = (
         "Time in handlers and listeners.",
     ),
     MetricSpec(
+        "jbm_handler_timeouts",
+        "counter",
+        BY_DESTINATION,
+        "handler_timeouts",
+        "Handlers that ran for longer than their timeout_s.",
+    ),
+    MetricSpec("jbm_handlers_overdue", "gauge", BY_DESTINATION, "handlers_overdue", "Of them, those that run still."),
+    MetricSpec(
+        "jbm_handler_pauses",
+        "counter",
+        BY_DESTINATION,
+        "handler_pauses",
+        "Pauses of handlers that failed too often in a row (pause_on).",
+    ),
+    MetricSpec("jbm_handlers_paused", "gauge", BY_DESTINATION, "handlers_paused", "Handlers in such a pause."),
+    MetricSpec(
         "jbm_send_to_acknowledge_duration_seconds",
         "histogram",
         BY_SOURCE,
@@ -150,6 +184,10 @@ METRICS = (
         "clients_refused",
         "AMQP clients that were turned away: too many, too slow in line, or with a wrong password.",
     ),
+    MetricSpec("jbm_store_waiting", "gauge", (), "store_waiting", "Sends that wait in the store beside the sender."),
+    MetricSpec("jbm_store_bytes", "gauge", (), "store_bytes", "What they take there."),
+    MetricSpec("jbm_store_oldest_seconds", "gauge", (), "store_oldest_seconds", "How long the oldest of them waits."),
+    MetricSpec("jbm_store_dead_letters", "gauge", (), "store_set_aside", "Sends that were set aside in that store."),
 )
 """The page docs/metrics.md lists them, and so do dashboards: a name stays."""
 
@@ -182,6 +220,10 @@ class JbmCollector(Collector):
 
 
 def _values(spec: MetricSpec, statistics: Statistics) -> Iterator[tuple[list[str], float | Histogram]]:
+    if spec.labels == BY_KIND:
+        for row, kind in product(statistics.destinations, KINDS):
+            yield [row.destination, row.subscription, kind], getattr(row, spec.field.format(kind=kind))
+        return
     read = attrgetter(spec.field)
     if not spec.labels:
         yield [], read(statistics)

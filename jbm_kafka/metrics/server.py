@@ -1,4 +1,4 @@
-"""`/metrics`, `/healthz` and `/readyz` of a process that runs a worker, on an event loop of its own."""
+"""`/metrics`, `/healthz` and `/readyz` of a process that works or watches, on an event loop of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 from prometheus_client.core import Metric
@@ -23,6 +23,15 @@ READY_TIMEOUT_S = 5.0
 """How long Kafka has to answer a question of readiness."""
 NOT_CONNECTED = Health(True, False, ("the worker is not connected: it starts, or it ends",))
 
+
+class Probed(Protocol):
+    """Whose health the server tells."""
+
+    def health(self, timeout: float | None, /) -> Health:
+        """How it fares; with a timeout Kafka may be asked for so many seconds."""
+
+
+ProbedOf = Callable[[], Probed | None]
 ConnectionOf = Callable[[], Watched | None]
 _PATHS = ("/metrics", "/healthz", "/readyz")
 
@@ -30,22 +39,28 @@ _PATHS = ("/metrics", "/healthz", "/readyz")
 class MetricsServer:
     """Serves until it is closed; a context manager. The metrics are those of prometheus-client's own registry, too."""
 
-    def __init__(self, port: int, connection_of: ConnectionOf) -> None:
-        """Listens on every address of the machine. `connection_of`: what is watched now; None: nothing yet.
+    @classmethod
+    def of_connection(cls, port: int, connection_of: ConnectionOf, *collectors: Collector) -> Self:
+        """One with the metrics of what is connected now, if anything is."""
+        return cls(port, connection_of, _CurrentCollector(connection_of), *collectors)
+
+    def __init__(self, port: int, probed_of: ProbedOf, *collectors: Collector) -> None:
+        """Listens on every address of the machine. `probed_of`: whose health is told now; None: nothing yet.
 
         Raises:
             InvalidSettingError: the port cannot be had.
         """
         self._loop = asyncio.new_event_loop()
-        self._answers = _Answers(connection_of)
+        self._answers = _Answers(probed_of)
         try:
             self._server = self._loop.run_until_complete(SmallHttp(self._answers.answer).listen("0.0.0.0", port))
         except OSError as error:
             self._loop.close()
             text = f"port {port} for /metrics cannot be had: {os.strerror(error.errno or 0)}; choose another"
             raise InvalidSettingError(text, setting="metrics_port", value=port) from None
-        self._collector = _CurrentCollector(connection_of)
-        REGISTRY.register(self._collector)
+        self._collectors = collectors
+        for each in collectors:
+            REGISTRY.register(each)
         self._thread = threading.Thread(target=self._loop.run_forever, name="jbm-metrics", daemon=True)
         self._thread.start()
 
@@ -61,7 +76,8 @@ class MetricsServer:
         self._thread.join()
         self._loop.close()
         self._answers.close()
-        REGISTRY.unregister(self._collector)
+        for each in self._collectors:
+            REGISTRY.unregister(each)
 
     async def _end(self) -> None:
         self._server.close()
@@ -95,8 +111,8 @@ class _CurrentCollector(Collector):
 class _Answers:
     """On the loop: what was asked and is not answered yet is not asked once more, however many want to know."""
 
-    def __init__(self, connection_of: ConnectionOf) -> None:
-        self._connection_of = connection_of
+    def __init__(self, probed_of: ProbedOf) -> None:
+        self._probed_of = probed_of
         self._threads = ThreadPoolExecutor(len(_PATHS), thread_name_prefix="jbm-metrics")
         self._asked: dict[str, asyncio.Future[Response]] = {}
 
@@ -118,9 +134,9 @@ class _Answers:
     def _response(self, path: str) -> Response:
         if path == "/metrics":
             return 200, CONTENT_TYPE_LATEST, generate_latest()
-        connection, asks_if_ready = self._connection_of(), path == "/readyz"
+        probed, asks_if_ready = self._probed_of(), path == "/readyz"
         # Whether it is alive must not wait for Kafka: a probe's time is short, and a process is killed by it.
-        health = NOT_CONNECTED if connection is None else connection.health(READY_TIMEOUT_S if asks_if_ready else None)
+        health = NOT_CONNECTED if probed is None else probed.health(READY_TIMEOUT_S if asks_if_ready else None)
         is_well = health.is_ready if asks_if_ready else health.is_alive
         text = "ok" if is_well else "\n".join(health.reasons)
         return 200 if is_well else 503, "text/plain; charset=utf-8", f"{text}\n".encode()

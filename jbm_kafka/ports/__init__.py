@@ -18,6 +18,7 @@ from jbm_kafka.ports.kafka import KafkaAdmin as KafkaAdmin
 from jbm_kafka.ports.kafka import KafkaClientError as KafkaClientError
 from jbm_kafka.ports.kafka import KafkaRecord as KafkaRecord
 from jbm_kafka.ports.kafka import LeaderMissing as LeaderMissing
+from jbm_kafka.ports.kafka import LogPlace as LogPlace
 from jbm_kafka.ports.kafka import LogReader as LogReader
 from jbm_kafka.ports.kafka import NobodyAnswers as NobodyAnswers
 from jbm_kafka.ports.kafka import OpenTransaction as OpenTransaction

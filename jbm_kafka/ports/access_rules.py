@@ -10,7 +10,7 @@ CLUSTER = "kafka-cluster"
 
 
 class Operation(Enum):
-    """What may be done, as Kafka's own tool spells it. Read, Write, Delete and Alter contain Describe."""
+    """An operation, as Kafka's own tool spells it. Read, Write, Delete and Alter contain Describe."""
 
     READ = "Read"
     WRITE = "Write"

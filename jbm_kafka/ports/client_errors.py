@@ -1,4 +1,4 @@
-"""What Kafka's client raised, as an error for the caller of the API."""
+"""Turns what Kafka's client raised into an error for the caller of the API."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

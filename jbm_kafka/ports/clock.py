@@ -1,4 +1,4 @@
-"""What anything needs of time, which is always an argument; and what it is given outside of tests."""
+"""The clock that everything asks for time, which is always an argument; and the one that is given outside of tests."""
 
 from __future__ import annotations
 

@@ -1,12 +1,15 @@
-"""What a group worker grants a link: messages, each with the channel it comes from."""
+"""A group worker grants a link messages, each with the channel it comes from; a session says what becomes of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from jbm_kafka.core.delivery_count import DeliveryCount
-from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.channel.delivery_count import DeliveryCount
+from jbm_kafka.core.channel.reference import Reference
+from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.ports.completion import Completion
 
 
 class LeasedChannel(Protocol):
@@ -50,7 +53,7 @@ class PartitionLease:
         self.acked: list[int] = []
         """Acknowledged offsets on their way to the group worker, which takes what is there: the session appends."""
         self.is_recorded = is_recorded
-        """What becomes of its messages outlasts the process; else they are its receiver's, and end with it."""
+        """The fate of its messages outlasts the process; else they are its receiver's, and end with it."""
         self.records_deliveries = False
         """`given` is to be filled; the group worker says so."""
         self.given: list[tuple[int, int, int]] = [] if given is None else given
@@ -70,7 +73,7 @@ class PartitionLease:
         return self._take_late() if self.is_revoked else ()
 
     def take_acked(self) -> list[int]:
-        """What was acknowledged until now; the group worker only, while sessions go on appending."""
+        """Return what was acknowledged until now; the group worker only, while sessions go on appending."""
         if self.is_revoked:
             return self._take_late()
         acked = self.acked
@@ -79,7 +82,7 @@ class PartitionLease:
         return taken
 
     def take_given(self) -> list[tuple[int, int, int]]:
-        """What the application got until now; the group worker only, while sessions go on appending."""
+        """Return what the application got until now; the group worker only, while sessions go on appending."""
         given = self.given
         taken = given[:]
         del given[: len(taken)]
@@ -99,12 +102,14 @@ class PartitionLease:
 class Delivery:
     """One message in a link's buffer or in the application's hand."""
 
-    __slots__ = ("count", "lease", "reference")
+    __slots__ = ("count", "lease", "reference", "was_returned")
 
     def __init__(self, lease: PartitionLease, reference: Reference, count: DeliveryCount) -> None:
         self.lease = lease
         self.reference = reference
         self.count = count
+        self.was_returned = False
+        """It comes again: the application, which had it, can say nothing more about this delivery."""
 
     @property
     def offset(self) -> int:
@@ -121,3 +126,25 @@ class Delivery:
         """(partition, unit); None without a unit."""
         unit = self.reference.unit
         return None if unit is None else (self.lease.channel.partition, unit)
+
+    @property
+    def place_in_unit(self) -> tuple[Hashable, int]:
+        """Its unit of its channel, which is another one when its partition comes back, and its offset."""
+        reference = self.reference
+        unit = reference.unit
+        return None if unit is None else (self.lease.channel, unit), reference.offset
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Disposition:
+    """A session's word about messages in its hand, beyond plain acknowledgements. For one queue; an identity."""
+
+    returned: Sequence[tuple[PartitionLease, Modified]] = ()
+    acknowledged: Sequence[tuple[PartitionLease, int]] = ()
+    """Only when `done` waits for them to be durable; others go through `PartitionLease.acked`."""
+    done: Completion | None = None
+    """Completed when the group worker has processed the disposition, for acknowledgements when they are durable."""
+
+    def unread(self) -> list[tuple[PartitionLease, Modified]]:
+        """Return what it gives back that no application had."""
+        return [(lease, row) for lease, row in self.returned if not (row.counted or row.was_seen)]

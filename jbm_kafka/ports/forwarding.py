@@ -1,11 +1,12 @@
-"""What standalone sidecars that forward to each other ask of a provider, beside what every client asks."""
+"""The questions that standalone sidecars which forward to each other ask of a provider, beside what every client
+asks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from jbm_kafka.core.branch import Branch, BranchState
+from jbm_kafka.core.channel.branch import Branch, BranchState
 from jbm_kafka.core.subscription import Source
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.kafka import Outgoing
@@ -25,7 +26,7 @@ class ForwardingSidecar(Protocol):
         """Nobody is to find it any more."""
 
     def other_addresses(self) -> frozenset[str]:
-        """Those of the other sidecars, maybe also of some that are dead. Raises JMSError."""
+        """Return those of the other sidecars, maybe also of some that are dead. Raises JMSError."""
 
     def attach_present(self, source: Source, link: Link) -> LinkOwner | None:
         """Serve the link from what this process owns at the time; None: nobody receives from the source here.
@@ -35,7 +36,7 @@ class ForwardingSidecar(Protocol):
 
     @property
     def decider(self) -> str:
-        """What branches name that this process decides; see core/branch.py."""
+        """Return what branches name that this process decides; see core/channel/branch.py."""
 
     def prepare(self, work: UnitOfWork) -> bytes:
         """Prepare its branch, for its decider; returns what that is to note. Raises JMSError."""

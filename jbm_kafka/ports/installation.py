@@ -1,20 +1,20 @@
-"""What a connection factory says: which cluster, which folder, and how the sidecar shall work."""
+"""A connection factory's words: which cluster, which folder, and how the sidecar shall work."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.offered_target import USUAL, OfferedLimits
+from jbm_kafka.core.channel.offered_target import USUAL, OfferedLimits
+from jbm_kafka.core.settings.address_settings import AddressSettings
 
 RECORD_TIMEOUT_MS = 3_000
-"""What is usual, and the least: users' `linger.ms` must be below it."""
+"""The usual time, and the least: users' `linger.ms` must be below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SidecarConfig:
-    """What a connection factory sets; durations in milliseconds, sizes in bytes."""
+    """The settings of a connection factory; durations in milliseconds, sizes in bytes."""
 
     namespace: str = ""
     session_timeout_ms: int = 10_000
@@ -47,7 +47,7 @@ class SidecarConfig:
     is_in_memory: bool = False
     """No command of the terminal reaches it."""
     command_look_ms: int = 1_000
-    """How often it is looked whether an administrator asks anything: docs/decisions/0034."""
+    """How often it is looked whether an administrator asks anything: decision 34."""
 
     truncate_look_ms: int = 20_000
     """How often it is looked what of the logs may be deleted."""
@@ -72,14 +72,14 @@ class SidecarConfig:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What makes two factories share one provider, and all that it is made from."""
+    """All that makes two factories share one provider, and that it is made from."""
 
     bootstrap: str
     client_settings: Mapping[str, object]
     state_dir: str | None
     config: SidecarConfig
     is_encrypted: bool = False
-    """By TLS, where the scheme of the address says so."""
+    """TLS is used where the scheme of the address says so."""
     given: frozenset[str] = frozenset()
     """The settings of `config` that were asked for by name; the others are taken as a running sidecar has them."""
 

@@ -1,4 +1,4 @@
-"""What the sidecar needs from Kafka, as Protocols and plain values.
+"""The sidecar's view of Kafka, as Protocols and plain values.
 
 `kafka/` implements them over confluent-kafka, `memory/` in memory; both pass the same contract tests. No Kafka
 type leaves an implementation: records are anything with the seven methods of `KafkaRecord` (a confluent message
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from jbm_kafka.core.checkpoint_id import CommittedOffset as CommittedOffset
-from jbm_kafka.core.process_names import named_process
+from jbm_kafka.core.channel.checkpoint_id import CommittedOffset as CommittedOffset
+from jbm_kafka.core.channel.process_names import named_process
 from jbm_kafka.ports.access_rules import AccessRule
 from jbm_kafka.ports.installation import RECORD_TIMEOUT_MS
 from jbm_kafka.ports.record_to_send import Headers as Headers
@@ -53,13 +53,23 @@ class TopicDescription:
 
 
 class GroupKind(Enum):
-    """What a group is, by the protocol of its members; `committed` is asked of the first two kinds."""
+    """A group's kind, by the protocol of its members; `committed` is asked of the first two kinds."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
     """KIP-848."""
     OTHER = "other"
     """A share group, a streams group, or what a later Kafka has: it keeps its positions in another place."""
+
+
+class LogPlace(Enum):
+    """A place in the log of a partition."""
+
+    BEGIN = "begin"
+    END = "end"
+    """The high watermark, open transactions included."""
+    STABLE_END = "stable end"
+    """The last stable offset, where a read_committed reader stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +91,7 @@ class GroupMember:
     host: str
     """Its address as the brokers see it; "" without brokers."""
     partitions: frozenset[int]
-    """Those of the topic that was asked about."""
+    """The partitions of the topic that was asked about."""
 
     @property
     def name(self) -> str:
@@ -107,6 +117,9 @@ class OpenTransaction:
 
 class KafkaClientError(Exception):
     """Base of what an implementation raises. `str()` is one line for a user, with topic or group and cause."""
+
+    is_for_good = False
+    """The message that was sent is at fault: it would be refused again, whenever it is sent."""
 
 
 class Unreachable(KafkaClientError):
@@ -241,7 +254,8 @@ class PartitionGone(KafkaClientError):
 
 
 class PartitionUnreadable(KafkaClientError):
-    """What a partition holds from some offset on cannot be read; nothing behind it is read until somebody mends it."""
+    """Raised where a partition holds something that cannot be read; nothing behind it is read until somebody mends
+    it."""
 
     def __init__(self, message: str, *, partition: int) -> None:
         super().__init__(message)
@@ -283,9 +297,8 @@ class GroupConsumer(Protocol):
     def assignment(self) -> frozenset[int]: ...
 
     def group_metadata(self) -> object:
-        """What `send_offsets` needs to fence a loser: member and generation as of now. Opaque, passed along.
-        Raises GroupFenced when it is no member: not yet, not any more, or closed.
-        """
+        """Return what `send_offsets` needs to fence a loser: member and generation as of now. Opaque, passed along.
+        Raises GroupFenced when it is no member: not yet, not any more, or closed."""
 
     def ends_reached(self) -> Mapping[int, int]:
         """Positions where a partition had nothing more that is stable, when `consume` had returned all before."""
@@ -411,8 +424,8 @@ class TailReader(Protocol):
         """
 
     def positions(self) -> Mapping[int, int]:
-        """What of each partition was returned, as the position after it and after what is never shown: transaction
-        markers, and what was aborted. At a log's stable end it is that."""
+        """Return what of each partition was returned, as the position after it and after what is never shown:
+        transaction markers, and what was aborted. At a log's stable end it is that."""
 
     def close(self) -> None: ...
 
@@ -427,7 +440,7 @@ class KafkaAdmin(Protocol):
         """The topics that exist among those asked for."""
 
     def unwritable(self, topics: Sequence[str]) -> frozenset[str]:
-        """Those of the topics that these credentials may not write to."""
+        """Return those of the topics that these credentials may not write to."""
 
     def check_answered(self, timeout_s: float) -> None:
         """Return when the cluster answers; Unreachable when it does not within this time."""
@@ -452,6 +465,14 @@ class KafkaAdmin(Protocol):
     ) -> Mapping[int, int]:
         """`stable`: the last stable offset (read_committed end); else the high watermark. `timeout_s`: this call's."""
 
+    def positions_since(self, topic: str, partitions: Sequence[int], since_ms: int) -> Mapping[int, int]:
+        """Return for each partition the position of the first record that is stamped then or later; of one without any
+        its end, open transactions included."""
+
+    def positions(self, topics: Mapping[str, int], at: LogPlace) -> Mapping[str, Mapping[int, int]]:
+        """Return the positions of many topics at once, each with its number of partitions. One is missing of which
+        nothing is known now."""
+
     def committed(
         self, group: str, topic: str, partitions: Sequence[int], *, timeout_s: float | None = None
     ) -> Mapping[int, CommittedOffset]:
@@ -472,6 +493,9 @@ class KafkaAdmin(Protocol):
         """
 
     def group_members(self, group: str) -> int: ...
+    def member_counts(self, groups: Sequence[str]) -> Mapping[str, int]:
+        """Return the members of many groups at once; one is missing that these credentials may not describe."""
+
     def members(self, group: str, topic: str) -> Sequence[GroupMember]: ...
     def sees_all_groups(self) -> bool:
         """These credentials may describe the cluster; else `groups` leaves out, in silence, what they may not see."""
@@ -496,7 +520,7 @@ class KafkaAdmin(Protocol):
 
     def brokers(self) -> int: ...  # that are there now
     def allowed(self, topics: Sequence[str], groups: Sequence[str]) -> Mapping[tuple[str, str], frozenset[str]]:
-        """What these credentials may do with each, by ("topic" or "group", name): in Kafka's words, as in READ.
+        """Return what these credentials may do with each, by ("topic" or "group", name): in Kafka's words, as in READ.
 
         Of what is not there, or that is not told: nothing, not even the name. All of it where nothing is refused to
         anybody.
@@ -511,16 +535,16 @@ class KafkaAdmin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FoundTransactions:
-    """What the coordinators say of the transactions on one partition."""
+    """The coordinators' account of the transactions on one partition."""
 
     transactions: tuple[OpenTransaction, ...]
-    """Those that wrote to it, or were about to, and have not ended, the oldest first."""
+    """The transactions that wrote to it, or were about to, and have not ended, the oldest first."""
     is_whole: bool
     """All that is recorded was looked at. Else, on a very busy cluster, only the latest."""
 
 
 class TransactionLog(Protocol):
-    """What the coordinators of transactions have recorded. One thread."""
+    """The coordinators' records of transactions. One thread."""
 
     def open_on(self, topic: str, partition: int) -> FoundTransactions:
         """The transactions on the partition that have not ended.

@@ -1,4 +1,5 @@
-"""What a forked child leaves alone: its parent's Kafka clients and databases, whose threads a fork does not copy.
+"""The things that a forked child leaves alone: its parent's Kafka clients and databases, whose threads a fork does not
+copy.
 
 Their destructors wait for those threads, and so does RocksDB when a process exits: the child would hang, or die of
 SIGSEGV. So it holds what it inherited for as long as it lives, and its exit ends with Python's own clean-up.

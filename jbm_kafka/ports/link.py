@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
+from jbm_kafka.core.channel.ranking import by_priority
+from jbm_kafka.core.channel.reference import DEFAULT_PRIORITY
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.reference import DEFAULT_PRIORITY
+from jbm_kafka.core.receiving.credit import Demand
+from jbm_kafka.core.receiving.hand import ANNOUNCE, ARRIVE, GRANT, PUT_BACK, RETURNING, TAKE_BACK, Buffer, Hand, Stands
 from jbm_kafka.core.selectors.selector import Selector
-from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.deliveries import Delivery, PartitionLease
-from jbm_kafka.ports.link_buffer import LinkBuffer
+from jbm_kafka.ports.deliveries import Delivery, Disposition, PartitionLease
 from jbm_kafka.ports.link_owner import LinkOwner
-from jbm_kafka.ports.unit_barrier import Disposition, UnitBarrier
 from jbm_kafka.ports.wake_up import Sleepers
 
 
@@ -30,74 +32,21 @@ class LinkTerms:
 
     link_id: str
     session_id: str
-    """What the channels know the receiver by: all consumers of a session share its units."""
+    """The name by which the channels know the receiver: all consumers of a session share its units."""
     prefetch: int
     client_id: str = ""
-    """Of its connection, for people."""
+    """The client id of its connection, for people."""
     mode: str = ""
-    """Of its session, for people."""
+    """The mode of its session, for people."""
     selector: Selector | None = None
     """Which messages its consumer gets; None: every one."""
     one_per_unit: bool = False
     records_first: bool = False
-    """What it gets is acknowledged, and comes only when that is durable."""
+    """A message is acknowledged before it comes, and comes only when that is durable."""
     is_forwarded: bool = False
     """It is another sidecar's: it gets what is here, and keeps this process in no group."""
     records_attempts: bool = False
     """Its application gets a message only when that is recorded (REDELIVER-7)."""
-
-
-class Demand:
-    """Of one link. The session's lock guards what is asked; the group worker looks at the rest without it."""
-
-    def __init__(self) -> None:
-        self.credit = 0
-        """How many more the session would take now; what is granted counts until it is in the buffer or announced."""
-        self.is_asking_alone = False
-        """The group worker was asked to serve it after its siblings' unread messages went back, and has not yet."""
-        self.is_waiting = False
-        """A receive waits, or a listener is set: the link counts as started however long nothing comes."""
-        self.receives = 0
-        """How often the application asked for a message; the group worker looks whether it changes."""
-        self.has_listener = False
-        """A listener is set: its session's thread asks, again and again."""
-        self.is_in_listener = False
-        """A message was taken for the listener, which has not returned: it waits for nothing until then."""
-        self._receives_seen, self._active_at_ms = -1, 0
-        self._asked_at_ms = 0
-
-    @property
-    def is_called(self) -> bool:
-        """A receive waits, or one began since `is_recent` was asked."""
-        return self.is_waiting or self.receives != self._receives_seen
-
-    def is_recent(self, now_ms: int, idle_ms: int) -> bool:
-        """A receive or listener waits or was there within `idle_ms` (monotonic times)."""
-        self._look(now_ms)
-        if self.is_waiting:
-            self._active_at_ms = now_ms
-        return now_ms - self._active_at_ms <= idle_ms
-
-    def asked_ms_ago(self, now_ms: int) -> int:
-        """How long ago the application asked last, or since the link is there: as exact as it was looked at."""
-        self._look(now_ms)
-        return now_ms - self._asked_at_ms
-
-    def _look(self, now_ms: int) -> None:
-        if self.receives != self._receives_seen:
-            self._receives_seen = self.receives
-            self._active_at_ms = self._asked_at_ms = now_ms
-
-    def granted(self, count: int) -> None:
-        """So many of what was asked for are in the buffer, or announced."""
-        self.credit = max(self.credit - count, 0)
-
-    def end_wait(self, *, withdraw: bool) -> None:
-        """A receive that waited ends; idleness counts from now. What it got too late stays for the next call."""
-        self.is_waiting = False
-        self.receives += 1
-        if withdraw:
-            self.credit = 0
 
 
 class LinkSettlement:
@@ -105,35 +54,21 @@ class LinkSettlement:
 
     def __init__(self) -> None:
         self.leases: dict[int, PartitionLease] = {}
-        """By partition; the group worker's."""
+        """The leases by partition; the group worker's."""
         self.dispositions: deque[Disposition] = deque()
-        self.barrier = UnitBarrier()
-        """Shared by the session's links to the same queue."""
-
-    def give_back(
-        self, rows: Sequence[tuple[Delivery, Modified]], done: Completion | None, group_worker: LinkOwner | None
-    ) -> None:
-        """Return messages; nothing more of their units is handed out before the group worker carried that out."""
-        units = {delivery.unit_place for delivery, _ in rows if delivery.unit_place is not None}
-        has_unread = any(not (row.counted or row.was_seen) for _, row in rows)
-        disposition = Disposition(
-            returned=[(delivery.lease, row) for delivery, row in rows], has_unread=has_unread, done=done
-        )
-        self.barrier.put_up(units, disposition, group_worker)
-        self.dispositions.append(disposition)
 
     def unread_going_back(self, partition: int) -> list[int]:
         """Offsets of a partition that are on their way back and never were in the application's hand."""
-        going_back = (returned for disposition in self.dispositions for returned in disposition.returned)
-        return [
-            row.offset
-            for lease, row in going_back
-            if lease.channel.partition == partition and not (row.counted or row.was_seen)
-        ]
+        rows = [row for said in self.dispositions for row in said.unread()]
+        return [row.offset for lease, row in rows if lease.channel.partition == partition]
+
+
+def _rank(deliveries: Iterable[Delivery]) -> list[Delivery]:
+    return by_priority(deliveries, lambda each: each.reference, lambda each: each.unit_place)
 
 
 def _ignore(error: Exception) -> None:
-    """What a link tells before anybody listens."""
+    """Pass over what a link tells before anybody listens."""
 
 
 def _nobody() -> None:
@@ -141,7 +76,7 @@ def _nobody() -> None:
 
 
 class Notices:
-    """Of one link."""
+    """The notices to one link."""
 
     def __init__(self, filled: Sleepers) -> None:
         self._filled = filled
@@ -150,7 +85,8 @@ class Notices:
         self.hindrance: JMSError | None = None
         """Why nothing comes now, and nothing that is said of messages is recorded: each call raises it."""
         self.pending: deque[Exception] = deque()
-        """What the receiver must know of a part that cannot be served; each is raised once, then it goes on."""
+        """Errors that the receiver must hear about a part that cannot be served; each is raised once, then it goes
+        on."""
         self.is_open = False
         """Its consumer was made: where its topic is gone it waits, and is not refused."""
         self.has_heard_of_pause = False
@@ -181,6 +117,38 @@ class Notices:
             self._filled.notify_all()
         if error is not None:
             self.on_trouble(error)
+
+    def opened(self) -> None:
+        """Its consumer was made: where its topic is gone it waits from now on, and is not refused."""
+        self.is_open = True
+
+    def tell_trouble(self, on_trouble: Callable[[Exception], None]) -> None:
+        """Have this told of acknowledgements that could not be recorded."""
+        self.on_trouble = on_trouble
+
+    def tell_turns(self, on_turn: Callable[[int], None]) -> None:
+        """Have this told of each turn of the group worker, with the monotonic time."""
+        self.on_turn = on_turn
+
+    def tell_left(self, on_left: Callable[[], None]) -> None:
+        """Have this told when it has left, before those that were to be told until now."""
+        before = self.on_left
+
+        def both() -> None:
+            on_left()
+            before()
+
+        self.on_left = both
+
+    def hear_of_pause(self) -> bool:
+        """It was said that nothing comes because its destination is paused; False: that was so before."""
+        is_new = not self.has_heard_of_pause
+        self.has_heard_of_pause = True
+        return is_new
+
+    def hear_of_no_pause(self) -> None:
+        """It comes again."""
+        self.has_heard_of_pause = False
 
     @property
     def has_trouble(self) -> bool:
@@ -213,13 +181,15 @@ class Link:
         *,
         filled: Sleepers,
         lock: threading.RLock | threading.Lock,
-        buffer: LinkBuffer | None = None,
+        hand: Hand | None = None,
     ) -> None:
+        """`hand`: that of its session's links to the same queue; None: there are no others."""
         self.terms = terms
         self.lock = lock
         self.filled = filled
         """The threads that wait for what the lock guards; both are shared by the links of one session."""
-        self.buffer: LinkBuffer = LinkBuffer() if buffer is None else buffer
+        self.hand: Final = Hand() if hand is None else hand
+        self.buffer: Final = Buffer[Delivery](self.hand, self._returning())
         self.demand = Demand()
         self.settlement = LinkSettlement()
         self.notices = Notices(filled)
@@ -247,6 +217,15 @@ class Link:
         # A command to the group worker before, which carries out no more: it must ask again.
         self.demand.is_asking_alone = False
 
+    def attach(self, group_worker: LinkOwner) -> None:
+        """This one serves it from now on."""
+        self.group_worker = group_worker
+        self.is_attached = True
+
+    def begin_close(self) -> None:
+        """Its consumer was closed: nobody takes from it any more. The caller holds the lock, or has interrupted it."""
+        self.is_closed = True
+
     def leave(self) -> None:
         """Leave the group worker for good."""
         self.is_closed = True
@@ -264,31 +243,33 @@ class Link:
         Where attempts are recorded, one that is there is asked for first, and stays until that is durable.
         """
         self.demand.receives += 1
-        if not self.terms.records_attempts:
-            return self.buffer.pop(self.settlement.barrier)
         buffer = self.buffer
-        delivery = buffer.next_to_record(self.settlement.barrier)
+        if not self.terms.records_attempts:
+            return buffer.take_next()
+        delivery = buffer.next_to_record()
         if delivery is None:
             return None
         if delivery is not buffer.asked:
             # In this order: where Ctrl-C comes in between, it asks again. The answer waits for the lock.
             self.group_worker.record_attempt(delivery, Completion(partial(self._attempt_recorded, delivery)))
-            buffer.asked, buffer.is_recorded = delivery, False
-        return buffer.pop_recorded()
+            buffer.ask_to_record(delivery)
+        if not buffer.is_recorded:
+            return None
+        buffer.take(delivery)
+        return delivery
 
     def _attempt_recorded(self, delivery: Delivery, error: Exception | None) -> None:
         with self.lock:
-            if error is None and self.buffer.asked is delivery:
-                self.buffer.is_recorded = True
+            if error is None:
+                self.buffer.recorded(delivery)
             self.filled.notify_all()
 
-    @property
-    def may_pop(self) -> bool:
-        """A `pop` gives a message, or asks for one; it waits for no record."""
-        return bool(self.buffer) and not self.buffer.awaits_record
+    def forget_taken(self) -> None:
+        """The last one that was popped is where it belongs: nobody puts it back."""
+        self.buffer.taken = None
 
     def request(self, count: int) -> None:
-        """Ask the group worker for so many more. The caller holds the lock."""
+        """Ask the group worker for so many more, and no others; 0: for none. The caller holds the lock."""
         if self.siblings and count > 0 and self._group_worker is not None:
             # In this order: where Ctrl-C comes in between, it asks again. The answer waits for the lock.
             self._group_worker.serve_alone(self.terms.link_id, count)
@@ -315,11 +296,28 @@ class Link:
             return False
         return not (demand.is_asking_alone or buffer.awaits_more)
 
+    def wait_on(self, *, waits: bool = True) -> None:
+        """Somebody waits for messages, from now on or no more; `request` says how many."""
+        self.demand.is_waiting = waits
+
+    def note_use(self) -> None:
+        """Its application is there, though it receives nothing just now."""
+        with self.lock:
+            self.demand.receives += 1
+
     def begin_wait(self) -> None:
         """A receive waits from now on: a group worker that rests beside its consumer goes and looks."""
         self.demand.is_waiting = True
         if self._group_worker is not None:
             self._group_worker.wake()
+
+    def note_listener(self, *, is_set: bool) -> None:
+        """Its consumer has a listener, or none any more."""
+        self.demand.has_listener = is_set
+
+    def enter_listener(self, *, is_in: bool) -> None:
+        """A message is on its way to the listener or with it, or none any more."""
+        self.demand.is_in_listener = is_in
 
     def end_call(self, *, withdraw: bool) -> None:
         """A receive that waited ends; idleness counts from now. What it got too late stays for the next call."""
@@ -346,16 +344,23 @@ class Link:
         with self.lock:
             self._give_back(rows, done)
 
+    def settle(self, acknowledged: Sequence[tuple[PartitionLease, int]], done: Completion) -> None:
+        """Acknowledge these places; `done` is complete when that is durable, once the group worker was woken."""
+        self.settlement.dispositions.append(Disposition(acknowledged=acknowledged, done=done))
+
     def put_back(self, delivery: Delivery) -> None:
-        """Undo the last `pop`: the message is the next one again, as if it had never been taken."""
+        """Undo the last `pop`: the message is the next one again, as if it had never been taken.
+
+        Of a closed link it goes back: nobody takes from its buffer, and whoever closes it may have emptied that before.
+        """
         with self.lock:
             ready = self.buffer.ready
             if delivery.lease.is_revoked or (ready and ready[0] is delivery):
                 return  # it is there still, or whoever has its partition now delivers it
             # A sibling that asked while this buffer looked empty may be about to get the messages behind this one.
             is_alone = not any(sibling.buffer or sibling.is_asking for sibling in self.siblings)
-            if is_alone and not self.is_stopped and not delivery.lease.channel.is_closing:
-                ready.appendleft(delivery)
+            if is_alone and self.is_open and not delivery.lease.channel.is_closing:
+                self.buffer.apply(PUT_BACK, [delivery])
                 return
         self.give_back([(delivery, Modified(delivery.offset, counted=False))])
 
@@ -387,12 +392,22 @@ class Link:
                 self._give_back([(delivery, Modified(delivery.offset, counted=False)) for delivery in unread], None)
                 self.group_worker.wake()
 
+    def _returning(self) -> Stands:
+        """Return the places from which a message may be taken back."""
+        return RETURNING
+
     def _take_unread(self) -> list[Delivery]:
         self.demand.credit = 0
-        return self.buffer.take_unread()
+        unread = self.buffer.returnable()
+        self.buffer.apply(TAKE_BACK, unread)
+        return unread
 
     def _give_back(self, rows: Sequence[tuple[Delivery, Modified]], done: Completion | None) -> None:
-        self.settlement.give_back(rows, done, self._group_worker)
+        said = Disposition(returned=[(delivery.lease, row) for delivery, row in rows], done=done)
+        units = [delivery.unit_place for delivery, _ in rows]
+        has_unread = any(not (row.counted or row.was_seen) for _, row in rows)
+        self.hand.give_back(units, said, self._group_worker, has_unread=has_unread)
+        self.settlement.dispositions.append(said)
 
     # -- the worker's side -----------------------------------------------------------------------------------------
 
@@ -400,7 +415,7 @@ class Link:
         """Hand over nothing of what cannot be taken back, until `let_out`; here everything can (see `take_unread`)."""
 
     def let_out(self) -> None:
-        """What was kept back may be handed over again."""
+        """Let what was kept back be handed over again."""
 
     @property
     def is_open(self) -> bool:
@@ -417,7 +432,7 @@ class Link:
         `is_ranked`: some have another priority than the default.
         """
         with self.lock:
-            if self.settlement.barrier.is_unread_going_back(self._group_worker):
+            if self.hand.awaits_unread(self._group_worker):
                 return False
             self.demand.granted(len(deliveries))  # not before: in between the session would ask again
             return self._put(deliveries, is_ranked)
@@ -425,41 +440,47 @@ class Link:
     def announce(self, deliveries: list[Delivery]) -> bool:
         """These come with the next `arrive`, unless they are taken out of the list before; False as of `put`."""
         with self.lock:
-            if self.settlement.barrier.is_unread_going_back(self._group_worker):
+            if self.hand.awaits_unread(self._group_worker):
                 return False
             self.demand.granted(len(deliveries))
-            self.buffer.coming.append(deliveries)
+            self.buffer.apply(ANNOUNCE, deliveries)
             return True
 
     def arrive(self, deliveries: list[Delivery]) -> bool:
         """Hand over what is left of an announced list; False when the link was closed meanwhile."""
         with self.lock:
-            self.buffer.arrived(deliveries)
+            self.buffer.apply(ARRIVE, deliveries)
             is_ranked = any(delivery.reference.priority != DEFAULT_PRIORITY for delivery in deliveries)
             return self._put(deliveries, is_ranked)
 
     def _put(self, deliveries: Sequence[Delivery], is_ranked: bool) -> bool:
         if self.is_closed or self.is_stopped:
             return False
-        self.buffer.add(deliveries, is_ranked=is_ranked)
+        self.buffer.apply(GRANT, deliveries, _rank if is_ranked else None)
         self.filled.notify_all()  # a session's listener thread waits here too, also when it listens no more
         return True
 
     def remove(self, partition: int, offsets: frozenset[int] | None) -> list[Delivery]:
         """Take messages of a partition out of what is unread or coming: these offsets, or all when None."""
         with self.lock:
-            removed = self.buffer.remove(partition, offsets)
+            here = self._unread(partition)
+            removed = here if offsets is None else [each for each in here if each.reference.offset in offsets]
             if removed:
+                self.buffer.apply(TAKE_BACK, removed)
                 self.filled.notify_all()  # whatever waits for them asks again
             return removed
 
     def unread(self, partition: int) -> list[int]:
         """Offsets of a partition that are granted and never were in the application's hand."""
         with self.lock:
-            return self.buffer.unread(partition) + self.settlement.unread_going_back(partition)
+            here = [each.reference.offset for each in self._unread(partition)]
+            return here + self.settlement.unread_going_back(partition)
+
+    def _unread(self, partition: int) -> list[Delivery]:
+        return [each for each in self.buffer.returnable() if each.lease.channel.partition == partition]
 
     def is_answered(self) -> bool:
-        """What it asked for was handed over as far as it was there, and nothing is on its way in or back."""
+        """Return True when all that it asked for and is there was handed over, and nothing is on its way in or back."""
         with self.lock:
             buffer = self.buffer
             must_record = self.terms.records_attempts and bool(buffer) and not (buffer.has_asked and buffer.is_recorded)
@@ -467,13 +488,13 @@ class Link:
                 self.demand.is_asking_alone
                 or buffer.awaits_more
                 or must_record
-                or self.settlement.barrier.is_unread_going_back(self._group_worker)
+                or self.hand.awaits_unread(self._group_worker)
             )
 
     def return_is_done(self, disposition: Disposition) -> None:
         """It was carried out and its stragglers removed."""
         with self.lock:
-            self.settlement.barrier.carried_out(disposition)
+            self.hand.returned(disposition)
             self.filled.notify_all()
 
     def want_now(self, count: int) -> None:

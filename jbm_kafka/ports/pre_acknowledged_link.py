@@ -2,69 +2,67 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.core.receiving.hand import ANNOUNCED, AWAY, DROP, GRANT, KEEP, PUT_BACK, SHOW, Stands
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
-from jbm_kafka.ports.link import Link, LinkTerms
-from jbm_kafka.ports.link_buffer import AcknowledgedBuffer
-from jbm_kafka.ports.wake_up import Sleepers
+from jbm_kafka.ports.link import Link
 
 
 class PreAcknowledgedLink(Link):
-    """What is acknowledged never goes back: not when it is idle, stopped, paused or closed, nor with its partition.
+    """A link whose acknowledged messages never go back: not when it is idle, stopped, paused or closed, nor with their
+    partition.
 
     Where its terms say `records_first` the group worker acknowledges what comes, and it arrives when that is durable.
     """
 
-    def __init__(self, terms: LinkTerms, *, filled: Sleepers, lock: threading.RLock | threading.Lock) -> None:
-        super().__init__(terms, filled=filled, lock=lock, buffer=AcknowledgedBuffer(records_first=terms.records_first))
-
-    @property
-    def acknowledged(self) -> AcknowledgedBuffer:
-        """Its buffer, which keeps what cannot go back."""
-        buffer = self.buffer
-        assert isinstance(buffer, AcknowledgedBuffer), buffer
-        return buffer
-
     def drop(self) -> list[Delivery]:
-        """Forget what is unread; returns it."""
+        """Forget what is acknowledged and unread; returns it."""
         with self.lock:
-            return self.acknowledged.drop()
+            acknowledged = self.buffer.acknowledged()
+            self.buffer.apply(DROP, acknowledged)
+            return acknowledged
 
     def resume(self) -> None:
         super().resume()
         self._show_kept()
 
     def keep_back(self) -> None:
-        buffer = self.acknowledged
-        if buffer.is_kept_back:
+        if self.buffer.is_kept_back:
             return
         with self.lock:
-            buffer.is_kept_back = True
-            buffer.keep()
+            self.buffer.is_kept_back = True
+            self._keep()
 
     def let_out(self) -> None:
         with self.lock:
-            buffer = self.acknowledged
-            buffer.is_kept_back = False
-            if buffer.kept:
+            self.buffer.is_kept_back = False
+            if self.buffer.kept:
                 self.demand.credit = 0  # it looked empty to the caller: with that it would get more than its prefetch
             self._show_kept()
             self.filled.notify_all()
 
     def put_back(self, delivery: Delivery) -> None:
         with self.lock:
-            self.acknowledged.put_back(delivery, keeps=self._keeps)
+            unread = self.buffer.kept if self._keeps else self.buffer.ready
+            if unread and unread[0] is delivery:
+                return  # it is there still
+            self.buffer.apply(SHOW, self.buffer.kept)
+            self.buffer.apply(PUT_BACK, [delivery])
+            if self._keeps:
+                self._keep()
 
     def give_back_unread(self, *, stop: bool = False) -> None:
         with self.lock:
             self.is_stopped = self.is_stopped or stop
             self.demand.credit = 0
             if stop:
-                self.acknowledged.keep()
+                self._keep()
+
+    def _returning(self) -> Stands:
+        return AWAY if self.terms.records_first else ANNOUNCED  # what has arrived is acknowledged
 
     @property
     def _keeps(self) -> bool:
@@ -73,7 +71,10 @@ class PreAcknowledgedLink(Link):
 
     def _show_kept(self) -> None:
         if not self._keeps:
-            self.acknowledged.show()
+            self.buffer.apply(SHOW, self.buffer.kept)
+
+    def _keep(self) -> None:
+        self.buffer.apply(KEEP, self.buffer.ready)
 
     def _give_back(self, rows: Sequence[tuple[Delivery, Modified]], done: Completion | None) -> None:
         if done is not None:
@@ -81,7 +82,8 @@ class PreAcknowledgedLink(Link):
 
     def _put(self, deliveries: Sequence[Delivery], is_ranked: bool) -> bool:
         if self.terms.records_first and self._keeps:
-            self.acknowledged.kept.extend(deliveries)
+            self.buffer.apply(GRANT, deliveries)
+            self._keep()
             return True
         if self.is_closed or self._keeps:
             return False

@@ -1,4 +1,4 @@
-"""What stands behind a connection: everything that applications get and give goes through a provider.
+"""The provider behind a connection: everything that applications get and give goes through one.
 
 `providers/` implements it: a sidecar in this process, later a broker in memory and one that speaks AMQP. A provider
 serves many sessions at once; each receiver has a link of its own, and the provider gives that its owner.
@@ -10,16 +10,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
+from jbm_kafka.core.channel.branch import Branch, BranchState, PreparedBranch, Xid
+from jbm_kafka.core.channel.states import MessageState
+from jbm_kafka.core.channel.unit_places import UnitPlaces
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import InvalidClientIDError, JMSError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.selectors.selector import Selector
-from jbm_kafka.core.states import MessageState
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.core.subscription import Source, Subscription
-from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports.clock import Clock
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.ports.kafka import KafkaClientError, KafkaRecord, Outgoing, SendReport
@@ -33,10 +33,10 @@ Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a session must know of its provider."""
+    """The traits of a provider that a session must know."""
 
     compresses: bool
-    """What is sent is compressed as well as codec/record_size.py estimates."""
+    """Records are compressed as well as codec/record_size.py estimates."""
     records_attempts: bool
     """An attempt is durable before the application sees the message (REDELIVER-7)."""
     transaction_bytes_max: int
@@ -46,8 +46,17 @@ class Traits:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldPartitions:
+    """Which part of a queue or subscription a process has."""
+
+    held: frozenset[int]
+    of: int
+    """How many there are."""
+
+
+@dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """What is needed to send to a destination and to own its channels."""
+    """All that is needed to send to a destination and to own its channels."""
 
     topic: str
     topic_id: str
@@ -60,7 +69,7 @@ class TopicInfo:
     recorded_partitions: int = 0
     """The count that the registry has; 0: there is no registry."""
     places: UnitPlaces | None = None
-    """What the registry has of its units, with that count; None: there is no registry."""
+    """The registry's knowledge of its units, with that count; None: there is no registry."""
 
     @property
     def unit_partitions(self) -> int:
@@ -93,6 +102,8 @@ class Seen:
     """Held back until then; 0: not delayed."""
     is_deliverable: bool
     """It could be handed over now: first of its unit, not delayed, in nobody's hand, not expired."""
+    last_error: str | None = None
+    """Why its latest failed attempt failed, where that is recorded."""
 
 
 class Provider(Protocol):
@@ -100,11 +111,11 @@ class Provider(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """By which delays and expiry are judged."""
+        """The clock by which delays and expiry are judged."""
 
     @property
     def traits(self) -> Traits:
-        """What it is like."""
+        """Return what it is like."""
 
     def settings_of(self, name: str) -> ResolvedSettings:
         """The address settings in force for a destination."""
@@ -215,6 +226,18 @@ class Provider(Protocol):
     def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
         """Where this process's partitions of it end now, by partition; none when that is not known in time."""
 
+    def held_partitions(self, source: Source) -> HeldPartitions | None:
+        """Return those of it that this process receives from now; None where nobody can know. It waits for nothing."""
+
+    def on_drain(self, drain: Callable[[], bool]) -> Callable[[], None]:
+        """Have `drain` called when an operator asks this process to drain, until what is returned is called.
+
+        It begins and returns at once; False: nothing ends by it.
+        """
+
+    def wait_recorded(self, timeout_s: float) -> bool:
+        """True when what was said of messages before is recorded, as far as it has to be."""
+
     def submit(self, work: UnitOfWork) -> None:
         """Commit a session's transaction, after the connection's outstanding plain sends; `work.done` tells its end.
 
@@ -233,7 +256,7 @@ class Provider(Protocol):
         """It ended without being prepared."""
 
     def decide(self, branch: str, wanted: BranchState, *, is_forced: bool = False) -> BranchState:
-        """What is decided of a prepared branch durably, which is not as wanted where it was decided before.
+        """Return what is decided of a prepared branch durably, which is not as wanted where it was decided before.
 
         Raises:
             IllegalStateError: its messages went another way without a decision, and this is not `is_forced`.
@@ -241,7 +264,8 @@ class Provider(Protocol):
         """
 
     def decision_of(self, xid: Xid) -> BranchState | None:
-        """What was decided of the last branch of this name, as `prepared_branches` has read it; None: nobody knows."""
+        """Return what was decided of the last branch of this name, as `prepared_branches` has read it; None: nobody
+        knows."""
 
     def prepared_branches(self) -> Sequence[PreparedBranch]:
         """All branches of the namespace that wait for a decision.
@@ -251,10 +275,11 @@ class Provider(Protocol):
         """
 
     def browse(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
-        """What a queue holds: the "deliverable" or "all" of it, as far as selected, consuming nothing."""
+        """Return what a queue holds: the "deliverable" or "all" of it, as far as selected, consuming nothing."""
 
     def statistics(self) -> Statistics:
-        """What is counted and held for the connection, but for what it counts by itself; it takes a second at most."""
+        """Return what is counted and held for the connection, but for what it counts by itself; it takes a second at
+        most."""
 
     def health(self, timeout_s: float | None) -> Health:
         """How its process fares. Kafka has so many seconds to answer; None: it is not asked."""
@@ -280,7 +305,7 @@ class Provider(Protocol):
         """
 
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
-        """What the caller of a send should see."""
+        """Return what the caller of a send should see."""
 
     def flush(self, timeout_s: float) -> bool:
         """True when every plain send was reported."""
@@ -296,7 +321,7 @@ class Provider(Protocol):
 
 
 class ServingProvider(Provider, Protocol):
-    """What serves others' clients asks more: not each of them may make destinations."""
+    """A provider that serves others' clients, of whom not each may make destinations."""
 
     def is_there(self, destination: Destination) -> bool:
         """The destination need not be made.

@@ -34,7 +34,8 @@ class Outgoing:
         self.timestamp_ms = timestamp_ms
         """Record time; None lets the client stamp it."""
         self.batch_bytes_max = batch_bytes_max
-        """What the topic takes in one batch (its `max.message.bytes`); 0: not known, and assumed to be plenty."""
+        """The size of a batch that the topic takes (its `max.message.bytes`); 0: not known, and assumed to be
+        plenty."""
 
     def __repr__(self) -> str:
         size = "no value" if self.value is None else f"{len(self.value)} bytes"

@@ -15,7 +15,7 @@ from jbm_kafka.ports.wake_up import WakeUp
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What ends the pause between two steps: the signal or the time, whichever comes first."""
+    """The end of the pause between two steps: the signal or the time, whichever comes first."""
 
     timeout_s: float | None = 0.0
     """0: go on at once; None: only the signal ends it."""

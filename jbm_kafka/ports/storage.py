@@ -1,4 +1,4 @@
-"""What the sidecar needs of the local disk: a cache of changelogs, and room for messages that wait."""
+"""The local disk, as the sidecar needs it: a cache of changelogs, and room for messages that wait."""
 
 from __future__ import annotations
 

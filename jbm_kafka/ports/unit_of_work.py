@@ -1,11 +1,11 @@
-"""What a session commits: sends, and messages that it received, all of it or nothing (ACK-7)."""
+"""The unit of work that a session commits: sends, and messages that it received, all of it or nothing (ACK-7)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jbm_kafka.core.branch import Branch
+from jbm_kafka.core.channel.branch import Branch
 from jbm_kafka.core.jms_errors import TransactionRolledBackError
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease

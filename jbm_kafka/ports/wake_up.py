@@ -53,7 +53,7 @@ class WakeUp:
 
 
 class Bed(Protocol):
-    """What one sleeper sleeps in: a thread in a lock that is taken, a task in what wakes its event loop."""
+    """The place in which one sleeper sleeps: a thread in a lock that is taken, a task in what wakes its event loop."""
 
     def locked(self) -> bool:
         """Nobody has woken it yet."""
@@ -77,7 +77,8 @@ class Sleepers:
     def notify_all(self) -> None:
         """Something changed: whoever sleeps looks again. The caller holds the lock."""
         self.changes += 1
-        self.wake_all()
+        if self._asleep:
+            self.wake_all()
 
     def wake_all(self) -> None:
         """Whoever sleeps looks again, and nobody else. The caller holds the lock."""

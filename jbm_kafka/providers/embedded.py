@@ -67,7 +67,7 @@ def _cluster_id(kafka: ConfluentKafka, bootstrap: str) -> str:
 
 
 def _open_stores(state_dir: str | None, *, cluster_id: str, namespace: str, clock: Clock) -> Stores:
-    """What a sidecar keeps on this machine; without a folder's path in a temporary one."""
+    """Return what a sidecar keeps on this machine; without a folder's path in a temporary one."""
     path = None if state_dir is None else Path(state_dir)
     folder = StateFolder.open(path, cluster_id=cluster_id, namespace=namespace)
     return Stores(
@@ -80,4 +80,4 @@ def _open_stores(state_dir: str | None, *, cluster_id: str, namespace: str, cloc
 
 
 sidecars = SharedSidecars(_begin)
-"""Of this process."""
+"""The sidecars of this process."""

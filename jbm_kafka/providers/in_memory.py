@@ -125,7 +125,7 @@ class WorldProvider(SidecarProvider):
         return _over(str(error)) if isinstance(error, _WorldOver) else super().send_error(error, destination)
 
     def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
-        """What the end is when nothing is on its way: a dead letter that was leaving its queue is in its own."""
+        """Return what the end is when nothing is on its way: a dead letter that was leaving its queue is in its own."""
         self._world.wait_idle(min(SETTLE_S, timeout_s / 2))
         return super().end_positions(source, timeout_s)
 
@@ -137,7 +137,7 @@ class WorldProvider(SidecarProvider):
 
 
 class World:
-    """What one name stands for. Any thread."""
+    """The world that one name stands for. Any thread."""
 
     def __init__(self, name: str, clock: Clock) -> None:
         self.name = name

@@ -24,7 +24,7 @@ class PlainSends:
         """`make` gets for how long, in ms, records may wait for others to go with."""
         self._make = make
         self._senders: dict[bool, RecordSender] = {}
-        """By whether their sends are waited for."""
+        """The senders: True has the one whose sends are waited for."""
         self._is_closed = False
         self._lock = threading.Lock()
 

@@ -22,7 +22,7 @@ class RunningSidecar:
     """A sidecar with its users counted."""
 
     installation: Installation
-    """Of the factory that was first, where several share a sidecar."""
+    """The installation of the factory that was first, where several share a sidecar."""
     kafka: Kafka
     clock: Clock
     sidecar: Sidecar
@@ -30,7 +30,7 @@ class RunningSidecar:
 
 
 class SharedSidecars:
-    """Those of one kind of provider, by installation. Any thread."""
+    """The sidecars of one kind of provider, by installation. Any thread."""
 
     def __init__(self, begin: Callable[[Installation], RunningSidecar]) -> None:
         """`begin` starts a sidecar, or raises JMSError."""
@@ -69,11 +69,11 @@ class SharedSidecars:
             running.sidecar.close(patience)
 
     def keys(self) -> frozenset[Key]:
-        """What is running now."""
+        """Return what is running now."""
         return frozenset(self._running)
 
     def all(self) -> Collection[RunningSidecar]:
-        """Those that are running now."""
+        """Return those that are running now."""
         return tuple(self._running.values())
 
     def forked(self) -> None:
@@ -101,7 +101,7 @@ def _refuse_other_client_settings(wanted: Installation, running: Installation) -
 
 
 def _refuse_other_settings(wanted: Installation, running: Installation) -> None:
-    """What was asked for by name and cannot be had is refused; it would be ignored in silence."""
+    """Refuse settings that were asked for by name and cannot be had; they would be ignored in silence."""
     for name in sorted(wanted.given):
         mine, theirs = getattr(wanted.config, name), getattr(running.config, name)
         if mine != theirs:

@@ -12,8 +12,7 @@ from jbm_kafka.browsing.ids_in_log import ids_in_log
 from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
 from jbm_kafka.codec.identity import unit_name
 from jbm_kafka.codec.record_size import batch_bytes
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
+from jbm_kafka.core.channel.branch import Branch, BranchState, PreparedBranch, Xid
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import (
     InvalidClientIDError,
@@ -25,6 +24,7 @@ from jbm_kafka.core.jms_errors import (
     SendTimeoutError,
 )
 from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.ports import (
@@ -41,14 +41,17 @@ from jbm_kafka.ports import (
 )
 from jbm_kafka.ports.client_errors import as_jms_error, raised_as_jms_errors
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.fenced_sends import FencedSends
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.numbered_batches import NumberedBatches
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.ports.provider import Seen, Temporary, TopicInfo, Traits
+from jbm_kafka.ports.provider import HeldPartitions, Seen, Temporary, TopicInfo, Traits
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.providers.plain_sends import PlainSends
 from jbm_kafka.providers.shared_sidecars import RunningSidecar
 from jbm_kafka.registry.channel_group import ChannelGroup
+from jbm_kafka.registry.schedules import Schedules
 from jbm_kafka.registry.topics import gone
 from jbm_kafka.sidecar.checkpoints.unwritable import what_is_missing
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker, transfer_of
@@ -61,7 +64,7 @@ IDS_TIMEOUT_S = 30.0
 """The exception listener waits for that, and hears of nothing else meanwhile. A broker that is just back, and asked by
 everybody, takes its time."""
 SEND_TIMEOUT_S = 30.0
-"""Of a send that does not know yet where to go; one that has gone is given up after as long."""
+"""The time for a send that does not know yet where to go; one that has gone is given up after as long."""
 
 
 class SidecarProvider:
@@ -96,6 +99,24 @@ class SidecarProvider:
         self._patience: Patience | None = None
         self._client_id: tuple[str, str] | None = None
         """And the connection that has it."""
+
+    @property
+    def schedules(self) -> Schedules:
+        """The records of schedules, as of `ScheduleRecords`."""
+        return self.sidecar.schedules
+
+    def fenced_sends(self, name: str) -> FencedSends:
+        """Transactions under that name of a bridge, with records of its own; see FencedSends."""
+        return self.sidecar.fenced_records(name)
+
+    def place_all(self, records: Sequence[Outgoing]) -> None:
+        """Have records, which were routed when they were made, go where their units are now.
+
+        Raises:
+            JMSError: that cannot be read or recorded now.
+        """
+        with raised_as_jms_errors("look where units are"):
+            self.sidecar.destinations.topics.place_all(records)
 
     def ensure(self, destination: Destination) -> TopicInfo:
         """The destination's topic; see Destinations.ensure."""
@@ -245,6 +266,10 @@ class SidecarProvider:
         """As of `ForwardingSidecar`."""
         self.sidecar.note_decided(branch, state, done)
 
+    def numbered_batches(self, name: str) -> NumberedBatches:
+        """Those of this name, as of `ProviderOfBatches`."""
+        return self.sidecar.numbered_batches(name)
+
     def settings_of(self, name: str) -> ResolvedSettings:
         """The address settings in force for a destination."""
         return self.sidecar.destinations.settings_of(name)
@@ -252,6 +277,18 @@ class SidecarProvider:
     def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
         """The stable end of our partitions of it, as of now; none when the cluster does not say so in time."""
         return self.sidecar.sources.end_positions(source, timeout_s)
+
+    def held_partitions(self, source: Source) -> HeldPartitions:
+        """Return those of it that this process receives from now."""
+        return self.sidecar.sources.held_partitions(source)
+
+    def on_drain(self, drain: Callable[[], bool]) -> Callable[[], None]:
+        """Have `drain` called when an operator asks this process to drain, until what is returned is called."""
+        return self.sidecar.drains.add(drain)
+
+    def wait_recorded(self, timeout_s: float) -> bool:
+        """True when what was said of messages before is recorded, as far as it has to be."""
+        return self.sidecar.sources.wait_idle(timeout_s)
 
     def submit(self, work: UnitOfWork) -> None:
         """Commit a session's transaction, after the connection's outstanding plain sends."""
@@ -271,11 +308,11 @@ class SidecarProvider:
         self.sidecar.branches.forget(branch.branch)
 
     def decide(self, branch: str, wanted: BranchState, *, is_forced: bool = False) -> BranchState:
-        """What is decided of a prepared branch durably; see Branches.decide."""
+        """Return what is decided of a prepared branch durably; see Branches.decide."""
         return self.sidecar.branches.decide(branch, wanted, is_forced=is_forced)
 
     def decision_of(self, xid: Xid) -> BranchState | None:
-        """What was decided of a name; see Branches.decision_of."""
+        """Return what was decided of a name; see Branches.decision_of."""
         return self.sidecar.branches.decision_of(xid)
 
     def prepared_branches(self) -> Sequence[PreparedBranch]:
@@ -283,7 +320,7 @@ class SidecarProvider:
         return self.sidecar.branches.prepared()
 
     def browse(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
-        """What a queue holds; see browsing/browse.py. A queue that does not exist is not made for it.
+        """Return what a queue holds; see browsing/browse.py. A queue that does not exist is not made for it.
 
         Raises:
             InvalidDestinationError: there is no such queue.
@@ -319,7 +356,7 @@ class SidecarProvider:
         return self._plain.try_send(record, report, is_waited_for=is_waited_for)
 
     def statistics(self) -> Statistics:
-        """What the sidecar counted and holds."""
+        """Return what the sidecar counted and holds."""
         return self.sidecar.observation.statistics()
 
     def health(self, timeout_s: float | None) -> Health:
@@ -331,7 +368,8 @@ class SidecarProvider:
         self._plain.prepare()
 
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
-        """What the caller of a send should see. A topic that has gone is forgotten: the next send looks for it."""
+        """Return what the caller of a send should see. A topic that has gone is forgotten: the next send looks for
+        it."""
         if isinstance(error, UnknownTopic) and destination.is_temporary:
             self.sidecar.destinations.topics.forget_temporary()
             return InvalidDestinationError(f"{destination}: {error}; nothing was sent", destination=destination.name)

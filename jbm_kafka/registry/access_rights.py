@@ -18,7 +18,7 @@ from jbm_kafka.registry.own_topics import branches_topic, commands_topic, events
 
 
 class Role(Enum):
-    """What a program does. Who does several things has the rights of several roles."""
+    """A kind of program. One that does several things has the rights of several roles."""
 
     PRODUCER = "producer"
     """Sends, also in transactions."""
@@ -34,8 +34,12 @@ class Role(Enum):
     """Reads, writes, archives and replays with Spark."""
     REQUESTS = "requests"
     """Besides: has temporary destinations, requests or answers."""
+    SCHEDULES = "schedules"
+    """Besides: is a worker that has schedules."""
     XA = "xa"
     """Besides: has branches of transactions of several systems."""
+    MOVING = "moving"
+    """Imports what a file of an export has, and adopts topics that others copied; makes none. Who looks may export."""
     TRUNCATION = "truncation"
     """Besides: deletes from logs what is settled. Kafka's right for that also deletes the topic."""
 
@@ -138,7 +142,15 @@ RIGHTS: Mapping[Role, Rights] = MappingProxyType(
             transactional_ids="Write",
         ),
         Role.REQUESTS: _REQUESTS,
+        Role.SCHEDULES: _rights(destinations="Write DescribeConfigs", registry="Read Write", transactional_ids="Write"),
         Role.XA: _rights(branches="Read Write", groups="Read Delete", transactional_ids="Write"),
+        Role.MOVING: _rights(
+            destinations="Read Write DescribeConfigs",
+            changelogs="Read Write DescribeConfigs",
+            registry="Read Write",
+            groups="Read",
+            transactional_ids="Write",
+        ),
         # Of groups that are not ours what they have not read stays.
         Role.TRUNCATION: _rights(destinations="Delete", cluster="Describe", all_groups="Describe"),
     }
@@ -148,7 +160,7 @@ RIGHTS: Mapping[Role, Rights] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class NamespaceTopics:
-    """What a namespace of a cluster has."""
+    """The topics that a namespace of a cluster has."""
 
     namespace: str
     destinations: Sequence[Destination]

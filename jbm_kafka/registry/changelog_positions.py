@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jbm_kafka.codec.changelog import decode_entry
-from jbm_kafka.core.entries import PREPARED, Position, Prepared
+from jbm_kafka.core.channel.entries import PREPARED, Position, Prepared
 from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 from jbm_kafka.ports import KafkaAdmin, LogReader
 
@@ -17,7 +17,7 @@ _PREPARED = f"|{PREPARED}|".encode()
 
 
 class ChangelogPositions:
-    """Of the channels of all groups. One thread."""
+    """The positions of the channels of all groups. One thread."""
 
     def __init__(self, changelog_topic: str) -> None:
         self._topic = changelog_topic

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jbm_kafka.codec.registry_records import SubscriptionRecord
-from jbm_kafka.core.companion_group import companion_of
+from jbm_kafka.core.channel.companion_group import companion_of
 from jbm_kafka.core.destination import Destination, Queue, with_namespace
 from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
@@ -18,7 +18,7 @@ class ChannelGroup:
 
     destination: Destination
     group_id: str
-    """Of the consumer group."""
+    """The id of the consumer group."""
     topic: str
     changelog_topic: str
     partitions: int
@@ -26,9 +26,10 @@ class ChannelGroup:
     subscription: Subscription | None = None
     """None: a queue's."""
     record: SubscriptionRecord | None = None
-    """What the registry says of the subscription."""
+    """The registry's record of the subscription; None: a queue's group."""
     begun: str = ""
-    """Of a subscription of a temporary topic, of which the registry says nothing: which one of its name."""
+    """Tells which subscription of its name this is where a temporary topic has it, of which the registry says
+    nothing."""
 
     @classmethod
     def of_queue(cls, queue: Queue, *, namespace: str, partitions: int = 0) -> ChannelGroup:
@@ -102,7 +103,7 @@ class ChannelGroup:
         return self.begun if self.record is None else self.record.incarnation
 
     def log_id(self, topic_id: str) -> str:
-        """What the group's positions are about: a log, and of a subscription the part since it was made."""
+        """Return what the group's positions are about: a log, and of a subscription the part since it was made."""
         return f"{topic_id}/{self.incarnation}" if self.incarnation else topic_id
 
     def begins(self, topic_id: str) -> Mapping[int, int]:

@@ -29,7 +29,7 @@ class _Held:
 
 
 Decide = Callable[[Mapping[bytes, bytes], Callable[[str], bool]], Changes]
-"""What is to be changed, seen what is there and who lives."""
+"""Gives the changes to be made, from what is there and who lives."""
 
 
 @dataclass(slots=True, eq=False)

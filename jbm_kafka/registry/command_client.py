@@ -53,7 +53,7 @@ class CommandClient:
             raise refused[0]
 
     def answers(self) -> Sequence[Answer]:
-        """What came, to whomever; waits a moment for the first."""
+        """Return what came, to whomever; waits a moment for the first."""
         found = [decode_answer(record.key(), record.value()) for record in self._reader.poll(1_000, POLL_S)]
         return [answer for answer in found if answer is not None]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from jbm_kafka.codec.command_records import Answer, Command, decode_command, encode_answer
-from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError, Outgoing, UnknownTopic
+from jbm_kafka.ports import AccessRefused, Kafka, KafkaAdmin, KafkaClientError, Outgoing, UnknownTopic
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import Steps, StepWorker, Wait, Workers
 from jbm_kafka.ports.wake_up import WakeUp
@@ -43,6 +43,8 @@ class CommandServer:
         """Commands before it were heard, or came before this process."""
         self._is_there = False
         """The topic is."""
+        self._is_refused = False
+        """It was logged that nothing may be heard or answered."""
         self._looks_left_out = 0
         """More, while the topic is not there: each answer that says so leaves some bytes in the client."""
         self._answers: deque[Answer] = deque()
@@ -80,6 +82,10 @@ class CommandServer:
         except UnknownTopic:
             self._is_there, self._looks_left_out = False, LOOKS_LEFT_OUT
             self._position = 0  # when it is made, all of it is new
+        except AccessRefused as error:  # whoever asks only sees that nobody answers
+            level = logging.DEBUG if self._is_refused else logging.WARNING
+            self._is_refused = True
+            log.log(level, "administrators' commands cannot be heard or answered here, until this is mended: %s", error)
         except KafkaClientError as error:
             # The asking process asks again.
             log.debug("commands of administrators cannot be heard or answered now: %s", error)
@@ -101,7 +107,7 @@ class CommandServer:
             begin = 0  # it was made anew
         with closing(self._kafka.log_reader()) as reader:
             records = reader.read(self._topic, {0: (begin, end)}, timeout_s=READ_TIMEOUT_S)
-        self._position = end
+        self._position, self._is_refused = end, False
         for record in records:
             command = decode_command(record.key(), record.value())
             if command is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from jbm_kafka.core.companion_group import is_companion
+from jbm_kafka.core.channel.companion_group import is_companion
 from jbm_kafka.ports import Clock, GroupKind, KafkaAdmin
 
 LOOK_MS = 60_000
@@ -22,7 +22,7 @@ def _is_no_reader(name: str) -> bool:
 
 
 class ForeignGroups:
-    """What one process knows of them, a minute old at most. One thread."""
+    """One process's knowledge of other groups, a minute old at most. One thread."""
 
     def __init__(self, admin: KafkaAdmin, clock: Clock, namespace: str) -> None:
         self._admin = admin
@@ -58,7 +58,7 @@ class ForeignGroups:
     def committed(
         self, topic: str, partitions: Sequence[int], ours: Collection[str]
     ) -> Mapping[str, Mapping[int, int]]:
-        """By group the committed offsets for the topic, without those of `ours`; at the latest look.
+        """Return by group the committed offsets for the topic, without those of `ours`; at the latest look.
 
         Raises:
             KafkaClientError: no answer.

@@ -1,6 +1,6 @@
 """The address settings in force: a factory's, and over them the registry's, followed while the process runs.
 
-docs/decisions/0035-settings-while-running.md says which value wins, and when a change takes effect.
+Decision 35 says which value wins, and when a change takes effect.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import threading
 from collections.abc import Iterable, Mapping
 
 from jbm_kafka.codec.settings_record import decode_settings, patterns_in
-from jbm_kafka.core.address_pattern import checked_pattern
-from jbm_kafka.core.address_settings import (
+from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, NewerRecordError
+from jbm_kafka.core.settings.address_pattern import checked_pattern
+from jbm_kafka.core.settings.address_settings import (
     AddressSettings,
     AddressSettingsRepository,
     Overridden,
@@ -19,7 +20,6 @@ from jbm_kafka.core.address_settings import (
     default_addresses,
     shipped_settings,
 )
-from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, NewerRecordError
 from jbm_kafka.core.temporary_name import settings_name
 from jbm_kafka.registry.own_addresses import addresses_of
 from jbm_kafka.registry.registry_log import RegistryLog
@@ -46,7 +46,7 @@ class LiveSettings:
         """Differences and unreadable parts, each logged once."""
 
     def resolve(self, name: str) -> ResolvedSettings:
-        """What holds for the destination of this name now."""
+        """Return what holds for the destination of this name now."""
         return self._repository.resolve(settings_name(name))
 
     def takes_copies(self, name: str) -> bool:

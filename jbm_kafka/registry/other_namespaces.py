@@ -16,7 +16,7 @@ log = logging.getLogger("jbm_kafka.partitions")
 
 
 def namespaces_among(queue: Queue, groups: Collection[str]) -> Iterator[str]:
-    """Those of which one of these consumer groups receives from the queue."""
+    """Yield those of which one of these consumer groups receives from the queue."""
     end = queue.group_id()
     for group in groups:
         if group == end or group.endswith(f".{end}"):

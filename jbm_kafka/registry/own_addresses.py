@@ -1,4 +1,4 @@
-"""Whether a namespace has dead-letter and expiry addresses of its own where no setting names any (decision 93).
+"""Finds out if a namespace has dead-letter and expiry addresses of its own where no setting names any (decision 93).
 
 One that began with a version that knows of them has, and its registry says so from its first record on. Others keep
 the addresses that all namespaces share, whose letters their operators know.
@@ -16,7 +16,7 @@ _OWN = b"own"
 
 
 def first_records(registry_topic: str) -> Changes:
-    """What the registry of a namespace says first."""
+    """Return what the registry of a namespace says first."""
     return {} if registry_topic == REGISTRY_NAME else {_KEY: _OWN}
 
 

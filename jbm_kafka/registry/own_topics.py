@@ -38,8 +38,13 @@ def commands_topic(namespace: str) -> str:
 
 
 def branches_topic(namespace: str) -> str:
-    """What is known of branches of transactions of several systems."""
+    """Return what is known of branches of transactions of several systems."""
     return with_namespace("jbm.branches", namespace)
+
+
+def bridges_topic(namespace: str) -> str:
+    """What bridges have taken on from elsewhere."""
+    return with_namespace("jbm.bridges", namespace)
 
 
 def ledger_topic(namespace: str) -> str:
@@ -66,7 +71,7 @@ class OwnTopics:
         self._has_system_topics = False
         """They were asked for: a process that only sends needs none."""
         self._logged: set[str] = set()
-        """What cannot be changed, each logged once: topics that are too small, faults of our own ones."""
+        """Faults that cannot be mended, each logged once: topics that are too small, faults of our own ones."""
         self._large: set[str] = set()
         """Topics of ours whose segments are large and cannot be changed."""
 
@@ -213,5 +218,5 @@ def _repair(fault: str, repair: Callable[[], None]) -> None:
 
 
 def size_of(found: TopicDescription) -> int:
-    """What a batch for the topic may take, in bytes."""
+    """Return what a batch for the topic may take, in bytes."""
     return int(found.config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES))

@@ -1,4 +1,4 @@
-"""What is paused, as the registry said when it was read last. Every process follows by itself (decision 38)."""
+"""Pauses of destinations, as the registry said when it was read last. Every process follows by itself (decision 38)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jbm_kafka.registry.registry_log import RegistryLog
 
 @dataclass(frozen=True, slots=True)
 class Pausing:
-    """What a group worker asks of the pause of the destination of a name."""
+    """A group worker's view of the pause of the destination of a name."""
 
     is_paused: Callable[[str], bool]
     """Nothing of it may be handed over."""
@@ -32,10 +32,10 @@ class Pauses:
         self.is_in_memory = False
         """No command of the terminal reaches it, so none is advised."""
         self._read: dict[str, tuple[bytes, Pause]] = {}
-        """By name: the latest record, and what it says."""
+        """The latest record and its meaning, by name."""
 
     def of(self, name: str) -> Pause:
-        """What of this destination is paused."""
+        """Return what of this destination is paused."""
         value = self._registry.get(pause_key(name))
         if value is None:
             return NOTHING

@@ -58,7 +58,7 @@ class ProcessLiveness:
         self._worker: StepWorker | None = None
         self._membership = _Membership()
         self._not_let_go: dict[str, Callable[[], None]] = {}
-        """By what is given back: what Kafka has not taken yet."""
+        """Calls that let go, by what is given back: Kafka has not taken these yet."""
         self._tried_at_ms = 0
         self._stopping = WakeUp()
         self._lock = threading.Lock()
@@ -99,7 +99,7 @@ class ProcessLiveness:
             return self.name
 
     def living(self, holders: Iterable[str]) -> frozenset[str]:
-        """Those of them that are alive, this process included.
+        """Return those of them that are alive, this process included.
 
         Raises:
             KafkaClientError: no answer.

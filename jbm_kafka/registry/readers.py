@@ -56,7 +56,7 @@ def private_readers(values: Mapping[bytes, bytes], now_ms: int, *, topic: str | 
 
 
 def is_kept(values: Mapping[bytes, bytes], topic: str, topic_id: str, partition: int, offset: int) -> bool:
-    """Whether the registry says that this record stays: it is the original of a dead letter without its body."""
+    """Return True if the registry says that this record stays: it is the original of a dead letter without its body."""
     found = [reader for _, reader in readers_in(values) if reader is not None and reader.kind == LETTER_KIND]
     return any(
         (each.topic, each.topic_id) == (topic, topic_id) and each.positions.get(partition, offset + 1) <= offset

@@ -1,4 +1,4 @@
-"""What `jbm.registry` says of destinations, as read last, and the writing of it."""
+"""Destinations in `jbm.registry`, as read last, and the writing of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from jbm_kafka.codec.destination_record import (
     encode_destination,
 )
 from jbm_kafka.codec.pause_record import pause_key
-from jbm_kafka.codec.registry_records import decode_topic, encode_topic, maker_key, selectors_key, topic_key
+from jbm_kafka.codec.registry_records import (
+    adopted_key,
+    decode_topic,
+    encode_topic,
+    maker_key,
+    selectors_key,
+    topic_key,
+)
 from jbm_kafka.codec.unit_place_records import is_place_readable, moving_key, path_key, paths_of, without_unit
 from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, TopicDescription
@@ -28,9 +35,9 @@ log = logging.getLogger(__name__)
 
 
 class Registry:
-    """What is recorded of destinations. Any thread may call it.
+    """The records of destinations. Any thread may call it.
 
-    The latest record of a name counts: docs/decisions/0013-the-count-that-routes.md.
+    The latest record of a name counts: decision 13.
     """
 
     def __init__(
@@ -67,7 +74,8 @@ class Registry:
         return found[1].partitions if found is not None and found[1].topic_id == topic_id else None
 
     def recorded_of(self, described: Mapping[str, TopicDescription]) -> frozenset[str]:
-        """Those of them that somebody used as a queue or a topic. One whose record cannot be read is among them."""
+        """Return those of them that somebody used as a queue or a topic. One whose record cannot be read is among
+        them."""
 
         def is_recorded(name: str, topic_id: str) -> bool:
             try:
@@ -78,7 +86,7 @@ class Registry:
         return frozenset(name for name, found in described.items() if is_recorded(name, found.topic_id))
 
     def names_among(self, names: Collection[str]) -> list[str]:
-        """Those of them of which a count is recorded, for any topic of the name."""
+        """Return those of them of which a count is recorded, for any topic of the name."""
         return [name for name in names if self.log.get(destination_key(name)) is not None]
 
     def is_topic(self, name: str, topic_id: str) -> bool:
@@ -91,7 +99,7 @@ class Registry:
         return [key.removeprefix(topic_key("")).decode() for key in self.log.values() if key.startswith(topic_key(""))]
 
     def topics_of(self, described: Mapping[str, TopicDescription]) -> frozenset[str]:
-        """Those of them that are topics."""
+        """Return those of them that are topics."""
         return frozenset(name for name, found in described.items() if self.is_topic(name, found.topic_id))
 
     def ensure_topic(self, name: str, topic_id: str) -> bool:
@@ -121,9 +129,24 @@ class Registry:
         self.log.write({maker_key(name): encode_topic(topic_id)})
 
     def is_made_by_us(self, name: str, topic_id: str | None = None) -> bool:
-        """Whether this topic of the destination, or without an id any, is one that we made, as read last."""
+        """Return True if this topic of the destination, or without an id any, is one that we made, as read last."""
         value = self.log.get(maker_key(name))
-        return value is not None and topic_id in (None, decode_topic(value))
+        if value is None or self.is_adopted(name, decode_topic(value)):
+            return False
+        return topic_id in (None, decode_topic(value))
+
+    def note_adopted(self, name: str, topic_id: str) -> None:
+        """Record that others made this topic: copies have the configuration by which we know our own.
+
+        Raises:
+            KafkaClientError: it cannot be read or recorded.
+        """
+        self.log.write({adopted_key(name): encode_topic(topic_id)})
+
+    def is_adopted(self, name: str, topic_id: str) -> bool:
+        """Return True if others made this topic of the destination, as read last."""
+        value = self.log.get(adopted_key(name))
+        return value is not None and decode_topic(value) == topic_id
 
     def ensure(self, name: str, topic_id: str, partitions: int) -> int:
         """The count that routes; recorded now when none is.
@@ -146,7 +169,7 @@ class Registry:
         self.log.write({key: value})
 
     def is_recorded(self, name: str, topic_id: str | None) -> bool:
-        """Whether anything is recorded of this topic, as read last; of None: of any topic of that name."""
+        """Return True if anything is recorded of this topic, as read last; of None: of any topic of that name."""
         return bool(self._keys(name, topic_id))
 
     def forget(self, name: str, topic_id: str | None) -> None:
@@ -159,14 +182,16 @@ class Registry:
         keys = self._keys(name, topic_id)
         if keys:
             keys += [
-                key for key in (pause_key(name), moving_key(name), maker_key(name)) if self.log.get(key) is not None
+                key
+                for key in (pause_key(name), moving_key(name), maker_key(name), adopted_key(name))
+                if self.log.get(key) is not None
             ]
             keys += [path_key(name, unit) for unit in paths_of(self.log.values(), name)]
         if keys:
             self.log.write(dict.fromkeys(keys))
 
     def _keys(self, name: str, topic_id: str | None) -> list[bytes]:
-        """Of the records that tell of this topic, or, of None, of any of that name."""
+        """Return the keys of the records that tell of this topic, or, of None, of any of that name."""
         count, kind, selectors = destination_key(name), topic_key(name), selectors_key(name)
         if topic_id is None:
             return [key for key in (count, kind, selectors) if self.log.get(key) is not None]

@@ -1,6 +1,6 @@
 """The topic `jbm.registry`: what each of its keys says, read on as it grows, and changed by compare-and-set.
 
-docs/decisions/0027-compare-and-set.md says which writer wins, and how a writer knows.
+Decision 27 says which writer wins, and how a writer knows.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ TIMEOUT_S = 10.0
 NEVER_MS = -(1 << 62)
 """Before any time that a clock shows."""
 UPDATE_TIMEOUT_S = 30.0
-"""For the tries of a change; in the queue it waits besides. An open transaction of a dead process holds the reading
-back for its timeout."""
+"""For the tries of a change that get no answer; in the queue, and for those who overtake it, it waits besides. An open
+transaction of a dead process holds the reading back for its timeout."""
 TRANSACTION_TIMEOUT_MS = 10_000
 POLL_S = 0.2
 BACKOFF_S = 0.2
@@ -75,7 +75,7 @@ class RegistryLog:
         self._admin = admin
         self._topic_id = ""
         self._reader: TailReader | None = None
-        """Of the topic with this id, once it held anything; it stays open, so that a look reads only what is new."""
+        """Reads the topic with this id, once it held anything; it stays open, so that a look reads only what is new."""
         self._values: dict[bytes, bytes] = {}
         self.version = 0
         """Another number after anything that was read: what was derived from it is good while this stays the same."""
@@ -94,11 +94,11 @@ class RegistryLog:
 
     @property
     def is_there(self) -> bool:
-        """Whether its topic was there when it was read last."""
+        """Return True if its topic was there when it was read last."""
         return bool(self._topic_id)
 
     def get(self, key: bytes) -> bytes | None:
-        """What a key says, as read last."""
+        """Return what a key says, as read last."""
         return self._values.get(key)
 
     def values(self) -> Values:
@@ -187,9 +187,11 @@ class RegistryLog:
                 began_ms = self._clock.monotonic_ms()
                 is_made = self._try_update(decide, records, turn)
                 took_ms = self._clock.monotonic_ms() - began_ms
-                tries, tried_ms, pace_ms = tries + 1, tried_ms + took_ms, max(pace_ms, took_ms)
+                tries, pace_ms = tries + 1, max(pace_ms, took_ms)
+                # Who was overtaken found out that it was not its turn; the registry is busy, and answers (decision 99).
+                tried_ms += 0 if self._writer.was_overtaken else took_ms
                 if not is_made and tried_ms > UPDATE_TIMEOUT_S * 1000:
-                    text = f"topic {self.topic}: not changed in {tried_ms} ms of trying, others were first"
+                    text = f"topic {self.topic}: not changed in {tried_ms} ms of trying: {self._writer.trouble}"
                     raise Unreachable(text)
         finally:
             if turn and (not is_made or self._turns.has(turn)):
@@ -373,6 +375,8 @@ class _Writer:
         """A change was made or not, and nobody knows yet which; a reader to the stable end may miss it."""
         self.was_overtaken = False
         """Somebody else began after the last try; else that had no answer, and there may be nobody to wait for."""
+        self.trouble = ""
+        """The fault of the latest try that came to nothing."""
 
     def is_written(
         self,
@@ -406,6 +410,7 @@ class _Writer:
                 producer.commit(TIMEOUT_S)
         except (OutcomeUnknown, TransactionAborted) as error:
             self.was_overtaken = isinstance(error, OutcomeUnknown) and error.is_fenced
+            self.trouble = str(error)
             log.info(OVERTAKEN, self._topic, error)
             return False
         finally:

@@ -1,4 +1,5 @@
-"""What of a destination's log may be deleted, and who needs the rest, from what Kafka has recorded (decision 73)."""
+"""Finds out how much of a destination's log may be deleted, and who needs the rest, from what Kafka has recorded
+(decision 73)."""
 
 from __future__ import annotations
 
@@ -7,9 +8,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.reader_record import LETTER_KIND, PRIVATE_KIND, readers_in
 from jbm_kafka.codec.registry_records import subscriptions_in, unreadable_subscriptions
-from jbm_kafka.core.destination import Destination, Queue
-from jbm_kafka.core.jms_errors import CorruptRecordError
-from jbm_kafka.core.truncation import (
+from jbm_kafka.core.channel.truncation import (
     RECEIVERS,
     ChannelFacts,
     Cut,
@@ -20,6 +19,8 @@ from jbm_kafka.core.truncation import (
     needed_from,
     reader_pin,
 )
+from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.jms_errors import CorruptRecordError
 from jbm_kafka.ports import Clock, KafkaAdmin, LogReader
 from jbm_kafka.registry.changelog_positions import ChangelogPositions
 from jbm_kafka.registry.channel_group import ChannelGroup
@@ -34,10 +35,10 @@ NOBODY_SETTLED = "nobody has received from it yet"
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is kept of a destination's log, and why."""
+    """The part of a destination's log that is kept, and why."""
 
     cuts: Mapping[int, Cut]
-    """By partition."""
+    """The cut of each partition."""
     because: str
     """Why nothing is deleted at all, for people; empty: up to the cuts everything is."""
     topic_id: str = ""
@@ -57,7 +58,7 @@ class RetentionLook:
     def look(
         self, destination: Destination, partitions: Sequence[int], *, setting: str | None, reader: LogReader
     ) -> Retention:
-        """What of these partitions may go now.
+        """Return what of these partitions may go now.
 
         Raises:
             KafkaClientError: no answer, or no such topic.
@@ -94,7 +95,7 @@ class RetentionLook:
         return BY_MAKER if setting is None else BY_SETTING
 
     def _groups(self, destination: Destination, values: Values) -> list[ChannelGroup]:
-        """Those of the queue, or of the subscriptions that the topic has."""
+        """Return those of the queue, or of the subscriptions that the topic has."""
         if isinstance(destination, Queue):
             return [ChannelGroup.of_queue(destination, namespace=self._namespace)]
         return [

@@ -62,7 +62,7 @@ class SelectorSets:
         self._uses: defaultdict[Queue, Counter[str]] = defaultdict(Counter)
         """Consumers by selector, in normal form; those of stopped connections included."""
         self._held: dict[Queue, tuple[str, ...]] = {}
-        """What is recorded with this process as a holder."""
+        """The selectors that are recorded with this process as a holder."""
         self._came_back: dict[Queue, int] = {}
         """Where it was a holder no longer, and is again: until when, monotonic ms, it looks for newcomers."""
         self._lock = threading.RLock()
@@ -98,7 +98,8 @@ class SelectorSets:
             log.debug("%s: nobody says now what selectors others have: %s", queue, error)
 
     def check(self, queue: Queue) -> None:
-        """What was claimed still holds; to be asked when partitions were assigned, and before anything is received.
+        """Raise unless the claims still hold; to be asked when partitions were assigned, and before anything is
+        received.
 
         Raises:
             IllegalStateError: other processes receive from it with other selectors.
@@ -242,7 +243,7 @@ class SelectorSets:
         return others
 
     def _without_the_dead(self, values: Values, queue: Queue) -> Changes:
-        """What this process changes that has no selectors; nothing while it claims some, or any holder is alive.
+        """Return what this process changes that has no selectors; nothing while it claims some, or any holder is alive.
 
         Raises:
             IllegalStateError: living holders have another set.
@@ -280,7 +281,7 @@ class SelectorSets:
         return others, None if own is None else parts.admin.group_members(group) - own
 
     def _give_back(self, queue: Queue) -> None:
-        """What is not used here any more, or was not claimed again since."""
+        """Give back what is not used here any more, or was not claimed again since."""
         with self._lock:
             if queue in self._held and self._uses.get(queue):
                 self._lessen(queue, self._used(queue))

@@ -1,10 +1,10 @@
-"""What Kafka keeps of a subscription that has ended: a consumer group with offsets, and keys in a changelog."""
+"""Deletes what Kafka keeps of a subscription that has ended: a consumer group with offsets, and keys in a changelog."""
 
 from __future__ import annotations
 
 import logging
 
-from jbm_kafka.core.companion_group import companion_of
+from jbm_kafka.core.channel.companion_group import companion_of
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, KafkaClientError, Outgoing
 from jbm_kafka.ports.steps import Workers
@@ -30,7 +30,7 @@ class SubscriptionRemains:
         self._clock = clock
 
     def drop_offsets(self, group: str) -> None:
-        """Of a subscription that had the name before. Not needed, they would count for nothing, but misleading."""
+        """Delete the offsets of a subscription that had the name before. Nobody needs them, and they would mislead."""
         try:
             self._admin.delete_groups([group, companion_of(group)])
         except KafkaClientError as error:
@@ -52,7 +52,7 @@ class SubscriptionRemains:
         return True
 
     def tombstones(self, group: str, topic: Topic) -> list[Outgoing]:
-        """What deletes everything that the topic's changelog has of the group."""
+        """Return what deletes everything that the topic's changelog has of the group."""
         changelog = topic.changelog_topic(self._namespace)
         described = self._admin.describe([changelog]).get(changelog)
         if described is None:

@@ -34,6 +34,70 @@ from jbm_kafka.registry.subscription_remains import SubscriptionRemains
 log = logging.getLogger(__name__)
 
 
+def begun(
+    wanted: Subscription,
+    info: TopicInfo,
+    incarnation: str,
+    admin: KafkaAdmin,
+    now_ms: int,
+    holders: tuple[str, ...] = (),
+) -> SubscriptionRecord:
+    """The record of one that begins now: it has what is sent from here on.
+
+    Raises:
+        KafkaClientError: the ends of its topic cannot be asked for.
+    """
+    ends = admin.end_positions(info.topic, list(range(info.partitions)), stable=True)
+    return SubscriptionRecord(
+        subscription=wanted,
+        topic_id=info.topic_id,
+        incarnation=incarnation,
+        begins=tuple(ends[partition] for partition in range(info.partitions)),
+        holders=holders,
+        created_ms=now_ms,
+    )
+
+
+def refuse_other_kind(values: Values, wanted: Subscription, namespace: str) -> None:
+    """Return when no durable subscription of this name is shared where this one is not, or the other way round.
+
+    Raises:
+        IllegalStateError: one is.
+    """
+    if not wanted.is_durable:
+        return
+    kinds = (SubscriptionKind.DURABLE, SubscriptionKind.SHARED_DURABLE)
+    other = replace(wanted, kind=kinds[wanted.kind is SubscriptionKind.DURABLE])
+    value = values.get(subscription_key(other.group_id(namespace)))
+    if value is not None and not decode_subscription(value).is_ending:
+        shared, other_is = ("shared", "unshared") if wanted.is_shared else ("unshared", "shared")
+        raise IllegalStateError(
+            f"{wanted}: a durable subscription of this name exists and is {other_is}, this one would be {shared}; "
+            f"choose another name, or end that one with unsubscribe({wanted.name!r})",
+            name=wanted.name,
+        )
+
+
+def check_retention(admin: KafkaAdmin, info: TopicInfo, wanted: Subscription) -> None:
+    """Return when the topic keeps what a durable subscription has not received.
+
+    Raises:
+        InvalidDestinationError: it does not.
+        KafkaClientError: it cannot be asked for.
+    """
+    found = admin.describe([info.topic], with_config=True).get(info.topic)
+    config: Mapping[str, str] = {} if found is None else found.config
+    limits = {name: config.get(name, "?") for name in ("retention.ms", "retention.bytes")}
+    if set(limits.values()) != {"-1"}:
+        now = ", ".join(f"{name}={value}" for name, value in limits.items())
+        raise InvalidDestinationError(
+            f"{wanted}: a durable subscription keeps messages until they are received, and the Kafka topic "
+            f"{info.topic!r} deletes them before ({now}); set both to -1: kafka-configs.sh --alter --entity-type "
+            f"topics --entity-name {info.topic} --add-config retention.ms=-1,retention.bytes=-1",
+            destination=info.topic,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class SubscriptionParts:
     """The parts of the process that subscriptions use."""
@@ -62,13 +126,13 @@ class Subscriptions:
         """Consumers of this process by group, those included of which something is unacknowledged still."""
         self._records: dict[str, SubscriptionRecord] = {}
         self._locks: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
-        """By group: what ends waits for the members of its group, and nobody else waits with it. Those in use."""
+        """A lock for each group in use: what ends waits for the members of its group, and nobody else waits with it."""
         self._locks_lock = threading.Lock()
         self._has_swept = False
         parts.holder.when_back(self._look_again)
 
     def record_of(self, subscription: Subscription) -> SubscriptionRecord:
-        """What was found when it was subscribed to."""
+        """Return what was found when it was subscribed to."""
         return self._records[self._group(subscription)]
 
     # -- having one ------------------------------------------------------------------------------------------------
@@ -95,7 +159,7 @@ class Subscriptions:
                     name=wanted.name,
                 )
             if wanted.is_durable:
-                self._check_retention(info, wanted)
+                check_retention(self._parts.admin, info, wanted)
             me = self._parts.holder.ensure()
             mine = f"{int(self._parts.chance() * 2**52):013x}"
             before: list[SubscriptionRecord | None] = [None]
@@ -122,7 +186,7 @@ class Subscriptions:
     def _claim(self, values: Values, wanted: Subscription, info: TopicInfo, mine: str, me: str) -> Changes:
         """`mine`: the incarnation if one is made; `me`: its holder."""
         group = self._group(wanted)
-        self._refuse_other_kind(values, wanted)
+        refuse_other_kind(values, wanted, self._parts.namespace)
         found = self._found(values, group)
         holders: tuple[str, ...] = (me,)
         if found is not None:
@@ -143,42 +207,7 @@ class Subscriptions:
                 )
             if found.incarnation == mine:
                 return {}
-        begins = self._parts.admin.end_positions(info.topic, list(range(info.partitions)), stable=True)
-        made = SubscriptionRecord(
-            subscription=wanted,
-            topic_id=info.topic_id,
-            incarnation=mine,
-            begins=tuple(begins[partition] for partition in range(info.partitions)),
-            holders=holders,
-            created_ms=self._parts.clock.now_ms(),
-        )
-        return self._written(group, made)
-
-    def _refuse_other_kind(self, values: Values, wanted: Subscription) -> None:
-        if not wanted.is_durable:
-            return
-        kinds = (SubscriptionKind.DURABLE, SubscriptionKind.SHARED_DURABLE)
-        other = replace(wanted, kind=kinds[wanted.kind is SubscriptionKind.DURABLE])
-        if self._found(values, self._group(other)) is not None:
-            shared, other_is = ("shared", "unshared") if wanted.is_shared else ("unshared", "shared")
-            raise IllegalStateError(
-                f"{wanted}: a durable subscription of this name exists and is {other_is}, this one would be {shared}; "
-                f"choose another name, or end that one with unsubscribe({wanted.name!r})",
-                name=wanted.name,
-            )
-
-    def _check_retention(self, info: TopicInfo, wanted: Subscription) -> None:
-        found = self._parts.admin.describe([info.topic], with_config=True).get(info.topic)
-        config: Mapping[str, str] = {} if found is None else found.config
-        limits = {name: config.get(name, "?") for name in ("retention.ms", "retention.bytes")}
-        if set(limits.values()) != {"-1"}:
-            now = ", ".join(f"{name}={value}" for name, value in limits.items())
-            raise InvalidDestinationError(
-                f"{wanted}: a durable subscription keeps messages until they are received, and the Kafka topic "
-                f"{info.topic!r} deletes them before ({now}); set both to -1: kafka-configs.sh --alter --entity-type "
-                f"topics --entity-name {info.topic} --add-config retention.ms=-1,retention.bytes=-1",
-                destination=info.topic,
-            )
+        return self._written(group, begun(wanted, info, mine, self._parts.admin, self._parts.clock.now_ms(), holders))
 
     # -- having it still -------------------------------------------------------------------------------------------
 
@@ -366,7 +395,7 @@ class Subscriptions:
         return self._written(group, replace(found, holders=(), is_ending=True))
 
     def _remove(self, group: str, ended: SubscriptionRecord) -> None:
-        """What Kafka keeps of an ended one: its group, its part of the changelog, and then its record.
+        """Delete what Kafka keeps of an ended one: its group, its part of the changelog, and then its record.
 
         The changelog's keys are deleted together with the record: nobody can have subscribed anew by then.
         """

@@ -10,7 +10,7 @@ DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
 """The broker's default."""
 
 KEPT_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""By which a destination is told that we made, whichever version did."""
+"""The configuration by which a destination's topic is told to be one that we made, whichever version did."""
 DESTINATION_CONFIG: Mapping[str, str] = {**KEPT_CONFIG, "segment.bytes": str(16 * 2**20)}
 """Only closed segments are freed."""
 CHANGELOG_CONFIG: Mapping[str, str] = {

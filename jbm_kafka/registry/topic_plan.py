@@ -35,7 +35,7 @@ MAX_BYTES = "max.message.bytes"
 
 @dataclass(frozen=True, slots=True)
 class TopicWish:
-    """What is asked for."""
+    """The topics that are asked for."""
 
     namespace: str
     destinations: Mapping[Destination, int | None]
@@ -43,10 +43,10 @@ class TopicWish:
     letters: Collection[Destination]
     """The dead-letter and expiry addresses."""
     partitions: int
-    """Of what is made."""
+    """The number for topics that are made."""
     events_partitions: int = SYSTEM_PARTITIONS
     max_message_bytes: int | None = None
-    """Of the destinations; None: the broker's default, or as it is."""
+    """The limit of the destinations' topics; None: the broker's default, or as it is."""
     replication: int | None = None
     """None: the brokers' default, or as it is."""
     min_isr: int | None = None
@@ -65,11 +65,11 @@ class TopicStep:
     partitions: int
     """So many it has then."""
     config: dict[str, str] = field(default_factory=dict)
-    """Of one that is made."""
+    """The configuration of one that is made."""
     is_new: bool = False
     adds_partitions: bool = False
     changes: dict[str, str] = field(default_factory=dict)
-    """Of one that is there."""
+    """The changes of one that is there."""
     fault: str = ""
     """Why nothing can be done; nothing of the whole is done then."""
     note: str = ""

@@ -8,10 +8,10 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
+from jbm_kafka.core.channel.unit_places import UnitPlaces
 from jbm_kafka.core.destination import Destination, Topic, colliding_name, with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, JMSSecurityError, OrderError
 from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
-from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaClientError, Outgoing, TopicDescription
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.registry.own_topics import (
@@ -40,10 +40,10 @@ class TopicGone(InvalidDestinationError):
 
 @dataclass(frozen=True, slots=True)
 class TopicsFound:
-    """What the cluster says of the topics that this process knows, or knew."""
+    """The cluster's answer about the topics that this process knows, or knew."""
 
     found: Sequence[TopicInfo]
-    """Those that are known, as they are now."""
+    """The known ones, as they are now."""
     present: frozenset[str]
     missing: frozenset[str]
     changelogs: Mapping[str, str] = field(default_factory=dict)
@@ -72,16 +72,16 @@ class Topics:
         """Where a checkpoint without channels leaves its marker."""
         self._known: dict[str, TopicInfo] = {}
         self._destinations: dict[str, Destination] = {}
-        """Of what is known, by name."""
+        """The known destinations by name."""
         self._forgotten: dict[str, TopicInfo] = {}
-        """What was known of topics that a send found gone; `known` tells it until more is."""
+        """The last knowledge of topics that a send found gone; `known` tells it until more is."""
         self._lock = threading.Lock()
         self._paused: frozenset[str] = frozenset()
         """Names of the known where nothing may be sent now: asked for every message, so it is computed at each look."""
         self._temporary: TopicInfo | None = None
 
     def known(self, name: str) -> TopicInfo | None:
-        """What was found earlier, without asking the cluster."""
+        """Return what was found earlier, without asking the cluster."""
         return self._known.get(name) or self._forgotten.get(name)
 
     def destination(self, name: str) -> Destination | None:
@@ -89,7 +89,7 @@ class Topics:
         return self._destinations.get(name)
 
     def names(self) -> list[str]:
-        """Of the destinations that are known."""
+        """Return the names of the destinations that are known."""
         return list(self._destinations)
 
     def present(self, name: str) -> TopicInfo | None:
@@ -387,6 +387,8 @@ class Topics:
         is_ours = DESTINATION_CONFIG.items() <= found.config.items()
         if registry is None or not is_ours or registry.is_made_by_us(name, found.topic_id):
             return
+        if registry.is_adopted(name, found.topic_id):  # a copy has its source's configuration (decision 98)
+            return
         try:
             registry.note_made(name, found.topic_id)
         except KafkaClientError as error:  # whoever looks next does it; until then nothing is deleted, which is no harm
@@ -483,7 +485,7 @@ def _create(destination: Destination) -> str:
 
 
 def gone(topic: str, *, about: str) -> InvalidDestinationError:
-    """What is said when a destination's topic was there and is not any more."""
+    """Return what is said when a destination's topic was there and is not any more."""
     return InvalidDestinationError(
         f"{about}: its Kafka topic {topic!r} was deleted, or created again with fewer partitions; nothing was sent. "
         f"Send again, which creates it unless auto_create is False, or create it first (jbm-kafka create {topic}, or "

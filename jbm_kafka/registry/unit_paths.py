@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 
 from jbm_kafka.codec.unit_place_records import paths_in, place_changes, places_in
+from jbm_kafka.core.channel.unit_places import UnitPlaces
 from jbm_kafka.core.jms_errors import OrderError
-from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.ports import AccessRefused, KafkaClientError
 from jbm_kafka.registry.registry_log import Changes, RegistryLog, Values
@@ -29,19 +29,19 @@ class UnitPaths:
     def __init__(self, log: RegistryLog) -> None:
         self._log = log
         self._version = -1
-        """Of the registry, that these are of:"""
+        """The version of the registry that these are of:"""
         self._values: Values = {}
         self._paths: dict[str, dict[bytes, bytes]] = {}
-        """By destination and unit."""
+        """The paths by destination and unit."""
         self._read: dict[tuple[str, str], UnitPlaces | None] = {}
-        """By destination and topic id, as far as anybody asked."""
+        """The places by destination and topic id, as far as anybody asked."""
         self.moved: frozenset[str] = frozenset()
         """Topics of which units were somewhere else, or not known to move, since this process knows them."""
         self._lock = threading.Lock()
         self._claiming = threading.Lock()
         self._renewing = threading.Lock()
         self._unread: KafkaClientError | None = None
-        """Of the last reading of what was too old, if that has failed."""
+        """The failure of the last reading of what was too old, if that has failed."""
         self._wanted: dict[tuple[str, str], set[bytes]] = {}
         """Units that are to be claimed, by destination and topic id: one change claims all of them."""
 
@@ -122,7 +122,7 @@ class UnitPaths:
         raise self._failure(name, unit, "others changed it each time")
 
     def note_moved(self, topic: str) -> None:
-        """What was routed to this topic earlier, and is sent later, is looked at again from now on."""
+        """Look again from now on at what was routed to this topic earlier and is sent later."""
         with self._lock:
             self.moved |= {topic}
 

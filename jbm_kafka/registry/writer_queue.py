@@ -58,7 +58,7 @@ class WriterQueue:
         return turn in self._waiting
 
     def until(self, turn: bytes) -> Sequence[bytes]:
-        """Those that come before it, and itself."""
+        """Return those that come before it, and itself."""
         before = list(itertools.takewhile(lambda each: each != turn, list(self._waiting)))
         return [*before, turn]
 

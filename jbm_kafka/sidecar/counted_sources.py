@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from jbm_kafka.core.counters import SourceCounters
+from jbm_kafka.core.channel.counters import SourceCounters
 from jbm_kafka.core.statistics import DestinationStatistics
 from jbm_kafka.core.subscription import SubscriptionKind
 from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
@@ -13,7 +13,7 @@ from jbm_kafka.registry.channel_group import ChannelGroup
 ENDED_MAX = 100
 """So many that ended are remembered, those that ended last: a client may make up names of subscriptions without end."""
 SourceKey = tuple[str, str]
-"""Of a destination and a subscription, as `DestinationStatistics` has them."""
+"""A destination and a subscription, as `DestinationStatistics` has them."""
 
 
 def key_of(group: ChannelGroup) -> SourceKey:
@@ -33,7 +33,7 @@ class CountedSources:
         self._live: list[tuple[SourceKey, SourceCounters]] = []
         self._ended: dict[SourceKey, DestinationStatistics] = {}
         self._reconnects = self._rebalances = 0
-        """Of those that have ended."""
+        """The counts of group workers that have ended."""
 
     def begin(self, group: ChannelGroup) -> SourceCounters:
         """For one more group worker, which says when it has ended."""
@@ -44,7 +44,7 @@ class CountedSources:
         return counters
 
     def look(self) -> tuple[dict[SourceKey, DestinationStatistics], int, int]:
-        """What was counted of each; and reconnects and rebalances of all."""
+        """Return what was counted of each; and reconnects and rebalances of all."""
         with self._lock:
             self._fold()
             rows, reconnects, rebalances = dict(self._ended), self._reconnects, self._rebalances

@@ -15,13 +15,14 @@ from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.registry.live_settings import LiveSettings
 from jbm_kafka.registry.process_liveness import ProcessLiveness
 from jbm_kafka.registry.registry import Registry
-from jbm_kafka.registry.topics import Topics
+from jbm_kafka.registry.topics import Topics, TopicsFound
 from jbm_kafka.sidecar.feeds.catch_up import CatchUp
 from jbm_kafka.sidecar.feeds.shared_thread import SharedThread
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.runtime import Runtime
 from jbm_kafka.sidecar.temporary.temporaries import Temporaries, TemporariesParts
 from jbm_kafka.sidecar.topics.address_topics import AddressTopics
+from jbm_kafka.sidecar.topics.topic_settings import TopicSettings
 from jbm_kafka.sidecar.topics.topic_watch import TopicWatch
 
 log = logging.getLogger(__name__)
@@ -53,11 +54,12 @@ class Destinations:
         self.topics = Topics(
             given.admin, namespace=config.namespace, registry=registry, is_in_memory=config.is_in_memory
         )
+        self._topic_settings = TopicSettings(given.admin, given.clock)
         self.watch = TopicWatch(
             topics=self.topics,
             workers=given.workers,
             clock=given.clock,
-            looked=group_workers.looked,
+            looked=self._looked,
             follow=self.follow_settings,
             back=back,
         )
@@ -123,7 +125,7 @@ class Destinations:
         return isinstance(destination, Queue) and self._settings.is_default_address(destination.name)
 
     def follow_settings(self) -> None:
-        """What the registry says of settings and pauses holds for the next hand-over, failure and send."""
+        """Take what the registry says of settings and pauses for the next hand-over, failure and send."""
         has_changed = self._settings.follow()
         self.topics.follow_pauses()
         if not has_changed:
@@ -137,6 +139,10 @@ class Destinations:
                 log.warning("%s: its settings were changed in the registry, and %s", destination, error)
             group_worker.post(partial(group_worker.use_settings, self.settings_of(destination.name)))
         self._changed()
+
+    def _looked(self, found: TopicsFound) -> None:
+        self._group_workers.looked(found)
+        self._topic_settings.look(found)
 
     def hear(self) -> bool:
         """Go by what the registry says by now, not only a second later; False: a topic has to be looked at first.

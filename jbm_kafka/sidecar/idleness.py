@@ -28,7 +28,7 @@ def wait_idle(group_workers: Callable[[], list[GroupWorker]], timeout_s: float) 
 
 
 def _is_idle(group_worker: GroupWorker) -> bool:
-    """What the group worker's own thread says, after a whole turn."""
+    """Return True when what the group worker's own thread says, after a whole turn."""
     answers: list[bool] = []
     is_answered = threading.Event()
 

@@ -1,4 +1,4 @@
-"""What a sidecar tells people and machines that watch it: its counts, what it holds, and how it fares. Any thread asks.
+"""A sidecar as people and machines watch it: its counts, its holdings, and how it fares. Any thread asks.
 
 Levels are asked of the owner threads, which alone may look at their channels; the others are numbers that they write.
 """
@@ -6,16 +6,16 @@ Levels are asked of the owner threads, which alone may look at their channels; t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from jbm_kafka.core.holders import with_receivers
-from jbm_kafka.core.reference import DEPARTING
+from jbm_kafka.core.channel.holders import with_receivers
+from jbm_kafka.core.channel.reference import DEPARTING
 from jbm_kafka.core.statistics import DestinationStatistics, Health, Statistics
 from jbm_kafka.ports import Journal
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.channel.owned_channel import EVERY_OFFSET, OwnedChannel
 from jbm_kafka.sidecar.channel.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.checkpoints.checkpointer import Checkpointer
 from jbm_kafka.sidecar.counted_sources import CountedSources, key_of
@@ -35,8 +35,27 @@ CHECKPOINT_MS = 60_000
 """A round that Kafka refuses again and again has ended before that."""
 
 
+class OldestHeld(NamedTuple):
+    """When the oldest messages came into the queue, milliseconds since the epoch; `NEVER_SENT`: there is none."""
+
+    held: int
+    deliverable: int
+    delayed: int
+    blocked: int
+    in_hand: int
+
+    def with_those_of(self, other: OldestHeld) -> OldestHeld:
+        """The older one of each kind."""
+        return OldestHeld(*map(min, self, other))
+
+
+NEVER_SENT = 1 << 62
+"""No time of a message is so late."""
+NOTHING_HELD = OldestHeld(*[NEVER_SENT] * 5)
+
+
 class Levels(NamedTuple):
-    """What one group worker holds now."""
+    """The levels of one group worker now."""
 
     held: int = 0
     deliverable: int = 0
@@ -44,14 +63,23 @@ class Levels(NamedTuple):
     blocked: int = 0
     unacknowledged: int = 0
     memory_bytes: int = 0
+    oldest: OldestHeld = NOTHING_HELD
 
     def plus(self, other: Levels) -> Levels:
         """Both together."""
-        return Levels(*[mine + theirs for mine, theirs in zip(self, other, strict=True)])
+        return Levels(
+            self.held + other.held,
+            self.deliverable + other.deliverable,
+            self.delayed + other.delayed,
+            self.blocked + other.blocked,
+            self.unacknowledged + other.unacknowledged,
+            self.memory_bytes + other.memory_bytes,
+            self.oldest.with_those_of(other.oldest),
+        )
 
 
 class Observation:
-    """Of one sidecar."""
+    """The view of one sidecar."""
 
     def __init__(
         self,
@@ -105,7 +133,7 @@ class Observation:
 
     def statistics(self) -> Statistics:
         """All that is known here; it takes ANSWER_S at most."""
-        levels = self._levels()
+        levels, now_ms = self._levels(), self._clock.now_ms()
         rows, reconnects, rebalances = self._counted.look()
         for group_worker, found in levels.items():
             key = key_of(group_worker.data.group)
@@ -117,6 +145,9 @@ class Observation:
                 delayed=found.delayed,
                 blocked=found.blocked,
                 unacknowledged=found.unacknowledged,
+                **{
+                    f"oldest_{kind}_s": max(now_ms - at_ms, 0) / 1_000 for kind, at_ms in found.oldest._asdict().items()
+                },
             )
             rows[key] = rows[key] + row
         for name, row in self._logs().items():
@@ -188,8 +219,8 @@ def _levels_of(channel: OwnedChannel, log_end: int, now_ms: int) -> Levels:
     gates = state.gates
     unread = max(0, log_end - max(state.end_position, state.read_position))
     read = len(state.unsettled)
-    behind = sum(each.unit in gates.by_key for each in islice(state.arrivals, GATES_MAX) if each.unit is not None)
-    deliverable = min(read, len(state.arrivals) - behind + gates.free_for(gates.present))
+    behind = [each.offset for each in islice(state.arrivals, GATES_MAX) if each.unit in gates.by_key]
+    deliverable = min(read, len(state.arrivals) - len(behind) + gates.free_for(gates.present))
     delayed = sum(
         gate.due_at_ms > now_ms and not gate.is_unchosen for gate in islice(gates.by_key.values(), GATES_MAX)
     ) + sum(
@@ -204,4 +235,36 @@ def _levels_of(channel: OwnedChannel, log_end: int, now_ms: int) -> Levels:
         blocked=max(0, read - deliverable - delayed - in_hand - leaving),
         unacknowledged=in_hand,
         memory_bytes=channel.memory.waiting_bytes + len(state.arrivals) * channel.memory.message_bytes,
+        oldest=_oldest_of(channel, behind, now_ms),
     )
+
+
+def _oldest_of(channel: OwnedChannel, behind: Sequence[int], now_ms: int) -> OldestHeld:
+    """As far as messages stand in memory; `behind`: the arrivals whose unit has earlier ones."""
+    state, gates = channel.state, channel.state.gates
+    free = [-key[1] for heads in (gates.free, *gates.some.values()) for key in islice(heads, GATES_MAX)]
+    first_free = (each.offset for each in islice(state.arrivals, GATES_MAX) if each.unit not in gates.by_key)
+    delayed, blocked, listed = [EVERY_OFFSET], [EVERY_OFFSET, *behind[:1]], set(free)
+    for gate in islice(gates.by_key.values(), GATES_MAX):
+        waiting = [each.offset for each in islice(gate.waiting, 2)] or [gate.known_head]
+        if gate.due_at_ms > now_ms and not gate.is_unchosen:
+            delayed.append(waiting.pop(0))
+        elif waiting[0] in listed:
+            waiting.pop(0)
+        blocked += [each for each in waiting if each >= 0]
+    for place, standing in state.shelf.places.items():
+        (blocked if place.is_unchosen or not place.back_at_ms else delayed).append(standing.first(EVERY_OFFSET))
+    in_hand = [min(hand) for _, hand in with_receivers(state.in_hand) if hand]
+    return OldestHeld(
+        held=_sent_at_ms(channel, channel.held_from),
+        deliverable=_sent_at_ms(channel, min(free, default=EVERY_OFFSET), next(first_free, EVERY_OFFSET)),
+        delayed=_sent_at_ms(channel, *delayed),
+        blocked=_sent_at_ms(channel, *blocked),
+        in_hand=_sent_at_ms(channel, *in_hand),
+    )
+
+
+def _sent_at_ms(channel: OwnedChannel, *offsets: int) -> int:
+    first = min(offsets, default=EVERY_OFFSET)
+    at_ms = None if first >= channel.state.end_position else channel.sent_times.of(first)
+    return NEVER_SENT if at_ms is None else at_ms

@@ -1,4 +1,4 @@
-"""What this process has in the registry while it lives: client ids, subscriptions, and the selectors of queues."""
+"""The claims of this process in the registry while it lives: client ids, subscriptions, and the selectors of queues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sidecar runs on and for how long: Kafka, a clock, threads, chance, its stores, and its lifetime.
+"""The ground that a sidecar runs on, and for how long: Kafka, a clock, threads, chance, its stores, and its lifetime.
 
 A message in flight is about ten container objects, thousands are in flight, and none of them is garbage in a cycle.
 With Python's default threshold of the garbage collector they outlive the young generations, and full collections look
@@ -45,7 +45,7 @@ class Stores:
     journal: Journal
     held: HeldStore
     transactional_id: str
-    """Of the sidecar's first producer; those of the others are made of it."""
+    """The id of the sidecar's first producer; the ids of the others are made of it."""
     let_go: Callable[[], None]
     """Frees the folder, when both are closed."""
     has_past: bool = True

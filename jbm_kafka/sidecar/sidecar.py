@@ -11,7 +11,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TypeVar
 
-from jbm_kafka.core.branch import Branch, BranchPart, BranchState
+from jbm_kafka.codec.command_records import DRAIN, Command
+from jbm_kafka.core.channel.branch import Branch, BranchPart, BranchState
 from jbm_kafka.core.destination import TemporaryQueue, TemporaryTopic, with_namespace
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import Clock, Kafka, KafkaClientError
@@ -21,9 +22,12 @@ from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import ThreadWorkers, Workers
 from jbm_kafka.registry.command_server import CommandServer
+from jbm_kafka.registry.fenced_batches import FencedBatches
+from jbm_kafka.registry.fenced_records import FencedRecords
 from jbm_kafka.registry.pauses import Pauses, Pausing
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.registry_log import RegistryLog
+from jbm_kafka.registry.schedules import Schedules
 from jbm_kafka.registry.topics import Topics
 from jbm_kafka.sidecar.branches.branches import Branches
 from jbm_kafka.sidecar.branches.decisions import Decisions
@@ -43,6 +47,8 @@ from jbm_kafka.sidecar.lane.group_worker import GroupWorkerParts
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.lane.shutdown import Leaving, is_answered
 from jbm_kafka.sidecar.observation import Observation
+from jbm_kafka.sidecar.operators.drain_requests import DrainRequests
+from jbm_kafka.sidecar.operators.operator_departures import Reply
 from jbm_kafka.sidecar.private.private_subscriptions import PrivateParts, PrivateSubscriptions
 from jbm_kafka.sidecar.registry_claims import RegistryClaims
 from jbm_kafka.sidecar.runtime import Lifetime, Runtime, Stores, give_messages_time_to_die
@@ -52,7 +58,7 @@ from jbm_kafka.sidecar.truncator import Truncator
 
 Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
 CLIENTS_EXPECTED = 4
-"""What Kafka clients may prefetch is divided over so many group workers: a client cannot be set later to keep less."""
+"""The number of group workers over which prefetching is divided: a client cannot be set later to keep less."""
 
 
 class Sidecar:
@@ -78,6 +84,8 @@ class Sidecar:
         )
         self._stores = stores
         self._group_workers = GroupWorkers()
+        self.drains = DrainRequests()
+        """Who ends when an operator asks for it."""
         self._thread = SharedThread("jbm-fed", given.workers, given.clock)
         self._catch_up = CatchUp(given.kafka, given.workers)
         registry = _new_registry(given)
@@ -92,6 +100,16 @@ class Sidecar:
             back=self._kafka_is_back,
             changed=self._settings_changed,
         )
+        self.schedules = Schedules(
+            given.kafka,
+            registry.log,
+            given.config.namespace,
+            given.clock,
+            route=self.destinations.topics.route_anew,
+            pause=given.workers.pause,
+            chance=given.chance,
+        )
+        self._registry_log = registry.log
         self._truncator = Truncator(given, registry, self.destinations, self._group_workers)
         self._commands = self._new_command_watch()
         self.checkpointer = _new_checkpointer(given, stores, self.destinations.topics)
@@ -134,8 +152,11 @@ class Sidecar:
             admin=self._given.admin,
             topic=self.destinations.topics.commands_topic,
             look_ms=self._given.config.command_look_ms,
-            carry_out=self._group_workers.command,
+            carry_out=self._carry_out,
         )
+
+    def _carry_out(self, command: Command, reply: Reply) -> None:
+        (self.drains.carry_out if command.verb == DRAIN else self._group_workers.command)(command, reply)
 
     def _new_branches(self) -> Branches:
         given, topics, decisions = self._given, self.destinations.topics, Decisions()
@@ -214,7 +235,7 @@ class Sidecar:
         )
 
     def _share_bytes(self) -> int:
-        """What each group worker has of the memory budget, as of now; asked by the group workers' threads."""
+        """Return what each group worker has of the memory budget, as of now; asked by the group workers' threads."""
         return self._given.config.memory_budget_bytes // max(self._group_workers.count_alive(), 1)
 
     def _begin(self) -> None:
@@ -256,6 +277,17 @@ class Sidecar:
         """Its decider says so. Completes when channels here have carried it out, as far as they have it."""
         self.branches.note_decided(branch, state)
         self._group_workers.look_at_branches(done)
+
+    def fenced_records(self, name: str) -> FencedRecords:
+        """The transactions and records of a bridge of this name."""
+        given = self._given
+        route = self.destinations.topics.place_all
+        return FencedRecords(given.kafka, given.admin, name, given.config.namespace, route=route)
+
+    def numbered_batches(self, name: str) -> FencedBatches:
+        """Transactions of this name that leave their numbers."""
+        route = self.destinations.topics.route_anew
+        return FencedBatches(self._given.kafka, self._registry_log, self._given.config, name, route=route)
 
     def create_temporary(self, kind: type[Temporary], connection_id: str, number: int) -> Temporary:
         """A new temporary destination of this connection; see Temporaries.create."""

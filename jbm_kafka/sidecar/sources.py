@@ -1,4 +1,5 @@
-"""What this process receives from: queues and subscriptions, each served by the group worker of its group."""
+"""The sources that this process receives from: queues and subscriptions, each served by the group worker of its
+group."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind, 
 from jbm_kafka.ports import KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.ports.provider import HeldPartitions, TopicInfo
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.command_server import CommandServer
 from jbm_kafka.sidecar.destinations import Destinations
@@ -139,6 +140,13 @@ class Sources:
         except KafkaClientError as error:
             self._end_lines.unknown(group_worker.data.group, error)
             return {}
+
+    def held_partitions(self, source: Source) -> HeldPartitions:
+        """Return those of it that are open here, and how many there are as far as is known here."""
+        group_worker = self.group_worker_of(source)
+        known = self._destinations.topics.known(destination_of(source).name)
+        held = frozenset() if group_worker is None else frozenset(list(group_worker.data.channels))
+        return HeldPartitions(held, 0 if known is None else known.partitions)
 
     def wait_idle(self, timeout_s: float) -> bool:
         """True once everything that was asked before is carried out and recorded, and what must leave has left."""

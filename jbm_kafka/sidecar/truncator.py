@@ -11,10 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import partial
 
-from jbm_kafka.core.changes import LogTruncated
+from jbm_kafka.core.channel.changes import LogTruncated
+from jbm_kafka.core.channel.truncation import RECEIVERS, PinKind, is_truncated
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.statistics import DestinationStatistics
-from jbm_kafka.core.truncation import RECEIVERS, PinKind, is_truncated
 from jbm_kafka.ports import AccessRefused, KafkaClientError, LogReader
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import GO_ON, Steps, StepWorker, Wait
@@ -48,7 +48,7 @@ class Truncator:
         self._worker: StepWorker | None = None
         self._logged: set[tuple[str, str]] = set()
         self.logs: Mapping[str, DestinationStatistics] = {}
-        """What the last look has left of each log, in our partitions, by destination."""
+        """The rest that the last look has left of each log, in our partitions, by destination."""
 
     def start(self) -> None:
         """Begin; again: nothing happens."""
@@ -62,7 +62,7 @@ class Truncator:
             self.start()
 
     def deletes(self, name: str, topic_id: str) -> bool:
-        """Whether what is settled of a destination with that topic is deleted; from now on it is."""
+        """Return True if what is settled of a destination with that topic is deleted; from now on it is."""
         is_so = self._is_truncated(name, topic_id)
         if is_so:
             self.start()

@@ -1,1 +1,2 @@
-"""What a sidecar keeps on its own disk, and how a channel is rebuilt. All of it is a cache of Kafka's topics."""
+"""The files that a sidecar keeps on its own disk, and the rebuilding of a channel. All of it is a cache of Kafka's
+topics."""

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jbm_kafka.codec.changelog import decode_entry
-from jbm_kafka.core.entries import Position
+from jbm_kafka.core.channel.companion_group import failures_of
+from jbm_kafka.core.channel.entries import Position
 from jbm_kafka.core.jms_errors import CorruptRecordError
 from jbm_kafka.ports import Journal, KafkaAdmin, KafkaRecord, LogReader, UnknownTopic
 
@@ -38,7 +39,7 @@ class ChangelogScope:
     """Its Kafka id as of now; of a subscription with the subscription's own behind it (ChannelGroup.log_id)."""
     changelog_topic: str
     begins: Mapping[int, int] = field(default_factory=dict)
-    """Of a subscription: where it begins, by partition."""
+    """Where a subscription begins, by partition."""
     is_truncated: bool = False
     """We delete what is settled of the topic (decision 73)."""
 
@@ -58,7 +59,7 @@ class ChangelogContents:
     places: dict[bytes, int] = field(default_factory=dict)
     """The changelog offset of those values that were read now and not from the journal."""
     changes: dict[bytes, bytes | None] = field(default_factory=dict)
-    """What the journal lacks."""
+    """The changes that the journal lacks."""
     changelog_id: str = ""
     """The Kafka id of the topic it was read from; empty: the topic is missing."""
 
@@ -132,7 +133,7 @@ def _from_journal(
     journal: Journal,
     faults: dict[str, list[str]],
 ) -> ChangelogContents:
-    """What the journal has; where that does not count any more, nothing, and `faults` has the channel by why."""
+    """Return what the journal has; where that does not count any more, nothing, and `faults` has the channel by why."""
     channel = scope.journal_channel(partition)
     position, entries = journal.load(channel)
     if position == 0 and not entries:
@@ -174,27 +175,30 @@ def _read_on(
 ) -> None:
     """Read all partitions side by side, slice by slice, from where the journal ends."""
     positions = {partition: content.position for partition, content in contents.items()}
-    prefix = f"{scope.group}|".encode()
+    prefixes = f"{scope.group}|".encode(), f"{failures_of(scope.group)}|".encode()
     step = OFFSETS_PER_READ
     while True:
         open_ends = {p: (begin, min(begin + step, ends[p])) for p, begin in positions.items() if begin < ends[p]}
         if not open_ends:
             return
         records = reader.read(scope.changelog_topic, open_ends, timeout_s=timeout_s, committed_only=True)
-        _fold(scope, contents, prefix, records)
+        _fold(scope, contents, prefixes, records)
         positions |= {partition: end for partition, (_, end) in open_ends.items()}
         if len(records) < OFFSETS_PER_READ // 4:
             step *= 2
 
 
 def _fold(
-    scope: ChangelogScope, contents: Mapping[int, ChangelogContents], prefix: bytes, records: Iterable[KafkaRecord]
+    scope: ChangelogScope,
+    contents: Mapping[int, ChangelogContents],
+    prefixes: tuple[bytes, ...],
+    records: Iterable[KafkaRecord],
 ) -> None:
     for record in records:
         key, partition, offset = record.key(), record.partition(), record.offset()
         assert partition is not None, "a fetched record has a place"
         assert offset is not None, "a fetched record has a place"
-        if key is not None and key.startswith(prefix):
+        if key is not None and key.startswith(prefixes):
             contents[partition].take(key, record.value(), offset)
         elif key is None or key.count(b"|") != 2:
             log.warning(

@@ -43,7 +43,7 @@ _NOT_DAMAGE = (
     "lock hold by current process",
     "Resource temporarily unavailable",
 )
-"""What RocksDB says when the fault is not in its files; a new folder would fail the same way."""
+"""RocksDB's words for faults that are not in its files; a new folder would fail the same way."""
 
 _in_use: weakref.WeakSet[StateFolder] = weakref.WeakSet()
 

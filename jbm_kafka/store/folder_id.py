@@ -12,12 +12,12 @@ from jbm_kafka.core.jms_errors import IllegalStateError, ResourceAllocationError
 
 ID_FILE = "jbm-state.json"
 FOLDER_VERSION = 1
-"""Of the folder's layout. A newer one is refused: what it means is not known here."""
+"""The version of the folder's layout. A newer one is refused: its meaning is not known here."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderId:
-    """What the id file says."""
+    """The contents of the id file."""
 
     version: int
     folder_id: str

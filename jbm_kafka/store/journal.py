@@ -21,7 +21,7 @@ from jbm_kafka.store.rocks import Rocks
 log = logging.getLogger(__name__)
 
 LINE_MS = 60_000
-"""Of a disk that stays full each checkpoint has an error."""
+"""The interval of lines about a disk that stays full: each checkpoint has an error."""
 
 _HEAD = struct.Struct(">BQQ")
 _HEAD_VERSION = 1

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import decode_entry
-from jbm_kafka.core.entries import (
+from jbm_kafka.core.channel.entries import (
     BLOCK_BITS,
     BLOCK_OFFSETS,
     Attempted,
     Duplicates,
     Entry,
+    Failure,
+    FailureGone,
     Held,
     HeldGone,
     OffsetRange,
@@ -32,11 +34,11 @@ class DecodedChangelog:
 
     position: Position | None
     others: Mapping[bytes, Entry]
-    """By changelog key, all but the position."""
+    """All entries but the position, by changelog key."""
     corrupt: Mapping[bytes, CorruptRecordError]
-    """What is damaged, by changelog key."""
+    """Damaged entries, by changelog key."""
     newer: Mapping[bytes, NewerRecordError]
-    """What only a newer version can read, by changelog key."""
+    """Entries that only a newer version can read, by changelog key."""
 
 
 def decode_values(values: Mapping[bytes, bytes]) -> DecodedChangelog:
@@ -64,7 +66,7 @@ def decode_values(values: Mapping[bytes, bytes]) -> DecodedChangelog:
 def cut_entry(entry: Entry, *, begin: int, end: int, parked: Container[int] = ()) -> Entry | None:
     """The entry as far as it is about offsets in [begin, end), or about what is parked below; None when it is not."""
     match entry:
-        case Held(offset=offset):
+        case Held(offset=offset) | Failure(offset=offset):
             return entry if begin <= offset < end or offset in parked else None
         case Parked(offset=offset):
             return entry if offset < end else None
@@ -87,7 +89,7 @@ def cut_entry(entry: Entry, *, begin: int, end: int, parked: Container[int] = ()
         case Duplicates(rows=rows):
             left = tuple(row for row in rows or () if row.offset < end)  # below the begin they still count
             return replace(entry, rows=left) if left else None
-        case HeldGone() | ParkedGone() | Position():
+        case HeldGone() | FailureGone() | ParkedGone() | Position():
             return None
 
 
@@ -103,7 +105,7 @@ def end_of(entry: Entry) -> int:
             return max(offsets or (), default=-1) + 1
         case Duplicates(rows=rows):
             return max((row.offset + 1 for row in rows or ()), default=0)
-        case HeldGone() | ParkedGone() | Position():
+        case HeldGone() | Failure() | FailureGone() | ParkedGone() | Position():
             return 0
 
 
@@ -122,7 +124,7 @@ def unsettled_within(entries: Iterable[Entry], offsets: OffsetRange) -> int:
     return count
 
 
-_ORDER = (Position, Settled, Parked, ParkedGone, Attempted, Held, HeldGone, Prepared, Duplicates)
+_ORDER = (Position, Settled, Parked, ParkedGone, Attempted, Held, HeldGone, Failure, FailureGone, Prepared, Duplicates)
 
 
 def entry_order(entry: Entry) -> tuple[int, int]:
@@ -130,6 +132,8 @@ def entry_order(entry: Entry) -> tuple[int, int]:
     place = _ORDER.index(type(entry))
     match entry:
         case Held(offset=index) | HeldGone(offset=index) | Parked(offset=index) | ParkedGone(offset=index):
+            return place, index
+        case Failure(offset=index) | FailureGone(offset=index):
             return place, index
         case Settled(block=index) | Attempted(block=index):
             return place, index

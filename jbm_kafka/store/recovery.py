@@ -12,12 +12,22 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
-from jbm_kafka.core.companion_group import companion_of, lost_remedy, lost_text, parked_at
-from jbm_kafka.core.entries import PARKED, Attempted, Duplicates, Entry, Held, OffsetRange, Parked, Prepared
-from jbm_kafka.core.partition_names import named
-from jbm_kafka.core.reset_effects import effects_of, undo_of
-from jbm_kafka.core.start_position import Facts, Reset, Start, StartReason, decide_start, is_disputed, reset_of
+from jbm_kafka.core.channel.checkpoint_id import parse_checkpoint_id
+from jbm_kafka.core.channel.companion_group import companion_of, lost_remedy, lost_text, parked_at
+from jbm_kafka.core.channel.entries import (
+    PARKED,
+    Attempted,
+    Duplicates,
+    Entry,
+    Failure,
+    Held,
+    OffsetRange,
+    Parked,
+    Prepared,
+)
+from jbm_kafka.core.channel.partition_names import named
+from jbm_kafka.core.channel.reset_effects import effects_of, undo_of
+from jbm_kafka.core.channel.start_position import Facts, Reset, Start, StartReason, decide_start, is_disputed, reset_of
 from jbm_kafka.ports import AccessRefused, CommittedOffset, Journal, KafkaAdmin, KafkaClientError, LogReader
 from jbm_kafka.store.changelog_reader import ChangelogContents, ChangelogScope, read_changelogs
 from jbm_kafka.store.recovered_entries import (
@@ -41,9 +51,11 @@ LATER_S = 1.0
 delivers again what was acknowledged, so it is asked for ten seconds more; a restored offset, which looks the same, is
 rare and can wait for so long."""
 
+_Say = Callable[..., object]
+"""Logs: takes a level, a text, and its values."""
 _NOBODY_KNOWS = CommittedOffset(1, "")
 """A number that no checkpoint has written."""
-_OF_PARKED = (Parked, Held, Attempted, Prepared)
+_OF_PARKED = (Parked, Held, Failure, Attempted, Prepared)
 """Entries of parked messages."""
 _QUIET = frozenset({StartReason.CHANGELOG, StartReason.NOTHING_RECORDED, StartReason.SUBSCRIBED_ANEW})
 _TOLD_ELSEWHERE = frozenset(
@@ -61,7 +73,7 @@ _TOLD_ELSEWHERE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RecoveredChannel:
-    """What one channel partition remembers."""
+    """The memory of one channel partition."""
 
     partition: int
     entries: tuple[Entry, ...]
@@ -79,9 +91,10 @@ class RecoveredChannel:
     """Changelog keys that do not count any more. The first checkpoint deletes those of them that it does not write, in
     the changelog and in the journal; left alone they would count again at the next recovery."""
     skipped: OffsetRange | None = None
-    """What was not settled, as far as it held messages, and is not delivered any more: it lies below the start."""
+    """The range that was not settled, as far as it held messages, and is not delivered any more: it lies below the
+    start."""
     reset: Reset | None = None
-    """What an operator's reset does; None: there was none, or it changes nothing."""
+    """The effect of an operator's reset; None: there was none, or it changes nothing."""
     has_offset: bool = True
     """False: the group has none committed, as when it was deleted or its offsets expired."""
     closed_because: str = ""
@@ -96,7 +109,7 @@ class RecoveredChannel:
 
     @property
     def parked(self) -> Sequence[Parked]:
-        """What the log need not have any more, ascending: records below the start."""
+        """Return what the log need not have any more, ascending: records below the start."""
         below = (each for each in self.entries if isinstance(each, Parked) and each.offset < self.start_position)
         return list(below)
 
@@ -108,7 +121,7 @@ class RecoveredChannel:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What Kafka says of one channel partition."""
+    """Kafka's account of one channel partition."""
 
     committed: CommittedOffset | None
     contents: ChangelogContents
@@ -118,7 +131,7 @@ class _Found:
     note: CommittedOffset | None
     """How many messages are parked, as it stands beside."""
     topic_id: str
-    """Of the topic as it is now."""
+    """The id of the topic as it is now."""
 
     @property
     def parked_lost(self) -> int | None:
@@ -147,7 +160,7 @@ class _Found:
         return self.is_journal_damaged or bool(self.parked_lost) or (self.is_disputed and not self.is_written)
 
     def is_doubtful(self, is_look: bool) -> bool:
-        """Whether a broker that has just started may have said it."""
+        """Return True if a broker that has just started may have said it."""
         return self.is_older or (bool(self.parked_lost) and not is_look)
 
     @property
@@ -174,10 +187,13 @@ def recover_channels(
     pause: Callable[[float], None],
     delivered_below: int | None = None,
     is_look: bool = False,
+    loudest: int = logging.ERROR,
 ) -> Mapping[int, RecoveredChannel]:
     """The state of the given partitions, all of them read side by side.
 
     `is_look`: nobody will receive by it; only a recovery for receivers logs a reset.
+
+    `loudest`: no line that is logged has a higher level; for one who looks again and again.
 
     `pause` waits the given seconds: before an offset of an earlier checkpoint is believed, it is asked for again.
 
@@ -187,6 +203,10 @@ def recover_channels(
     Raises:
         Unreachable: no answer, or the changelog's end was not reached in `timeout_s`; try again.
     """
+
+    def say(level: int, text: str, *values: object) -> None:
+        log.log(min(level, loudest), text, *values)
+
     found: dict[int, _Found] = {}
     asked = list(partitions)
     for reading in range(READINGS_MAX + LATER_READINGS_MAX):
@@ -210,6 +230,7 @@ def recover_channels(
     ends = admin.end_positions(scope.topic, partitions, stable=False)
     recovered = {
         p: _recovered(
+            say,
             scope,
             p,
             found[p],
@@ -222,15 +243,16 @@ def recover_channels(
     }
     made_anew = [each for each in recovered.values() if each.reason is StartReason.TOPIC_RECREATED]
     level = logging.INFO if is_look else logging.WARNING
-    _log_made_anew(scope, made_anew, level if delivered_below is None else logging.DEBUG)  # else it was logged already
-    _log_lost(scope, recovered, is_look=is_look)
+    # Else it was logged already.
+    _log_made_anew(say, scope, made_anew, level if delivered_below is None else logging.DEBUG)
+    _log_lost(say, scope, recovered, is_look=is_look)
     if not is_look:
         again = [p for p in partitions if _comes_again(recovered[p], found[p], ends[p])]
         is_unknown = [p for p, each in recovered.items() if each.parked_lost is None and not each.closed_because]
-        _log_no_changelog(scope, again, is_unknown)
-    _log_resets(scope, recovered, is_look=is_look)
-    _log_refused(scope, recovered, begins, is_look=is_look)
-    _log_deleted(scope, {p: _deleted(recovered[p], found[p]) for p in partitions}, recovered)
+        _log_no_changelog(say, scope, again, is_unknown)
+    _log_resets(say, scope, recovered, is_look=is_look)
+    _log_refused(say, scope, recovered, begins, is_look=is_look)
+    _log_deleted(say, scope, {p: _deleted(recovered[p], found[p]) for p in partitions}, recovered)
     return recovered
 
 
@@ -262,13 +284,15 @@ def _parked_notes(
 
 
 def _is_written(before: _Found | None, decoded: DecodedChangelog) -> bool:
-    """Whether somebody wrote another position since the reading before; what a damaged journal said does not count."""
+    """Return True if somebody wrote another position since the reading before; what a damaged journal said does not
+    count."""
     if before is None or before.is_journal_damaged or before.decoded.position is None or decoded.position is None:
         return False
     return before.decoded.position.checkpoint_id != decoded.position.checkpoint_id
 
 
 def _recovered(
+    say: _Say,
     scope: ChangelogScope,
     partition: int,
     found: _Found,
@@ -298,10 +322,10 @@ def _recovered(
     reset = reset_of(facts) if start.reason is StartReason.OPERATOR_RESET else None
     newer, lost = _newer(scope, partition, found), found.parked_lost
     if newer:
-        log.error("%s", newer)
+        say(logging.ERROR, "%s", newer)
     else:
-        _log_corrupt(scope, partition, found)
-        _log_decision(scope, partition, found, facts, start, cause)
+        _log_corrupt(say, scope, partition, found)
+        _log_decision(say, scope, partition, found, facts, start, cause)
     return RecoveredChannel(
         partition=partition,
         entries=(position, *sorted(kept.values(), key=entry_order)),
@@ -384,14 +408,17 @@ def _newer(scope: ChangelogScope, partition: int, found: _Found) -> str:
     )
 
 
-def _log_decision(scope: ChangelogScope, partition: int, found: _Found, facts: Facts, start: Start, cause: str) -> None:
+def _log_decision(
+    say: _Say, scope: ChangelogScope, partition: int, found: _Found, facts: Facts, start: Start, cause: str
+) -> None:
     """One line, as loud as it matters."""
     is_quiet = start.reason in _QUIET and not found.is_disputed
     is_cut = start.reason is StartReason.LOG_BOUNDS and _skipped(facts, start) is not None  # one line for all
     if start.reason in _TOLD_ELSEWHERE or is_quiet or is_cut:
-        log.debug("%s %s[%d] %s", scope.group, scope.topic, partition, cause)
+        say(logging.DEBUG, "%s %s[%d] %s", scope.group, scope.topic, partition, cause)
     else:
-        log.warning(
+        say(
+            logging.WARNING,
             "%s %s[%d] %s; to begin elsewhere stop the group and reset its offset with Kafka's tools",
             scope.group,
             scope.topic,
@@ -401,7 +428,7 @@ def _log_decision(scope: ChangelogScope, partition: int, found: _Found, facts: F
 
 
 def _comes_again(channel: RecoveredChannel, found: _Found, log_end: int) -> bool:
-    """Whether messages come again for want of a changelog. A position that is damaged has a line of its own."""
+    """Return True if messages come again for want of a changelog. A position that is damaged has a line of its own."""
     is_without = channel.reason is StartReason.COMMITTED_OFFSET and not channel.closed_because
     return is_without and not _is_position_damaged(found.decoded) and channel.start_position < log_end
 
@@ -414,7 +441,7 @@ def _kind_of(key: bytes) -> bytes:
     return b"".join(key.split(b"|")[1:2])
 
 
-def _log_no_changelog(scope: ChangelogScope, again: Sequence[int], unknown: Sequence[int]) -> None:
+def _log_no_changelog(say: _Say, scope: ChangelogScope, again: Sequence[int], unknown: Sequence[int]) -> None:
     """One line, however many partitions: it is deleted as a whole. Not for a look: a worker may be making it anew.
 
     Of `again` messages come again, of `unknown` nobody knows what was parked.
@@ -425,7 +452,8 @@ def _log_no_changelog(scope: ChangelogScope, again: Sequence[int], unknown: Sequ
     if unknown:
         said.append(f"how many messages it had parked there, if any, is not known ({named(unknown)})")
     if said:
-        log.warning(
+        say(
+            logging.WARNING,
             "%s: the changelog %s of group %s was deleted, or lost: %s",
             scope.topic,
             scope.changelog_topic,
@@ -435,7 +463,7 @@ def _log_no_changelog(scope: ChangelogScope, again: Sequence[int], unknown: Sequ
 
 
 def _of_lost(scope: ChangelogScope, counts: Mapping[int, int]) -> str:
-    """What became of what was parked, for people."""
+    """Return what became of what was parked, for people."""
     lost, stay = sum(counts.values()), "stays" if len(counts) == 1 else "stay"
     return (
         f"{lost_text(scope.changelog_topic, scope.group, lost)}; {named(counts)} {stay} closed, others go on: "
@@ -443,14 +471,14 @@ def _of_lost(scope: ChangelogScope, counts: Mapping[int, int]) -> str:
     )
 
 
-def _log_lost(scope: ChangelogScope, channels: Mapping[int, RecoveredChannel], *, is_look: bool) -> None:
+def _log_lost(say: _Say, scope: ChangelogScope, channels: Mapping[int, RecoveredChannel], *, is_look: bool) -> None:
     """One line, however many partitions: a changelog is deleted as a whole."""
     lost = {p: each.parked_lost for p, each in channels.items() if each.parked_lost}
     if lost:
-        log.log(logging.INFO if is_look else logging.ERROR, "%s: %s", scope.topic, _of_lost(scope, lost))
+        say(logging.INFO if is_look else logging.ERROR, "%s: %s", scope.topic, _of_lost(scope, lost))
 
 
-def _log_resets(scope: ChangelogScope, channels: Mapping[int, RecoveredChannel], *, is_look: bool) -> None:
+def _log_resets(say: _Say, scope: ChangelogScope, channels: Mapping[int, RecoveredChannel], *, is_look: bool) -> None:
     """An operator asked for it, but of others nobody knows: whoever looks for lost or repeated messages finds it."""
     reset = {
         partition: each.reset
@@ -461,21 +489,32 @@ def _log_resets(scope: ChangelogScope, channels: Mapping[int, RecoveredChannel],
     if found:
         text = ". ".join(part for part in (effects_of(found), undo_of(found)) if part)
         level = logging.INFO if is_look else logging.WARNING
-        log.log(level, "%s: somebody reset the offsets of group %s: %s", scope.topic, scope.group, text)
+        say(level, "%s: somebody reset the offsets of group %s: %s", scope.topic, scope.group, text)
     if len(reset) > len(found):
         where = named([partition for partition in reset if partition not in found])
-        log.info("%s: somebody reset offsets of group %s, which changes nothing (%s)", scope.topic, scope.group, where)
-    _log_older(scope, [each for each in channels.values() if each.reason is StartReason.OLDER_CHECKPOINT])
+        say(
+            logging.INFO,
+            "%s: somebody reset offsets of group %s, which changes nothing (%s)",
+            scope.topic,
+            scope.group,
+            where,
+        )
+    _log_older(say, scope, [each for each in channels.values() if each.reason is StartReason.OLDER_CHECKPOINT])
 
 
 def _log_refused(
-    scope: ChangelogScope, channels: Mapping[int, RecoveredChannel], begins: Mapping[int, int], *, is_look: bool
+    say: _Say,
+    scope: ChangelogScope,
+    channels: Mapping[int, RecoveredChannel],
+    begins: Mapping[int, int],
+    *,
+    is_look: bool,
 ) -> None:
     """One line for all partitions: what was asked for is not there any more."""
     refused = [p for p, each in channels.items() if each.reason is StartReason.RESET_REFUSED]
     if refused:
         level = logging.INFO if is_look else logging.ERROR
-        log.log(
+        say(
             level,
             "%s: somebody reset the offsets of group %s to below what is left of the log, and that is refused: what is "
             "settled was deleted (%s). It goes on where it was; set an offset of at least these to have again what is "
@@ -486,11 +525,12 @@ def _log_refused(
         )
 
 
-def _log_older(scope: ChangelogScope, channels: Sequence[RecoveredChannel]) -> None:
+def _log_older(say: _Say, scope: ChangelogScope, channels: Sequence[RecoveredChannel]) -> None:
     """One line, however many partitions: a cluster that is restored loses offsets of all; the numbers of the first."""
     older = [each for each in channels if not each.closed_because]
     if older:
-        log.warning(
+        say(
+            logging.WARNING,
             "%s: offsets of group %s are older than its changelog, and taken for a reset: what was delivered from them "
             "on is delivered again (%s; %d %s). Ask who restored offsets, or whether the cluster lost data; to begin "
             "elsewhere stop the group and reset its offsets with Kafka's tools",
@@ -502,9 +542,10 @@ def _log_older(scope: ChangelogScope, channels: Sequence[RecoveredChannel]) -> N
         )
 
 
-def _log_corrupt(scope: ChangelogScope, partition: int, found: _Found) -> None:
+def _log_corrupt(say: _Say, scope: ChangelogScope, partition: int, found: _Found) -> None:
     for key, error in found.decoded.corrupt.items():
-        log.warning(
+        say(
+            logging.WARNING,
             "%s; the record of key %r is skipped: %s. The next checkpoint replaces it",
             error.at(scope.changelog_topic, partition, found.contents.places.get(key, -1)),
             key.decode(errors="replace"),
@@ -512,12 +553,12 @@ def _log_corrupt(scope: ChangelogScope, partition: int, found: _Found) -> None:
         )
 
 
-def _log_made_anew(scope: ChangelogScope, channels: Sequence[RecoveredChannel], level: int) -> None:
+def _log_made_anew(say: _Say, scope: ChangelogScope, channels: Sequence[RecoveredChannel], level: int) -> None:
     """One line, however many partitions the topic has."""
     if not channels:
         return
     first = channels[0]
-    log.log(
+    say(
         level,
         "%s %s[%d] %s%s; what was recorded is about the topic before, and counts no more",
         scope.group,
@@ -534,7 +575,9 @@ def _deleted(channel: RecoveredChannel, found: _Found) -> int:
     return unsettled_within(found.decoded.others.values(), channel.skipped) if is_cut and channel.skipped else 0
 
 
-def _log_deleted(scope: ChangelogScope, counts: Mapping[int, int], channels: Mapping[int, RecoveredChannel]) -> None:
+def _log_deleted(
+    say: _Say, scope: ChangelogScope, counts: Mapping[int, int], channels: Mapping[int, RecoveredChannel]
+) -> None:
     """One line, however many partitions lost messages: retention takes them from all of them at once."""
     lost = {partition: count for partition, count in counts.items() if count}
     if not lost:
@@ -544,7 +587,8 @@ def _log_deleted(scope: ChangelogScope, counts: Mapping[int, int], channels: Map
     gone = channels[next(iter(lost))].skipped
     if len(lost) == 1 and gone is not None:
         where += f", offset {gone.first}" if gone.first == gone.last else f", offsets {gone.first} to {gone.last}"
-    log.warning(
+    say(
+        logging.WARNING,
         "%s: retention, or somebody, deleted %s that group %s had not settled (%s), and what is left goes on; set "
         "retention.ms=-1 on the topic to keep messages until they are settled",
         scope.topic,
@@ -564,6 +608,8 @@ def _consequence(key: bytes) -> str:
             return "a message that repeats an id of it is delivered"
         case b"held":
             return "the count and the delay of its message begin anew"
+        case b"failure":
+            return "why its message failed the last time is not told"
         case b"parked":
             return "its message comes again only if the log still has it"
         case _:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import marshal
 
-from jbm_kafka.core.entries import Parked
+from jbm_kafka.core.channel.entries import Parked
 from jbm_kafka.ports import Headers, KafkaRecord
 
 _FORMAT = 2

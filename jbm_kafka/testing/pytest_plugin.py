@@ -1,17 +1,19 @@
-"""Fixtures for pytest: `jbm_memory`, a world in memory for each test, and `jbm_broker`, a real broker for the run.
+"""Fixtures for pytest: `jbm_memory`, a world in memory for each test, `jbm_worker`, which starts a worker there, and
+`jbm_broker`, a real broker for the run.
 
 pytest imports this in every project of the environment. So it imports nothing else until a fixture is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from jbm_kafka.testing.memory_world import MemoryWorld
+    from jbm_kafka.worker.message_worker import Worker
 
 
 @pytest.fixture
@@ -21,6 +23,12 @@ def jbm_memory() -> Iterator[MemoryWorld]:
 
     with MemoryWorld() as world:
         yield world
+
+
+@pytest.fixture
+def jbm_worker(jbm_memory: MemoryWorld) -> Callable[[Worker], Worker]:
+    """`jbm_worker(worker)` starts the application's worker in this test's `jbm_memory`, and the test's end stops it."""
+    return jbm_memory.start
 
 
 @pytest.fixture(scope="session")

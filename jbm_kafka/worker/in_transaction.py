@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.jms.acknowledge import put_back
-from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.jms.session import Session
+from jbm_kafka.jms.settling.acknowledge import put_back
 
 
 class InTransaction:

@@ -14,7 +14,7 @@ from jbm_kafka.worker.message_worker import Worker
 
 
 class TargetError(JMSError):
-    """What was named cannot be loaded, or is no worker and no function."""
+    """Raised where the named thing cannot be loaded, or is no worker and no function."""
 
 
 def load(target: str) -> Worker | Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import subprocess
 import threading
@@ -59,6 +60,8 @@ class ProcessGroup:
                     if (code := self._keep(child)) is not None:
                         self._stop()
                         return code
+                if all(child.due_s == math.inf for child in self._children):
+                    return 0
                 if self._has_changed():
                     log.info("the code has changed: all processes start anew")
                     self._stop()
@@ -67,7 +70,9 @@ class ProcessGroup:
             for number, handler in before.items():
                 signal.signal(number, handler)
             codes = self._stop()
-        return 0 if set(codes) <= {0, -signal.SIGTERM} else 1  # the latter: it was still starting, and had nothing
+        return (
+            0 if set(codes) <= {0, DRAINED, -signal.SIGTERM} else 1
+        )  # the latter: it was still starting, and had nothing
 
     def _ask_to_end(self, number: int, frame: FrameType | None) -> None:
         self._asked_to_end.set()
@@ -86,8 +91,14 @@ class ProcessGroup:
         code = child.process.poll()
         if code is None:
             return None
+        if child.process.stdin is not None:
+            child.process.stdin.close()
         if code == WRONG_USAGE:
             return code
+        if code == DRAINED:
+            log.info("process %d of the worker was drained by an operator, and is not started again", child.number)
+            child.due_s, child.process = math.inf, None
+            return None
         if now_s - child.started_s > STEADY_S:
             child.wait_s = BACKOFF_S[0]
         log.warning("process %d of the worker ended (%s); it starts again in %g s", child.number, code, child.wait_s)
@@ -111,9 +122,16 @@ class ProcessGroup:
                 log.warning("process %d does not end after %g s, and is killed", process.pid, self._drain_s)
                 process.kill()
                 codes.append(process.wait())
+            except KeyboardInterrupt:
+                log.warning("asked once more: all processes are killed; what their handlers work on comes again")
+                for each in running:
+                    each.kill()
+                codes.append(process.wait())
             if process.stdin is not None:
                 process.stdin.close()
         return codes
 
 
 WRONG_USAGE = 2
+DRAINED = 86
+"""Of a child that an operator has drained: it is not started again before all are."""

@@ -6,7 +6,7 @@ from bookstore.order_source import WITHOUT_ADDRESS
 from bookstore.store_queues import store_of_environment
 from jbm_kafka import Message, Worker
 
-worker = Worker("localhost:9092")  # JBM_BOOTSTRAP and --bootstrap win
+worker = Worker()  # where jbm-kafka.toml, JBM_BOOTSTRAP or --bootstrap says
 store = store_of_environment()
 
 
@@ -18,7 +18,8 @@ def confirm(message: Message) -> None:
 
 @worker.handler(store.big_orders, concurrency=4)
 def ship(message: Message) -> None:
-    """What raises comes again, and its customer's next orders wait; after three attempts it is given up."""
+    """Ship the order. One that raises comes again, and its customer's next orders wait; after three attempts it is
+    given up."""
     order = json.loads(str(message.body))
     if order["customer"] == WITHOUT_ADDRESS:
         raise LookupError(f"{order['customer']} has no address")

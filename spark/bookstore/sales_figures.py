@@ -1,4 +1,4 @@
-"""What the topics say of a day: turnover, how long orders took, and whose they were. SQL, and a plot each."""
+"""The figures of a day, from the topics: turnover, how long orders took, and whose they were. SQL, and a plot each."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ _UNITS = """
 
 @dataclass(frozen=True, slots=True)
 class Turnover:
-    """Of one title in one hour."""
+    """The turnover of one title in one hour."""
 
     hour: str
     """In UTC: `2026-11-20 09:00`."""
@@ -85,7 +85,7 @@ class QueueFigures:
 
 
 def turnover_of(spark: SparkSession, store: Store, cluster: Mapping[str, Any]) -> list[Turnover]:
-    """What the turnover's topic said last of each hour and title."""
+    """Return what the turnover's topic said last of each hour and title."""
     rows = spark.sql(_TURNOVER, messages=messages(spark, store.turnover, **cluster)).collect()
     return [Turnover(row["hour"], row["title"], row["cents"]) for row in rows]
 

@@ -19,14 +19,14 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What a day came to."""
+    """The results of a day."""
 
     turnover: Sequence[Turnover]
     queues: Sequence[QueueFigures]
     audits: Sequence[AuditResult]
     """At the end of the day."""
     audit_with_faults: AuditResult
-    """Of the big orders, after records were written twice."""
+    """The audit of the big orders, after records were written twice."""
 
 
 def page(day: Day, *, at: str) -> str:

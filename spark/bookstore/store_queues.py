@@ -19,7 +19,7 @@ BIG_CENTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a customer wants."""
+    """A customer's order."""
 
     number: int
     customer: str
@@ -42,17 +42,17 @@ class Store:
 
     @property
     def big_orders(self) -> Queue:
-        """Those that workers ship, with title and price."""
+        """Return those that workers ship, with title and price."""
         return Queue(f"{self.prefix}.big-orders")
 
     @property
     def turnover(self) -> Topic:
-        """By hour and title; the latest message of the two is what holds."""
+        """Return the topic of turnover by hour and title; the latest message of the two is what holds."""
         return Topic(f"{self.prefix}.turnover")
 
     @property
     def dead_letters(self) -> Queue:
-        """Of both queues."""
+        """Return the dead-letter queue of both queues."""
         return Queue(f"{self.prefix}.dead-letters")
 
 

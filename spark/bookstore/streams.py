@@ -35,7 +35,7 @@ def turnover(priced: DataFrame) -> DataFrame:
 
 
 def big_orders(priced: DataFrame) -> DataFrame:
-    """What the workers need of an order. It keeps its id and its unit."""
+    """Return what the workers need of an order. It keeps its id and its unit."""
     body = F.to_json(F.struct("number", "customer", "title", "copies", "cents"))
     big = priced.where(F.col("cents") >= BIG_CENTS).withColumn("body_text", body)
     return big.drop("number", "customer", "title_id", "copies", "ordered_at", "title", "price_cents", "cents")
@@ -45,7 +45,7 @@ def start(
     spark: SparkSession, store: Store, folder: Path, cluster: Mapping[str, Any], trigger: Mapping[str, Any] = EVERY
 ) -> list[StreamingQuery]:
     """Both queries; `folder` keeps how far they are, `cluster` is `bootstrap`, `namespace` and `kafka`."""
-    priced = enriched(message_stream(spark, store.orders, **cluster))
+    priced = enriched(message_stream(spark, store.orders, raw=True, **cluster))  # a join by name hides key and headers
     return [
         write_stream(turnover(priced), store.turnover, checkpoint=folder / "turnover", name="turnover",
                      output_mode="update", order_by="hour", trigger=trigger, **cluster),

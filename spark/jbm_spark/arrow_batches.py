@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 
 def faults(fault: Callable[[str | None, bytes | None], str | None], kind: Column, value: Column) -> Column:
-    """What `fault` says of each body that is asked about, whose kind is not null."""
+    """Return what `fault` says of each body that is asked about, whose kind is not null."""
 
     def of_bodies(kinds: pa.Array, values: pa.Array) -> pa.Array:
         if kinds.null_count == len(kinds):  # as nearly always

@@ -1,4 +1,5 @@
-"""What a transactional id wrote last: recorded in the same transaction, and looked up by the id's next producer.
+"""The ledger of what a transactional id wrote last: recorded in the same transaction, and looked up by the id's next
+producer.
 
 It is recorded in two places. The first is an offset that a consumer group of the id's name commits, which is found in
 milliseconds, and which Kafka forgets when nothing was committed for some days (`offsets.retention.minutes`). The second
@@ -47,14 +48,14 @@ _PART = re.compile(r"part: ([0-9]+) rows, ([0-9a-f]+)")
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """What one transactional id has written last."""
+    """The entry of what one transactional id has written last."""
 
     number: int
     note: str = ""
 
     @classmethod
     def of_part(cls, batch: int, written: Written) -> Self:
-        """Of a batch that is written in part.
+        """Return the entry of a batch that is written in part.
 
         It has the next batch's number, for versions that know no parts: they refuse to go on, where the batch's own
         would have them take it for written.
@@ -68,7 +69,7 @@ class LedgerEntry:
 
     @property
     def part(self) -> Written | None:
-        """What is written of that batch; None: all."""
+        """Return what is written of that batch; None: all."""
         found = _PART.fullmatch(self.note)
         return None if found is None else Written(int(found[1]), int(found[2], 16))
 
@@ -115,7 +116,7 @@ class LedgerProducer:
             producer.initialise(_FENCE_S, known_topic=ledger)
 
     def has_written(self, batch: int) -> bool:
-        """Whether all of the batch was written before.
+        """Return True if all of the batch was written before.
 
         Raises:
             WriteError: a later one was, so the batch is another one than that of its number: to leave it out would lose
@@ -136,7 +137,8 @@ class LedgerProducer:
         return last.batch == batch and last.part is None
 
     def write_parts(self, batch: int, parts: BatchParts) -> int:
-        """What of the batch is not written yet, part by part; how many rows. Raises KafkaClientError or WriteError."""
+        """Return what of the batch is not written yet, part by part; how many rows. Raises KafkaClientError or
+        WriteError."""
         if self.has_written(batch):
             return 0
         if self.last is not None and self.last.batch == batch and self.last.part is not None:

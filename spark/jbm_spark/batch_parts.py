@@ -13,7 +13,7 @@ from jbm_kafka.ports import Outgoing
 from jbm_spark.errors import WriteError
 
 ROWS_MAX = 50_000
-"""Of a part."""
+"""The rows of a part."""
 SECONDS_MAX = 20.0
 """A slow part ends sooner: a third of what its transaction may take, and the rest is for the commit."""
 _LOOK_ROWS = 256

@@ -17,7 +17,8 @@ WRITTEN_BY_US = ("map", "stream", "object")
 
 
 def names_its_kind(columns: AbstractSet[str]) -> Column:
-    """Whether `body_kind` says something else than the record that the row came from, if it came from one (CAME_AS)."""
+    """Return whether `body_kind` says something else than the record that the row came from, if it came from one
+    (CAME_AS)."""
     if "body_kind" not in columns:
         return F.lit(False)
     said = F.col("body_kind")
@@ -51,7 +52,7 @@ def unreadable_body(kind: Column, value: Column, columns: AbstractSet[str]) -> C
 
 
 def body_fault(kind: str | None, value: bytes | bytearray | None) -> str | None:
-    """What is wrong with the bytes of a body of that kind, in one line, as a receiver would see it."""
+    """Return what is wrong with the bytes of a body of that kind, in one line, as a receiver would see it."""
     if kind is None:
         return None
     _, _, fault = decode_value(kind.encode(), b"" if value is None else bytes(value))

@@ -1,4 +1,4 @@
-"""What stands in the body of a map, a stream or an object message, as columns of a frame that `messages` gave.
+"""The parts of a map's, a stream's or an object message's body, as columns of a frame that `messages` gave.
 
 The codec of jbm_kafka itself reads it, in Spark's Python workers: so the rules are its own, of every schema that was
 ever released. (Spark's `from_avro` takes lengths on trust: one damaged byte may ask for more memory than there is,
@@ -24,6 +24,7 @@ except ModuleNotFoundError as error:
 from jbm_kafka.codec.bodies import BODY_HEADER, CODEC_HEADER, BodyShape, decode_value
 from jbm_kafka.codec.property_header import Property, property_text
 from jbm_kafka.codec.typed_values import TypedValue
+from jbm_spark.raw_columns import raw_headers
 
 _READ = StructType([StructField(name, StringType()) for name in ("body_map", "body_list", "body_error")])
 
@@ -51,7 +52,7 @@ def body_error() -> Column:
 
 def _read() -> Column:
     """Spark calls it once for a row, however many of its fields are taken."""
-    headers = F.col("kafka.headers")
+    headers = raw_headers()
     kinds = F.filter(headers, lambda header: header["key"] == BODY_HEADER)
     codecs = F.filter(headers, lambda header: (header["key"] == CODEC_HEADER) & (F.length(header["value"]) > 0))
     kind, codec = (F.try_element_at(found, F.lit(-1))["value"] for found in (kinds, codecs))

@@ -1,4 +1,4 @@
-"""What a caller gave in the place of a session, a frame, a query or names, checked before Spark is asked."""
+"""Checks what a caller gave in the place of a session, a frame, a query or names, before Spark is asked."""
 
 from typing import Any
 
@@ -22,13 +22,14 @@ def check_session(spark: object) -> None:
 
 
 def is_of_connect(thing: object, class_name: str) -> bool:
-    """Whether it is Spark Connect's class of that name. Nothing of Connect is imported: its packages may be missing."""
+    """Return True if it is Spark Connect's class of that name. Nothing of Connect is imported: its packages may be
+    missing."""
     kind = type(thing)
     return kind.__name__ == class_name and kind.__module__.startswith("pyspark.sql.connect.")
 
 
 def is_stopped(spark: Any) -> bool:
-    """Whether the session was stopped here."""
+    """Return True if the session was stopped here."""
     if is_of_connect(spark, "SparkSession"):
         return bool(spark.is_stopped)
     return getattr(spark.sparkContext, "_jsc", None) is None

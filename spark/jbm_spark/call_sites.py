@@ -17,7 +17,7 @@ SETTING = "spark.python.sql.dataFrameDebugging.enabled"
 _ENABLED = "_enable_debugging_cache"
 _lock = threading.Lock()
 _inside: list[object] = []
-"""Of the calls that are inside, what each found."""
+"""The finding of each of the calls that are inside."""
 
 
 @contextmanager

@@ -2,14 +2,14 @@
 
 import re
 
-_OURS = re.compile(r"^jbm_(?:spark|kafka)\.[\w.]+Error: (?P<text>.+)$")
-"""How a Python traceback ends within Spark's error of a failed batch."""
+_OURS = re.compile(r"^(?:jbm_(?:spark|kafka)\.[\w.]+Error|Caused by: jbm\.spark\.WriteError): (?P<text>.+)$")
+"""How a Python traceback ends within Spark's error of a failed batch, and how Java tells what a class of ours said."""
 _OWN_REFUSAL = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<text>.*?)(?: SQLSTATE: \w+)?$")
 _QUERY_PREFIX = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 _STATE = re.compile(r"( SQLSTATE: \w+)+$")
 _JAVA_PACKAGE = re.compile(r"^(?:[a-z]\w*\.)+(?=[A-Z])")
 _PYTHON = re.compile(r"^.*Traceback \(most recent call last\):\n(?:[ \t]+.*\n)+(?P<error>\S.*)$", re.MULTILINE)
-"""What a function of the user's raised, in a task."""
+"""The error that a function of the user's raised, in a task."""
 _CALLED = re.compile(r"^An error occurred while calling \S+$")
 """py4j's own line, above what Java says."""
 _STOPPED = re.compile(
@@ -67,7 +67,7 @@ _REMEDIES = (
 
 
 def is_stop(error: Exception) -> bool:
-    """Whether the error is that of a query stopped within its batch, which is no failure."""
+    """Return True if the error is that of a query stopped within its batch, which is no failure."""
     return _STOPPED.search(str(error)) is not None
 
 

@@ -1,14 +1,18 @@
-"""What a queue or subscription still holds, as a DataFrame: from its topic, its changelog, its group's offset (LOG-3).
+"""The messages that a queue or subscription still holds, as a DataFrame: from its topic, its changelog, its group's
+offset (LOG-3).
 
 No receiver is asked and none is disturbed. The changelog is read anew by every action; where the group's offset decides
-(core/start_position.py: a reset by Kafka's tools, a topic that was made anew), it was asked when the frame was made.
+(core/channel/start_position.py: a reset by Kafka's tools, a topic that was made anew), it was asked when the frame was
+made.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
 from jbm_spark.call_sites import without_call_sites
+from jbm_spark.cluster_in_use import cluster_in_use
 from jbm_spark.extra import pyspark_missing
 
 try:
@@ -19,17 +23,20 @@ except ModuleNotFoundError as error:
 
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.codec.changelog import decode_entry
+from jbm_kafka.core.channel.entries import BLOCK_OFFSETS, Position
+from jbm_kafka.core.channel.redelivery import FOREVER_MS
+from jbm_kafka.core.channel.start_position import Facts, StartReason, decide_start, is_disputed
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.entries import BLOCK_OFFSETS, Position
 from jbm_kafka.core.jms_errors import CorruptRecordError
-from jbm_kafka.core.redelivery import FOREVER_MS
-from jbm_kafka.core.start_position import Facts, StartReason, decide_start, is_disputed
-from jbm_kafka.ports import KafkaAdmin, TopicDescription
+from jbm_kafka.ports import KafkaAdmin, LogPlace, TopicDescription
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_spark.call_checks import check_session
 from jbm_spark.columns import message_columns
 from jbm_spark.committed import committed_records, no_records
-from jbm_spark.messages import messages
+from jbm_spark.known_values import looked_up
+from jbm_spark.log_positions import log_positions
+from jbm_spark.messages import source_options
+from jbm_spark.raw_columns import shown
 from jbm_spark.single_object import decoded
 from jbm_spark.subscription_rows import is_for
 from jbm_spark.topic_check import TIMEOUT_S
@@ -46,16 +53,17 @@ _EVERY_OFFSET = 2**63 - 1
 class _Begin(NamedTuple):
     """Where a partition begins, while its changelog's position is the one that this was decided by."""
 
+    topic: str
     partition: int
     checkpoint_id: str | None
     begin: int
     keeps_below: int
-    """What the changelog says of offsets from there on does not count."""
+    """The end of the offsets for which the changelog counts."""
     keeps_parked: bool
-    """What it has parked below the beginning is owed."""
+    """The records that it has parked below the beginning are owed."""
 
 
-_BEGIN = "partition int, checkpoint_id string, begin bigint, keeps_below bigint, keeps_parked boolean"
+_BEGIN = "topic string, partition int, checkpoint_id string, begin bigint, keeps_below bigint, keeps_parked boolean"
 
 
 @without_call_sites()
@@ -63,12 +71,13 @@ def held(
     spark: SparkSession,
     destination: str | Queue | Topic,
     *,
-    bootstrap: str,
+    bootstrap: str | None = None,
     subscription: str | None = None,
     client_id: str = "",
     namespace: str = "",
     kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
+    raw: bool = False,
 ) -> DataFrame:
     """The messages of a queue, or of a topic's durable subscription, that are not settled: as `jbm-kafka show` counts.
 
@@ -81,24 +90,53 @@ def held(
         JMSError: the brokers do not answer.
     """
     check_session(spark)
+    bootstrap, namespace, kafka = cluster_in_use(bootstrap, namespace, kafka)
     core = AdminCore(bootstrap, kafka, namespace, TIMEOUT_S)
     with closing(core), core.asking(f"read what {destination} holds"):
         group = core.group(core.source(destination, subscription, client_id))
-        described = core.admin.describe([group.topic, group.changelog_topic])
-        records = no_records(spark)
-        if group.changelog_topic in described:
-            records = committed_records(spark, group.changelog_topic, bootstrap=bootstrap, kafka=kafka, options=options)
-        entries = latest_entries(records, group.group_id)
-        found = list(_begins(core.admin, group, described[group.topic], entries))
+        found = held_of(spark, core.admin, [group], bootstrap=bootstrap, kafka=kafka, options=options)
+    return shown(found, raw=raw)
+
+
+def held_of(
+    spark: SparkSession,
+    admin: KafkaAdmin,
+    groups: Sequence[ChannelGroup],
+    *,
+    bootstrap: str,
+    kafka: Mapping[str, object] | None,
+    options: Mapping[str, str] | None,
+) -> DataFrame:
+    """The same of many queues in one frame, or of one subscription, with all of the record in `kafka`.
+
+    Raises:
+        KafkaClientError: the brokers do not answer.
+    """
+    by_topic = {group.topic: group for group in groups}
+    described = admin.describe([name for group in groups for name in (group.topic, group.changelog_topic)])
+    changelogs = sorted({group.changelog_topic for group in groups if group.changelog_topic in described})
+    records = no_records(spark)
+    if changelogs:
+        records = committed_records(spark, ",".join(changelogs), bootstrap=bootstrap, kafka=kafka, options=options)
+    of_topic = looked_up(F.col("group"), {group.group_id: group.topic for group in groups})
+    entries = latest_entries(records, [group.group_id for group in groups]).withColumn("topic", of_topic)
+    found = list(_begins(admin, groups, described, entries))
     begins = _in_force(spark.createDataFrame(found, _BEGIN), entries)
-    source = messages(spark, group.destination, bootstrap=bootstrap, namespace=namespace, kafka=kafka, options=options,
-                      starting={each.partition: each.begin for each in found})  # fmt: skip
-    if group.subscription is not None:
-        source = source.where(is_for(group.subscription))
-    places = source.withColumns({"_partition": F.col("kafka.partition"), "_offset": F.col("kafka.offset")})
-    from_begin = places.join(F.broadcast(begins), "_partition").where("_offset >= begin")
+    starting: dict[str, dict[str, int]] = {}
+    for each in found:
+        starting.setdefault(each.topic, {})[str(each.partition)] = each.begin
+    chosen = {
+        **source_options(spark, ",".join(sorted(by_topic)), bootstrap, kafka, options),
+        "startingOffsets": json.dumps(starting),
+        "endingOffsets": "latest",
+    }
+    source = message_columns(spark.read.format("kafka").options(**chosen).load())
+    for group in groups:
+        if group.subscription is not None:
+            source = source.where(is_for(group.subscription))
+    from_begin = _placed(source).join(F.broadcast(begins), ["_topic", "_partition"]).where("_offset >= begin")
     unsettled = from_begin.join(settled_offsets(entries), _same("settled"), "left_anti")
-    owed = unsettled.drop("settled_partition", "settled_offset").unionByName(_parked(entries, group.topic, begins))
+    owed = unsettled.unionByName(_parked(entries, begins))
     with_past = owed.join(returned_messages(entries), _same("returned"), "left")
     with_branches = with_past.join(prepared_offsets(entries), _same("prepared"), "left")
     return with_branches.select(
@@ -108,41 +146,46 @@ def held(
     )
 
 
-def latest_entries(records: DataFrame, group_id: str) -> DataFrame:
-    """What a changelog says of one group now: `partition`, `kind`, `index` (null where it is no number), `value`."""
+def latest_entries(records: DataFrame, groups: Sequence[str]) -> DataFrame:
+    """Return what changelogs say of these groups now: `group`, `partition`, `kind`, `index` (null where it is no
+    number), `value`."""
     key = F.split(F.col("key").cast("string"), r"\|", 3)
     newest = F.max_by("value", "offset")
     return (
-        records.where(F.startswith(F.col("key").cast("string"), F.lit(f"{group_id}|")))
-        .groupBy("partition", "key")
+        records.where((F.size(key) == 3) & key[0].isin(*groups))
+        .groupBy("topic", "partition", "key")
         .agg(newest.alias("value"))
         .where("value is not null")
-        .select("partition", key[1].alias("kind"), key[2].try_cast("bigint").alias("index"), "value")
+        .select(
+            key[0].alias("group"), "partition", key[1].alias("kind"), key[2].try_cast("bigint").alias("index"), "value"
+        )
     )
 
 
 def positions(entries: DataFrame) -> DataFrame:
-    """`partition`, `topic_id`, `checkpoint_id` and `watermark` of the positions that can be read."""
-    read = entries.where("kind = 'position'").select("partition", decoded(F.col("value"), "Position").alias("read"))
-    found = read.select("partition", "read.topic_id", "read.checkpoint_id", "read.watermark")
+    """`topic`, `partition`, `topic_id`, `checkpoint_id` and `watermark` of the positions that can be read."""
+    value = decoded(F.col("value"), "Position").alias("read")
+    read = entries.where("kind = 'position'").select("topic", "partition", value)
+    found = read.select("topic", "partition", "read.topic_id", "read.checkpoint_id", "read.watermark")
     return found.where("checkpoint_id is not null")
 
 
 def settled_offsets(entries: DataFrame) -> DataFrame:
-    """`settled_partition`, `settled_offset` of what is settled above the watermark; below it they mean nothing."""
+    """`settled_topic`, `settled_partition`, `settled_offset` of what is settled above the watermark; below it they mean
+    nothing."""
     block, bitmap = F.col("index").alias("block"), decoded(F.col("value"), "Settled")["bitmap"].alias("bitmap")
-    return _offsets_in(entries.where("kind = 'settled'").select("partition", block, bitmap), "settled")
+    return _offsets_in(entries.where("kind = 'settled'").select("topic", "partition", block, bitmap), "settled")
 
 
 def prepared_offsets(entries: DataFrame) -> DataFrame:
-    """`prepared_partition`, `prepared_offset` of what prepared branches have."""
+    """`prepared_topic`, `prepared_partition`, `prepared_offset` of what prepared branches have."""
     of_branch = F.explode(decoded(F.col("value"), "Prepared")["blocks"]).alias("of_branch")
-    blocks = entries.where("kind = 'prepared'").select("partition", of_branch)
-    return _offsets_in(blocks.select("partition", "of_branch.block", "of_branch.bitmap"), "prepared")
+    blocks = entries.where("kind = 'prepared'").select("topic", "partition", of_branch)
+    return _offsets_in(blocks.select("topic", "partition", "of_branch.block", "of_branch.bitmap"), "prepared")
 
 
-def parked_records(entries: DataFrame, topic: str) -> DataFrame:
-    """The records that the changelog keeps, as Spark's Kafka source has those of the topic."""
+def parked_records(entries: DataFrame) -> DataFrame:
+    """The records that the changelogs keep, as Spark's Kafka source has those of the topics."""
     read = entries.where("kind = 'parked'").select("*", decoded(F.col("value"), "Parked").alias("read"))
     headers = F.transform(
         "read.headers", lambda header: F.struct(header["name"].alias("key"), header["value"].alias("value"))
@@ -150,7 +193,7 @@ def parked_records(entries: DataFrame, topic: str) -> DataFrame:
     return read.where("read.timestamp_ms is not null").select(
         F.col("read.key").alias("key"),
         F.col("read.value").alias("value"),
-        F.lit(topic).alias("topic"),
+        "topic",
         "partition",
         F.col("index").alias("offset"),
         F.timestamp_millis("read.timestamp_ms").alias("timestamp"),
@@ -159,28 +202,34 @@ def parked_records(entries: DataFrame, topic: str) -> DataFrame:
     )
 
 
-def _parked(entries: DataFrame, topic: str, begins: DataFrame) -> DataFrame:
-    """What is owed below the beginnings, which only the changelog has, perhaps."""
-    rows = message_columns(parked_records(entries, topic))
-    places = rows.withColumns({"_partition": F.col("kafka.partition"), "_offset": F.col("kafka.offset")})
-    below = places.join(F.broadcast(begins), "_partition").where("_offset < begin and keeps_parked")
+def _placed(rows: DataFrame) -> DataFrame:
+    return rows.withColumns({f"_{name}": F.col(f"kafka.{name}") for name in ("topic", "partition", "offset")})
+
+
+def _parked(entries: DataFrame, begins: DataFrame) -> DataFrame:
+    """Return what is owed below the beginnings, which only the changelogs have, perhaps."""
+    places = _placed(message_columns(parked_records(entries)))
+    below = places.join(F.broadcast(begins), ["_topic", "_partition"]).where("_offset < begin and keeps_parked")
     return below.withColumn("keeps_below", F.lit(_EVERY_OFFSET))
 
 
 def _offsets_in(blocks: DataFrame, what: str) -> DataFrame:
-    """`<what>_partition`, `<what>_offset` of blocks: `partition`, `block`, `bitmap`."""
+    """`<what>_topic`, `<what>_partition`, `<what>_offset` of blocks: `topic`, `partition`, `block`, `bitmap`."""
     offsets = F.udf(_offsets_of, "array<int>", useArrow=False)  # Spark has bitmaps of another format
-    each = blocks.select("partition", "block", F.explode(offsets("bitmap")).alias("within"))
+    each = blocks.select("topic", "partition", "block", F.explode(offsets("bitmap")).alias("within"))
     return each.select(
+        F.col("topic").alias(f"{what}_topic"),
         F.col("partition").alias(f"{what}_partition"),
         (F.col("block") * BLOCK_OFFSETS + F.col("within")).alias(f"{what}_offset"),
     )
 
 
 def returned_messages(entries: DataFrame) -> DataFrame:
-    """`returned_partition`, `returned_offset`, `attempts` and `due_at_ms` of what came back or waits for a time."""
+    """`returned_topic`, `returned_partition`, `returned_offset`, `attempts` and `due_at_ms` of what came back or waits
+    for a time."""
     read = entries.where("kind = 'held'").select("*", decoded(F.col("value"), "Held").alias("read"))
     found = read.select(
+        F.col("topic").alias("returned_topic"),
         F.col("partition").alias("returned_partition"),
         F.col("index").alias("returned_offset"),
         "read.attempts",
@@ -189,39 +238,47 @@ def returned_messages(entries: DataFrame) -> DataFrame:
     return found.where("attempts is not null")
 
 
-def _begins(admin: KafkaAdmin, group: ChannelGroup, topic: TopicDescription, entries: DataFrame) -> Iterator[_Begin]:
-    """By the rule that an owner goes by."""
-    parts = list(range(topic.partitions))
-    before: Mapping[int, Position] = {}
+def _begins(
+    admin: KafkaAdmin, groups: Sequence[ChannelGroup], described: Mapping[str, TopicDescription], entries: DataFrame
+) -> Iterator[_Begin]:
+    """Yield the beginnings by the rule that an owner goes by."""
+    by_id = {group.group_id: group for group in groups}
+    parts = {group.group_id: list(range(described[group.topic].partitions)) for group in groups}
+    before: Mapping[tuple[str, int], Position] = {}
     for reading in range(_READINGS_MAX):
         # In this order, as a recovery asks.
-        committed = admin.committed(group.group_id, group.topic, parts)
-        rows = entries.where("kind = 'position'").select("partition", "value").collect()
-        found = {row["partition"]: position for row in rows if (position := _position_of(group, row)) is not None}
+        committed = {group.group_id: admin.committed(group.group_id, group.topic, parts[group.group_id])
+                     for group in groups}  # fmt: skip
+        rows = entries.where("kind = 'position'").select("group", "partition", "value").collect()
+        read = ((row, _position_of(by_id[row["group"]], row)) for row in rows)
+        found = {(row["group"], row["partition"]): position for row, position in read if position is not None}
         if reading == 0:
             before = found
-        if not any(is_disputed(found.get(part), committed.get(part)) for part in parts):
+        each = ((queue, part) for queue, numbers in parts.items() for part in numbers)
+        if not any(is_disputed(found.get(at), committed[at[0]].get(at[1])) for at in each):
             break
-    log_begins = admin.begin_positions(group.topic, parts)
-    log_ends = admin.end_positions(group.topic, parts, stable=False)
-    for part in parts:
-        position, earlier = found.get(part), before.get(part)
-        facts = Facts(
-            topic_id=group.log_id(topic.topic_id),
-            position=position,
-            committed=committed.get(part),
-            log_begin=log_begins[part],
-            log_end=log_ends[part],
-            begin=group.begins(topic.topic_id).get(part, 0),
-            is_written=position is not None and earlier is not None and position.checkpoint_id != earlier.checkpoint_id,
-        )
-        start = decide_start(facts)
-        keeps_below = _EVERY_OFFSET if start.keeps_entries else 0
-        if start.reason is StartReason.LOG_BOUNDS:
-            keeps_below = start.position.fetched
-        keeps_parked = start.reason not in (StartReason.TOPIC_RECREATED, StartReason.SUBSCRIBED_ANEW)
-        written_by = None if position is None else position.checkpoint_id
-        yield _Begin(part, written_by, start.position.watermark, keeps_below, keeps_parked)
+    counts = {group.topic: described[group.topic].partitions for group in groups}
+    log_begins, log_ends = log_positions(admin, counts, LogPlace.BEGIN), log_positions(admin, counts, LogPlace.END)
+    for queue, group in by_id.items():
+        topic_id = described[group.topic].topic_id
+        for part in parts[queue]:
+            position, earlier = found.get((queue, part)), before.get((queue, part))
+            written_by = None if position is None else position.checkpoint_id
+            facts = Facts(
+                topic_id=group.log_id(topic_id),
+                position=position,
+                committed=committed[queue].get(part),
+                log_begin=log_begins[group.topic][part],
+                log_end=log_ends[group.topic][part],
+                begin=group.begins(topic_id).get(part, 0),
+                is_written=earlier is not None and written_by not in (None, earlier.checkpoint_id),
+            )
+            start = decide_start(facts)
+            keeps_below = _EVERY_OFFSET if start.keeps_entries else 0
+            if start.reason is StartReason.LOG_BOUNDS:
+                keeps_below = start.position.fetched
+            keeps_parked = start.reason not in (StartReason.TOPIC_RECREATED, StartReason.SUBSCRIBED_ANEW)
+            yield _Begin(group.topic, part, written_by, start.position.watermark, keeps_below, keeps_parked)
 
 
 def _position_of(group: ChannelGroup, row: Row) -> Position | None:
@@ -233,10 +290,11 @@ def _position_of(group: ChannelGroup, row: Row) -> Position | None:
 
 
 def _in_force(begins: DataFrame, entries: DataFrame) -> DataFrame:
-    """`_partition` and what else `_Begin` has: as decided, or, after another checkpoint, as that one says."""
-    now = positions(entries).select("partition", F.col("checkpoint_id").alias("written_by"), "watermark")
+    """`_topic`, `_partition` and what else `_Begin` has: as decided, or, after another checkpoint, as that one says."""
+    now = positions(entries).select("topic", "partition", F.col("checkpoint_id").alias("written_by"), "watermark")
     is_same = F.col("written_by").isNull() | F.col("written_by").eqNullSafe(F.col("checkpoint_id"))
-    return begins.join(now, "partition", "left").select(
+    return begins.join(now, ["topic", "partition"], "left").select(
+        F.col("topic").alias("_topic"),
         F.col("partition").alias("_partition"),
         F.when(is_same, F.col("begin")).otherwise(F.col("watermark")).alias("begin"),
         F.when(is_same, F.col("keeps_below")).otherwise(F.lit(_EVERY_OFFSET)).alias("keeps_below"),
@@ -246,7 +304,8 @@ def _in_force(begins: DataFrame, entries: DataFrame) -> DataFrame:
 
 def _same(what: str) -> Column:
     """The entry is about the row's message, and counts."""
-    is_its = (F.col("_partition") == F.col(f"{what}_partition")) & (F.col("_offset") == F.col(f"{what}_offset"))
+    is_its = F.col("_topic") == F.col(f"{what}_topic")
+    is_its &= (F.col("_partition") == F.col(f"{what}_partition")) & (F.col("_offset") == F.col(f"{what}_offset"))
     return is_its & (F.col("_offset") < F.col("keeps_below"))
 
 
@@ -256,7 +315,7 @@ def _state() -> Column:
     due_at_ms = F.greatest(F.lit(0), "due_at_ms", F.unix_millis("delivery_time"))
     unit = F.when(F.length("kafka.key") > 0, F.col("kafka.key"))
     # Each message without a unit stands for itself: in one window they would be sorted together.
-    in_unit = Window.partitionBy("_partition", unit, F.when(unit.isNull(), F.col("_offset")))
+    in_unit = Window.partitionBy("_topic", "_partition", unit, F.when(unit.isNull(), F.col("_offset")))
     first = F.min(F.when(~is_expired, F.col("_offset"))).over(in_unit)
     return (
         F.when(F.col("prepared_offset").isNotNull(), "prepared")

@@ -23,7 +23,7 @@ _ENDING_S = 60.0
 """The same for a query of this process, of which we know that it has ended."""
 
 _queries: dict[Path, StreamingQuery] = {}
-"""By folder, the queries of this process that have its lock."""
+"""The queries of this process that have a folder's lock, by folder."""
 
 
 class CheckpointLock:
@@ -101,7 +101,7 @@ def local_folder(checkpoint: str, *, plain_is_local: bool) -> Path | None:
 
 
 def plain_is_local(spark: SparkSession) -> bool:
-    """Whether a path without a scheme is on this machine for the session."""
+    """Return True if a path without a scheme is on this machine for the session."""
     try:
         name = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS")
     except (PySparkException, AttributeError):  # Spark Connect: its driver is elsewhere
@@ -110,7 +110,7 @@ def plain_is_local(spark: SparkSession) -> bool:
 
 
 def check_file_system(spark: SparkSession, checkpoint: str) -> None:
-    """Whether the session has what reads and writes there. Nobody is asked whether the place itself is there.
+    """Raise unless the session can read and write there. Nobody is asked if the place itself is there.
 
     Raises:
         CheckpointError: it has not, such as for `s3a:` without its jar.

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 RECORD_FILE = "jbm.json"
 _OF_SPARK = frozenset({"metadata", "offsets"})
-"""What Spark makes first in a checkpoint; one of an earlier version of ours has these and no note."""
+"""The files that Spark makes first in a checkpoint; one of an earlier version of ours has these and no note."""
 
 
 def check_folder(folder: Path) -> None:

@@ -1,4 +1,6 @@
-"""Options of Spark's Kafka sink, which are Java's, for the client that writes in transactions, which is librdkafka."""
+"""Options of Spark's Kafka sink, which are Java's, for librdkafka, which writes in transactions where Java does not.
+
+They must be those of both, so that a query that runs by one runs by the other."""
 
 from collections.abc import Mapping
 
@@ -21,7 +23,7 @@ def client_properties(kafka: Mapping[str, object] | None, options: Mapping[str, 
             check_client_settings({name: value})
         except InvalidSettingError as error:
             raise OptionRefusedError(
-                f"option {option} is Java's, and librdkafka writes exactly once: name it in `kafka` as that does, "
+                f"option {option} is Java's, and librdkafka may write exactly once: name it in `kafka` as that does, "
                 f"or write with exactly_once=False ({error})"
             ) from None
         properties[name] = value

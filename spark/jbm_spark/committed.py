@@ -1,5 +1,6 @@
 """Committed records of a Kafka topic, ours or a destination's, as Spark's Kafka source has them."""
 
+import json
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +25,7 @@ def committed_records(
     kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Those between the two positions of a topic that is there. Nothing is read before an action.
+    """Return those between the two positions of a topic that is there. Nothing is read before an action.
 
     Raises:
         OptionRefusedError: an option or a position that would break order or safety.
@@ -37,6 +38,40 @@ def committed_records(
     return spark.read.format("kafka").options(**chosen).load()
 
 
+def records_of_topics(
+    spark: SparkSession,
+    ends: Mapping[str, Mapping[int, int]],
+    begins: Mapping[str, Mapping[int, int]] | None = None,
+    *,
+    bootstrap: str,
+    kafka: Mapping[str, object] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return those of many topics in one read, up to these positions by topic and partition, and from those; None: from
+    where each log begins. Partitions in which nothing lies between are left out.
+
+    Raises:
+        OptionRefusedError: an option that would break order or safety.
+    """
+    first = {} if begins is None else begins
+    wanted = {
+        topic: {part: end for part, end in sorted(parts.items()) if end > first.get(topic, {}).get(part, 0)}
+        for topic, parts in sorted(ends.items())
+    }
+    wanted = {topic: parts for topic, parts in wanted.items() if parts}
+    if not wanted:
+        return no_records(spark)
+    chosen = source_options(spark, "", bootstrap, kafka, options)
+    del chosen["subscribe"]
+    chosen["assign"] = json.dumps({topic: [*parts] for topic, parts in wanted.items()})
+    chosen["endingOffsets"] = json.dumps(wanted)
+    chosen["startingOffsets"] = "earliest"
+    if begins is not None:
+        froms = {topic: {part: begins[topic][part] for part in parts} for topic, parts in wanted.items()}
+        chosen["startingOffsets"] = json.dumps(froms)
+    return spark.read.format("kafka").options(**chosen).load()
+
+
 def no_records(spark: SparkSession) -> DataFrame:
-    """What a topic holds that nobody has made yet."""
+    """Return what a topic holds that nobody has made yet."""
     return spark.createDataFrame([], RECORD)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.address_settings import default_addresses
+from jbm_kafka.core.settings.address_settings import default_addresses
 
 
 def dead_letter_queue(bootstrap: str, namespace: str, kafka: Mapping[str, object] | None) -> str:

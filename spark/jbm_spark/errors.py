@@ -1,4 +1,4 @@
-"""What can go wrong before or during a Spark job, each with the remedy in its message."""
+"""The errors that can come before or during a Spark job, each with the remedy in its message."""
 
 from jbm_kafka.core.jms_errors import JMSError
 

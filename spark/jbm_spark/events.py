@@ -1,8 +1,9 @@
-"""What became of messages, as a DataFrame: the events that every checkpoint leaves in `jbm.events` (docs/topics.md)."""
+"""The fates of messages, as a DataFrame: the events that every checkpoint leaves in `jbm.events` (docs/topics.md)."""
 
 from collections.abc import Mapping
 
 from jbm_spark.call_sites import without_call_sites
+from jbm_spark.cluster_in_use import cluster_in_use
 from jbm_spark.extra import pyspark_missing
 
 try:
@@ -11,10 +12,11 @@ try:
 except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
 
+from jbm_kafka.codec.operator_actions import starts_of_operator_actions
 from jbm_kafka.jms.factory import checked_namespace
 from jbm_kafka.registry.own_topics import events_topic
 from jbm_spark.call_checks import check_session
-from jbm_spark.columns import unit_name
+from jbm_spark.columns import time_of, unit_name
 from jbm_spark.committed import committed_records, no_records
 from jbm_spark.options import Position
 from jbm_spark.single_object import decoded
@@ -48,14 +50,15 @@ _SKIPPED_TO = r"^offsets \d+ to (\d+),"
 def events(
     spark: SparkSession,
     *,
-    bootstrap: str,
+    bootstrap: str | None = None,
     namespace: str = "",
     starting: Position = "earliest",
     ending: Position = "latest",
     kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """What receivers of all queues and subscriptions did to messages, one row a fate; columns: docs/spark-events.md.
+    """Return what receivers of all queues and subscriptions did to messages, one row a fate; columns:
+    docs/spark-events.md.
 
     Kafka keeps the events for seven days. No rows where nobody has received yet. Nothing is read before an action.
     `starting`, `ending`, `kafka` and `options` as of `messages`, about the topic `jbm.events`.
@@ -67,6 +70,7 @@ def events(
         JMSSecurityError: they refuse us.
     """
     check_session(spark)
+    bootstrap, namespace, kafka = cluster_in_use(bootstrap, namespace, kafka)
     topic = events_topic(checked_namespace(namespace))
     records = committed_records(spark, topic, bootstrap=bootstrap, starting=starting, ending=ending, kafka=kafka,
                                 options=options)  # fmt: skip
@@ -74,14 +78,22 @@ def events(
     return event_columns(records if is_there else no_records(spark))
 
 
+def with_times(fates: DataFrame) -> DataFrame:
+    """With what they tell in ms as times, too: `at`, `due_at` (null: at once) and `checkpoint_at`."""
+    return fates.withColumns({name: time_of(F.col(f"{name}_ms")) for name in ("at", "due_at", "checkpoint_at")})
+
+
 def event_columns(records: DataFrame) -> DataFrame:
     """One row a fate, from the rows of Spark's Kafka source for `jbm.events`; of a batch or a stream."""
-    read = records.where("value is not null").withColumn("event", decoded(F.col("value"), "ChannelEvents"))
-    fates = F.when(F.col("event.group").isNull(), F.array(_unreadable())).otherwise(
+    # What operators did stands there too, and is no fate of a message.
+    starts = [F.lit(start) for start in starts_of_operator_actions()]
+    of_checkpoints = records.where(F.col("value").isNotNull() & ~F.substring("value", 1, 10).isin(*starts))
+    read = of_checkpoints.withColumn("event", decoded(F.col("value"), "ChannelEvents"))
+    told = F.when(F.col("event.group").isNull(), F.array(_unreadable())).otherwise(
         F.concat(_acknowledged(), _messages(), _deliveries())
     )
-    each = read.select("*", F.posexplode(fates).alias("index", "each"))
-    return each.select(
+    each = read.select("*", F.posexplode(told).alias("index", "each"))
+    fates = each.select(
         F.coalesce(F.col("event.group"), F.col("key").cast("string")).alias("group"),
         "event.topic",
         "event.topic_id",
@@ -97,6 +109,7 @@ def event_columns(records: DataFrame) -> DataFrame:
         "index",
         F.struct("topic", "partition", "offset", "timestamp").alias("kafka"),
     )
+    return with_times(fates)
 
 
 def _fate(fate: Column | str, **known: Column) -> Column:

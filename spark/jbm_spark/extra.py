@@ -12,7 +12,7 @@ WITH_PACKAGE = "pip install 'jbm-kafka[spark]'"
 
 
 def install_hint() -> str:
-    """What to type: PySpark alone, in the version of our jars, as the package may have come as a file."""
+    """Return what to type: PySpark alone, in the version of our jars, as the package may have come as a file."""
     try:
         requirements = metadata.requires("jbm-kafka") or []
     except metadata.PackageNotFoundError:
@@ -22,7 +22,7 @@ def install_hint() -> str:
 
 
 def pyspark_missing(error: ModuleNotFoundError) -> ModuleNotFoundError:
-    """What to raise instead; the same error when something else is missing."""
+    """Return what to raise instead; the same error when something else is missing."""
     if error.name is None or error.name.partition(".")[0] != "pyspark":
         return error
     missing = PySparkMissingError(f"PySpark is not installed: {install_hint()}")

@@ -1,4 +1,4 @@
-"""Whether a frame's columns are those of messages to write. Looks at the schema only: nothing is computed."""
+"""Checks that a frame's columns are those of messages to write. Looks at the schema only: nothing is computed."""
 
 import sys
 import warnings
@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 from jbm_kafka.codec.identity import GROUP_ID
 from jbm_kafka.core.jms_errors import MessageFormatError
-from jbm_kafka.jms.message_properties import checked_property_name
+from jbm_kafka.jms.messages.message_properties import checked_property_name
 from jbm_spark.errors import ColumnsIgnoredWarning, FrameRefusedError
 
 TEXT_COLUMNS = (
@@ -95,7 +95,8 @@ def _check_once(names: Sequence[str], order_by: Sequence[str]) -> None:
 
 
 def _level_of_caller() -> int:
-    """Of a warning, for it to point to the line that called us: wrappers lie between, by the way of the call."""
+    """Return the level of a warning, for it to point to the line that called us: wrappers lie between, by the way of
+    the call."""
     level, frame = 0, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
         level, frame = level + 1, frame.f_back
@@ -147,4 +148,9 @@ def _kafka_fault(held: DataType) -> str | None:
     fields = {field.name: type(field.dataType) for field in held.fields} if isinstance(held, StructType) else {}
     if _KAFKA_FIELDS.items() <= fields.items() and "headers" in fields:
         return None
+    if {"topic", "partition", "offset"} <= fields.keys():
+        return (
+            "the records' key and headers are not known any more, after Spark Connect, a file, an aggregation, a union "
+            "or a view: read them with raw=True, or drop the column to write new messages"
+        )
     return "it must be what messages() and message_stream() give; rename your own"

@@ -106,7 +106,7 @@ def check(folder: Path | None = None, *, pyspark_version: str | None = None) -> 
 
 
 def ready() -> list[Path]:
-    """What `check` gives, after `fetch`.
+    """Return what `check` gives, after `fetch`.
 
     Raises:
         JarsError: as `check` and `fetch`.

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from jbm_spark.call_sites import without_call_sites
+from jbm_spark.cluster_in_use import cluster_in_use
 from jbm_spark.extra import pyspark_missing
 
 try:
@@ -12,7 +13,7 @@ except ModuleNotFoundError as error:
 
 from jbm_kafka.codec import dead_letter as names
 from jbm_kafka.core.destination import Destination
-from jbm_spark.columns import PropertyType, property_column
+from jbm_spark.columns import PropertyType, property_column, time_of
 from jbm_spark.dead_letter_queue import dead_letter_queue
 from jbm_spark.messages import messages
 from jbm_spark.options import Position
@@ -38,26 +39,29 @@ def letters(
     spark: SparkSession,
     destination: str | Destination | None = None,
     *,
-    bootstrap: str,
+    bootstrap: str | None = None,
     namespace: str = "",
     starting: Position = "earliest",
     ending: Position = "latest",
     kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
+    raw: bool = False,
 ) -> DataFrame:
-    """What the topic of a dead-letter or expiry address holds: the columns of `messages`, and where each came from.
+    """Return what the topic of a dead-letter or expiry address holds: the columns of `messages`, and where each came
+    from.
 
     Without a destination it is the namespace's dead-letter queue.
 
     Also those that were received or sent again since. Arguments and errors are those of `messages`.
     """
+    bootstrap, namespace, kafka = cluster_in_use(bootstrap, namespace, kafka)
     destination = destination or dead_letter_queue(bootstrap, namespace, kafka)
     found = messages(spark, destination, bootstrap=bootstrap, namespace=namespace, starting=starting, ending=ending,
-                     kafka=kafka, options=options)  # fmt: skip
+                     kafka=kafka, options=options, raw=raw)  # fmt: skip
     return letter_columns(found)
 
 
 def letter_columns(found: DataFrame) -> DataFrame:
     """The rows of `messages` and, as typed columns, what tells of their last hop; null in what is no letter."""
     columns = {name: property_column(of, type_name) for name, (of, type_name) in _ORIGIN.items()}
-    return found.withColumns(columns)
+    return found.withColumns({**columns, "expired_at": time_of(property_column(names.ACTUAL_EXPIRY, "long"))})

@@ -7,6 +7,7 @@ from concurrent.futures import wait
 from contextlib import suppress
 from typing import Any
 
+from jbm_spark.cluster_in_use import cluster_in_use
 from jbm_spark.extra import pyspark_missing
 
 try:
@@ -38,6 +39,7 @@ from jbm_spark.options import (
     starting_options,
     stream_starting_options,
 )
+from jbm_spark.raw_columns import shown, with_raw
 from jbm_spark.session import NO_CONNECTOR, log_hint, log_path
 from jbm_spark.sink import sink_for
 from jbm_spark.streaming_query import QueryPlan, awaited
@@ -48,18 +50,21 @@ def messages(
     spark: SparkSession,
     destination: str | Destination,
     *,
-    bootstrap: str,
+    bootstrap: str | None = None,
     namespace: str = "",
     starting: Position = "earliest",
     ending: Position = "latest",
     kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
+    raw: bool = False,
 ) -> DataFrame:
     """Everything committed that the topic holds between the two positions, settled or not, one row a message.
 
     Nothing is read before an action, and every action reads anew (an `ending` of "latest" may then be
     later): `cache()` what two results must agree on. Within a partition rows come in offset order.
-    `kafka` are librdkafka's properties, as a ConnectionFactory takes them; `options` are Spark's own.
+    Without `bootstrap` the cluster is that of the configuration (docs/configuration.md). `kafka` are librdkafka's
+    properties, as a ConnectionFactory takes them; `options` are Spark's own.
+    `raw` shows the record's key and headers in the column `kafka`, for columns to be saved and written on later.
 
     Raises:
         InvalidDestinationError: no legal name for a queue or topic, or no such one.
@@ -70,6 +75,7 @@ def messages(
         JMSSecurityError: they refuse us.
     """
     check_session(spark)
+    bootstrap, namespace, kafka = cluster_in_use(bootstrap, namespace, kafka)
     namespace = checked_namespace(namespace)
     source = _named(destination)
     topic = source.kafka_topic(namespace)
@@ -85,20 +91,21 @@ def messages(
         check_partitions("ending", ending, partitions)
         for which, position in (("starting", starting), ("ending", ending)):
             _check_ends(which, position, topic, bootstrap, kafka)
-    return _loaded(spark.read, chosen)
+    return _loaded(spark.read, chosen, raw=raw)
 
 
 def message_stream(
     spark: SparkSession,
     destination: str | Destination,
     *,
-    bootstrap: str,
+    bootstrap: str | None = None,
     namespace: str = "",
     starting: Position = "earliest",
     kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
+    raw: bool = False,
 ) -> DataFrame:
-    """What is committed to the topic from the position on, as a stream: the rows and columns of `messages`.
+    """Return what is committed to the topic from the position on, as a stream: the rows and columns of `messages`.
 
     `starting` ("earliest", "latest", an instant in ms, an offset for each partition) holds when a query is started
     without a checkpoint; with one the query goes on where it was. Partitions that are added later are read from their
@@ -108,6 +115,7 @@ def message_stream(
         As `messages`.
     """
     check_session(spark)
+    bootstrap, namespace, kafka = cluster_in_use(bootstrap, namespace, kafka)
     namespace = checked_namespace(namespace)
     source = _named(destination)
     topic = source.kafka_topic(namespace)
@@ -117,14 +125,14 @@ def message_stream(
     }
     if _look(source, bootstrap, namespace, kafka, options) is not None:
         _check_ends("starting", starting, topic, bootstrap, kafka)
-    return _loaded(spark.readStream, chosen)
+    return _loaded(spark.readStream, chosen, raw=raw)
 
 
 def write_messages(
     frame: DataFrame,
     destination: str | Destination,
     *,
-    bootstrap: str,
+    bootstrap: str | None = None,
     namespace: str = "",
     order_by: str | Sequence[str] | None = None,
     job: str | None = None,
@@ -156,6 +164,8 @@ def write_messages(
             rows may be written.
     """
     check_frame(frame, is_stream=False)
+    frame = with_raw(frame)
+    bootstrap, namespace, kafka = cluster_in_use(bootstrap, namespace, kafka)
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
                     options=options, order_by=order_by, rejects=rejects)  # fmt: skip
     sink.write(frame, job=_checked_job(job) if job is not None else uuid.uuid4().hex)
@@ -165,7 +175,7 @@ def write_stream(
     frame: DataFrame,
     destination: str | Destination,
     *,
-    bootstrap: str,
+    bootstrap: str | None = None,
     checkpoint: str | os.PathLike[str],
     trigger: Mapping[str, Any] | None = None,
     namespace: str = "",
@@ -207,6 +217,8 @@ def write_stream(
     """
     check_frame(frame, is_stream=True)
     refuse_connect(frame, "write_stream()")
+    frame = with_raw(frame)
+    bootstrap, namespace, kafka = cluster_in_use(bootstrap, namespace, kafka)
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
                     options=options, order_by=order_by, rejects=rejects, exactly_once=exactly_once)  # fmt: skip
     wanted = _checked_trigger(frame, trigger)
@@ -250,7 +262,7 @@ def _named(destination: str | Destination) -> Destination:
     return Queue(destination)  # refuses what is no name
 
 
-def _loaded(reader: DataFrameReader | DataStreamReader, options: Mapping[str, str]) -> DataFrame:
+def _loaded(reader: DataFrameReader | DataStreamReader, options: Mapping[str, str], *, raw: bool) -> DataFrame:
     try:
         records = reader.format("kafka").options(**options).load()
         _ = records.schema  # Spark Connect looks for the connector only when it is asked for something
@@ -258,7 +270,7 @@ def _loaded(reader: DataFrameReader | DataStreamReader, options: Mapping[str, st
         if "find data source: kafka" not in str(error):
             raise
         raise SessionError(NO_CONNECTOR) from None
-    return message_columns(records)
+    return shown(message_columns(records), raw=raw)
 
 
 def _look(
@@ -276,7 +288,7 @@ def _look(
 
 
 def _check_ends(which: str, position: Position, topic: str, bootstrap: str, kafka: Mapping[str, object] | None) -> None:
-    """Of offsets alone; other positions cost no look."""
+    """Check the ends of offsets alone; other positions cost no look."""
     if isinstance(position, Mapping):
         ends = end_offsets(topic, sorted(position), about=f"read {topic}", bootstrap=bootstrap, kafka=kafka)
         check_ends(which, position, ends)

@@ -48,7 +48,7 @@ _COUNTS = ("maxoffsetspertrigger", "minoffsetspertrigger", "kafkaconsumer.pollti
 _DURATION = re.compile(r"[0-9]+(us|ms|s|m|min|h|d)?", re.IGNORECASE)
 
 _INSTANT_MAX = 2**63 - 1
-"""What Kafka's protocol has room for."""
+"""The last instant that Kafka's protocol has room for."""
 _INSTANT_MIN = 10**11
 """In 1973, when there was no Kafka; taken for seconds, it is in the year 5138. 0 is the beginning of everything."""
 

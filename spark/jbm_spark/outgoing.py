@@ -15,54 +15,97 @@ from pyspark.sql.types import DataType, MapType, StringType, StructType
 
 from jbm_kafka.codec.bodies import CODEC_HEADER
 from jbm_kafka.codec.headers import REPLY_TO_HEADER
+from jbm_kafka.codec.large_body import NAME_HEADER
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT
 from jbm_spark.body_check import CAME_AS, kind_of_record, unreadable_body
 from jbm_spark.columns import BODY_KINDS, is_plain, is_typed, last_header, other_headers, unit_name, worked_out_once
 from jbm_spark.frame_check import PROPERTY_TYPES
+from jbm_spark.java_calls import RECORD_HEADERS, called, has_class
 from jbm_spark.plain_headers import ARE_PLAIN, KEYS, NAMES, TEXTS, not_ours, with_plain_headers
+from jbm_spark.record_bytes import HEADER_BYTES, property_bytes_at_most, record_header_bytes
 from jbm_spark.row_faults import is_of_kind_alone, name_fault, row_fault
 
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
+_LOOKED = f"carried {HEADERS_TYPE}, added {HEADERS_TYPE}, fault string, came_as string, codec binary, bytes_most bigint"
+"""The row that RecordHeaders.java gives."""
 _GROUP_ID = "JMSXGroupID"
 
 
-def outgoing_columns(frame: DataFrame, columns: AbstractSet[str]) -> DataFrame:
+def outgoing_columns(frame: DataFrame, columns: AbstractSet[str], *, by_java: bool = True) -> DataFrame:
     """The frame with `out_fault` (why the row is no message, or null), `out_key`, `out_value`, and its headers but the
     message id: `out_carried` go before it, `out_own` after it. `columns` are those of a message
-    (`frame_check.checked_columns`)."""
+    (`frame_check.checked_columns`). `by_java` where the session has our class, and there is a header to look at."""
     properties = frame.schema["properties"].dataType if "properties" in columns else None
+    by_java = by_java and ("kafka" in columns or isinstance(properties, MapType)) and has_class(RECORD_HEADERS)
     # Step by step, or Spark would work the first ones out again for each place that uses them.
-    step = frame
-    if "kafka" in columns:
-        step = with_plain_headers(step, F.col("kafka.headers"))
-        step = step.withColumns({CAME_AS: kind_of_record(F.col(KEYS)), "out_is_same": _is_same(properties)})
+    step = _known_of_record(frame, columns, properties, by_java=by_java)
     step = step.withColumn("out_kind", _kind(columns)).withColumn("out_value", _value(columns))
     step = step.withColumn("out_announced", _announced(columns))
     if "kafka" in columns:
-        step = step.withColumn("out_codec", F.when(F.col("out_kind") == "object", _codec()))
+        codec = F.col("out_looked")["codec"] if by_java else _codec()
+        step = step.withColumn("out_codec", F.when((F.col("out_kind") == "object") | _goes_on(), codec))
     step = step.withColumns(
-        {
-            "out_told": row_fault(columns),
-            "out_same": _same(columns),
-            "out_key": _key(columns, properties),
-            "out_ours": _own_headers(columns),
-            **_looked_at(columns, properties),
-        }
+        {"out_told": row_fault(columns), "out_key": _key(columns, properties), "out_ours": _own_headers(columns)}
     )
-    # A step of its own, for Spark compiles none that has a lambda, however seldom it calls it.
-    step = step.withColumn("out_looked", _looked(columns, properties))
-    told = F.coalesce("out_told", F.col("out_looked")["fault"])
+    if by_java:
+        step = _finished_by_java(step, properties)
+    else:
+        step = step.withColumns({"out_same": _same(columns), **_looked_at(columns, properties)})
+        # A step of its own, for Spark compiles none that has a lambda, however seldom it calls it.
+        step = step.withColumn("out_looked", _looked(columns, properties))
+        step = step.withColumns(
+            {
+                "out_carried": F.coalesce("out_same", F.col("out_looked")["carried"], no_headers()),
+                "out_added": F.coalesce(F.col("out_looked")["added"], no_headers()),
+                HEADER_BYTES: _header_bytes(columns, properties),
+            }
+        )
     step = step.withColumns(
         {
-            "out_told": told,
-            "out_carried": F.coalesce("out_same", F.col("out_looked")["carried"], no_headers()),
-            "out_own": F.concat("out_ours", F.coalesce(F.col("out_looked")["added"], no_headers())),
+            "out_told": F.coalesce("out_told", F.col("out_looked")["fault"]),
+            "out_own": F.concat("out_ours", "out_added"),
         }
     )
     told = F.col("out_told")
     unreadable = unreadable_body(F.col("out_kind"), F.col("out_value"), columns)
     # Twice, or Spark would carry all that it is made of through Python.
     return step.withColumn("out_fault", F.when(told.isNotNull(), told).otherwise(unreadable))
+
+
+def _known_of_record(
+    frame: DataFrame, columns: AbstractSet[str], properties: DataType | None, *, by_java: bool
+) -> DataFrame:
+    """The frame with what the headers of the record say that the row came from; by Java all that is made of them."""
+    if by_java:
+        step = frame.withColumn("out_looked", _looked_by_java(columns, properties))
+        return step.withColumn(CAME_AS, F.col("out_looked")["came_as"]) if "kafka" in columns else step
+    if "kafka" not in columns:
+        return frame
+    step = with_plain_headers(frame, F.col("kafka.headers"))
+    return step.withColumns({CAME_AS: kind_of_record(F.col(KEYS)), "out_is_same": _is_same(properties)})
+
+
+def _looked_by_java(columns: AbstractSet[str], properties: DataType | None) -> Column:
+    texts, kind = F.lit(None).cast("map<string,string>"), "string"
+    if isinstance(properties, MapType):
+        texts, kind = F.col("properties").cast("map<string,string>"), PROPERTY_TYPES[type(properties.valueType)]
+    came = F.col("kafka.headers") if "kafka" in columns else F.lit(None).cast(HEADERS_TYPE)
+    arguments = [came, texts, F.lit(f"jms.{kind}."), F.lit(_are_texts(properties))]
+    return called(RECORD_HEADERS, "encode", _LOOKED, arguments, takes_null=True)
+
+
+def _finished_by_java(step: DataFrame, properties: DataType | None) -> DataFrame:
+    looked = F.col("out_looked")
+    added, size = looked["added"], looked["bytes_most"]
+    if isinstance(properties, StructType):  # compiled, for its names are known before
+        step = step.withColumn("out_properties", F.col("properties"))
+        added, size = _added(properties, F.array().cast("array<string>")), size + property_bytes_at_most(properties)
+    return step.withColumns({"out_carried": looked["carried"], "out_added": added, HEADER_BYTES: size})
+
+
+def _header_bytes(columns: AbstractSet[str], properties: DataType | None) -> Column:
+    size = F.lit(0) if properties is None else property_bytes_at_most(properties)
+    return size + record_header_bytes() if "kafka" in columns else size
 
 
 def header(name: str, value: Column, is_wanted: Column | None = None) -> Column:
@@ -150,11 +193,17 @@ def _announced(columns: AbstractSet[str]) -> Column:
     is_odd = F.when(came_as == "text", ~F.is_valid_utf8(value.cast("string"))).otherwise(
         F.when(came_as == "none", F.length(value) > 0).otherwise(~came_as.isin(*BODY_KINDS))
     )
-    return F.when((kind == "bytes") & is_odd, came_as).otherwise(said)
+    return F.when(_goes_on(), came_as).otherwise(F.when((kind == "bytes") & is_odd, came_as).otherwise(said))
+
+
+def _goes_on() -> Column:
+    """The row has no body, and its record names one that is kept elsewhere, which the new record names, too."""
+    named = F.array_contains(F.col("kafka.headers")["key"], F.lit(NAME_HEADER))
+    return F.col("out_value").isNull() & F.coalesce(named, F.lit(False))
 
 
 def _codec() -> Column:
-    """Of an object that goes on, the codec that wrote it; an object of the frame's own is JSON."""
+    """Return the codec that wrote an object that goes on; an object of the frame's own is JSON."""
     found = F.col("kafka.headers")
     for nothing in (b"", None):
         found = F.array_remove(found, _pair(CODEC_HEADER, F.lit(nothing).cast("binary")))
@@ -170,8 +219,8 @@ def _are_texts(properties: DataType | None) -> bool:
 
 
 def _is_same(properties: DataType | None) -> Column:
-    """Whether the message has the very properties that it came with, in their order, and nothing that JMS cannot show:
-    then all headers go on as they are. Else each is looked at, which takes much longer."""
+    """Return whether the message has the very properties that it came with, in their order, and nothing that JMS cannot
+    show: then all headers go on as they are. Else each is looked at, which takes much longer."""
     if not _are_texts(properties):
         return F.lit(False)
     now = F.col("properties")
@@ -187,7 +236,7 @@ def _same(columns: AbstractSet[str]) -> Column:
 
 
 def _looked_at(columns: AbstractSet[str], properties: DataType | None) -> dict[str, Column]:
-    """What `_looked` takes; null where all headers go on as they are, so that it is not carried along."""
+    """Return what `_looked` takes; null where all headers go on as they are, so that it is not carried along."""
     is_needed = ~F.col("out_is_same") if "kafka" in columns else F.lit(True)
     found = {}
     if "kafka" in columns:
@@ -199,7 +248,8 @@ def _looked_at(columns: AbstractSet[str], properties: DataType | None) -> dict[s
 
 
 def _looked(columns: AbstractSet[str], properties: DataType | None) -> Column:
-    """What a look at each header and property finds: those `carried` on, those `added`, and the `fault` of a name."""
+    """Return what a look at each header and property finds: those `carried` on, those `added`, and the `fault` of a
+    name."""
     none_kept, no_fault = F.array().cast("array<string>"), F.lit(None).cast("string")
 
     def found(came: Column | None, kept: Column) -> Column:
@@ -238,7 +288,8 @@ def _known(found: Column) -> Column:
 
 
 def _kept_names(came: Column) -> Column:
-    """Of the properties that the message came with and still has: what the record says of them stays, all of it."""
+    """Return the names of properties that the message came with and still has: what the record says of them stays, all
+    of it."""
     now = F.col("out_properties")
     shown = F.filter(came, lambda each: each["name"].isNotNull())
     # As columns.py reads them: typed ones over plain ones, of several the last.
@@ -253,7 +304,7 @@ def _kept_names(came: Column) -> Column:
 
 
 def _carried(came: Column, kept: Column) -> Column:
-    """Of the record that the message came with: what JMS cannot show, and the properties that are still the same."""
+    """Return what the record that the message came with has beyond JMS, and its properties that are still the same."""
     going_on = F.filter(came, lambda each: each["name"].isNull() | F.array_contains(kept, each["name"]))
     return F.transform(going_on, lambda each: each["header"]).cast(HEADERS_TYPE)
 

@@ -29,11 +29,12 @@ _ALL_NAMES, _ALL_TEXTS = "out_all_names", "out_all_texts"
 KEYS = "out_keys"
 """The names of the headers, all of them."""
 NAMES = "out_plain_names"
-"""What the headers that are not ours show as; null where one does not plainly, or ours do not stand together."""
+"""The column of the names as which headers that are not ours show; null where one does not plainly, or ours do not
+stand together."""
 TEXTS = "out_plain_texts"
 """The values of the same headers."""
 ARE_PLAIN = "out_plain"
-"""Whether there are NAMES, and all values are text or null."""
+"""The column that tells if there are NAMES, and all values are text or null."""
 
 
 def with_plain_headers(frame: DataFrame, headers: Column) -> DataFrame:

@@ -49,7 +49,7 @@ def waiting_units(units: "DataFrame") -> "Figure":
 
 
 def busiest_partition(by_count: "DataFrame") -> "Figure":
-    """What more partitions would bring: columns `partitions`, `busiest_share`, from 0 to 1.
+    """Return what more partitions would bring: columns `partitions`, `busiest_share`, from 0 to 1.
 
     Raises:
         As `latency`.
@@ -66,7 +66,7 @@ def busiest_partition(by_count: "DataFrame") -> "Figure":
 
 
 def reconciliation(outcomes: "DataFrame") -> "Figure":
-    """What became of the rows of an outside table: columns `outcome`, `orders`.
+    """Return what became of the rows of an outside table: columns `outcome`, `orders`.
 
     Raises:
         As `latency`.

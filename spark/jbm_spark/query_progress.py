@@ -32,7 +32,7 @@ def with_count(frame: DataFrame) -> DataFrame:
 
 
 class ProgressListener(StreamingQueryListener):
-    """Of one run of a query, to be added before it starts: Spark calls it for all queries of the session."""
+    """Listens to one run of a query, to be added before it starts: Spark calls it for all queries of the session."""
 
     def __init__(self, frame: DataFrame, target: str, on_progress: Callable[[StreamingQueryProgress], object] | None):
         self._streams = frame.sparkSession.streams

@@ -31,7 +31,7 @@ from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.clock import SystemClock
-from jbm_kafka.registry.readers import SPARK_LEASE_MS, registered_readers, renew_reader
+from jbm_kafka.registry.readers import SPARK_LEASE_MS, registered_readers, renew_reader, renew_readers
 from jbm_kafka.registry.registry import Registry
 from jbm_spark.topic_check import TIMEOUT_S
 
@@ -62,6 +62,20 @@ class ReaderRegistration:
             self._registry.log,
             RegisteredReader("spark", name, topic, known_id, dict(positions), now_ms, now_ms + SPARK_LEASE_MS),
         )
+
+    def renew_all(self, readers: Mapping[str, tuple[str, str, Mapping[int, int]]]) -> None:
+        """As `renew`, of many in one write: by name the topic, its id, and the positions.
+
+        Raises:
+            KafkaClientError: it cannot be recorded.
+        """
+        now_ms = SystemClock().now_ms()
+        found = [
+            RegisteredReader("spark", name, topic, topic_id, dict(positions), now_ms, now_ms + SPARK_LEASE_MS)
+            for name, (topic, topic_id, positions) in readers.items()
+        ]
+        if found:
+            renew_readers(self._registry.log, found, [])
 
     def renew_first(self, name: str, topic: str, positions: Mapping[int, int] | None = None) -> None:
         """Keep all of the topic, or what is from these positions on, for a reader that was not heard of, and for others
@@ -129,7 +143,7 @@ class _QueryReader(StreamingQueryListener):
         self._renewed_after_s = renewed_after_s
         self._renewed_s = -renewed_after_s
         self._latest: dict[str, Mapping[int, int]] = {}
-        """By topic the positions behind the latest batch."""
+        """The positions behind the latest batch, by topic."""
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  (Spark's name)
         """Nothing is known of its offsets yet."""
@@ -158,7 +172,7 @@ class _QueryReader(StreamingQueryListener):
             self._renewed_s = time.monotonic()
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """What it has not read is kept until the lease ends, for the query may be started again."""
+        """Keep what it has not read until the lease ends, for the query may be started again."""
         if str(event.id) == self._id:
             self._renewed_s = -math.inf
             self._renew()
@@ -172,7 +186,7 @@ class _QueryReader(StreamingQueryListener):
 
 
 def topic_positions(offsets: str | None) -> Mapping[str, Mapping[int, int]]:
-    """By topic and partition the positions that a Kafka source tells of itself; nothing of any other source."""
+    """Return by topic and partition the positions that a Kafka source tells of itself; nothing for any other source."""
     try:
         found = json.loads(offsets or "null")
         return {

@@ -16,8 +16,10 @@ _FIELDS_MAX = 10
 _PROPERTY_MAX = _FIELDS_MAX + len("jms.boolean.") + 25
 """Besides a property's name and its text: a number is no longer."""
 _OWN_MAX = sum(len(name) + _FIELDS_MAX + 20 for name in OWN_HEADERS)
-"""Of our own headers, but for the values of those that are a text."""
+"""The bytes of our own headers, but for the values of those that are a text."""
 _FIXED_MAX = BATCH_BYTES + FIXED_FIELDS_BYTES + _OWN_MAX + 2 * _FIELDS_MAX
+HEADER_BYTES = "out_header_bytes"
+"""The column with the most bytes that headers take which are not ours."""
 _TEXTS = ("correlation_id", "type", "reply_to", "duplicate_id")
 
 
@@ -32,20 +34,23 @@ def batch_bytes(key: Column, value: Column, headers: Column) -> Column:
     return worked_out_once(size + of_headers, lambda record: F.lit(BATCH_BYTES) + _number_bytes(record) + record)
 
 
-def batch_bytes_at_most(columns: AbstractSet[str], properties: DataType | None) -> Column:
+def batch_bytes_at_most(columns: AbstractSet[str]) -> Column:
     """No less than `batch_bytes` of a row of `outgoing_columns`, and quickly known: from lengths of what it is made of.
 
-    `columns` are those of a message, `properties` the type of that one. It needs `out_id` too.
+    `columns` are those of a message. It needs `out_id` too.
     """
     texts = ["out_id", *(name for name in _TEXTS if name in columns)]
-    known = [F.length("out_key"), F.length("out_value"), *map(F.octet_length, texts)]
-    size = sum((F.coalesce(each, F.lit(0)) for each in known), F.lit(_FIXED_MAX))
-    if "kafka" in columns:
-        size = size + header_bytes() + F.coalesce(F.size(KEYS), F.lit(0)) * _FIELDS_MAX
-    return size if properties is None else size + _property_bytes_at_most(properties)
+    known = [F.length("out_key"), F.length("out_value"), *map(F.octet_length, texts), F.col(HEADER_BYTES)]
+    return sum((F.coalesce(each, F.lit(0)) for each in known), F.lit(_FIXED_MAX))
 
 
-def _property_bytes_at_most(properties: DataType) -> Column:
+def record_header_bytes() -> Column:
+    """The most that headers take of a record that was looked at by `with_plain_headers`."""
+    return header_bytes() + F.coalesce(F.size(KEYS), F.lit(0)) * _FIELDS_MAX
+
+
+def property_bytes_at_most(properties: DataType) -> Column:
+    """The most that headers take of a row's `out_properties`, which are of that type."""
     made = F.col("out_properties")
     if isinstance(properties, StructType):
         texts = [made.getField(each.name) for each in properties if isinstance(each.dataType, StringType)]

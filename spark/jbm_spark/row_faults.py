@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from jbm_kafka.codec.headers import REPLY_TO_HEADER
 from jbm_kafka.codec.identity import TOLD_BY_PROVIDER
 from jbm_kafka.core.selectors.tokens import KEYWORDS
-from jbm_spark.body_check import names_its_kind
+from jbm_spark.body_check import CAME_AS, names_its_kind
 from jbm_spark.columns import BODY_KINDS, is_property_name
 from jbm_spark.frame_check import INSTANT_COLUMNS
 
@@ -22,7 +22,11 @@ _NO_NAME = (
 )
 _PLAIN_NAME = rf"(?!JMS|(?i:{'|'.join(sorted(KEYWORDS))})(?:,|\z))[A-Za-z_$][A-Za-z0-9_$]*+"
 _PLAIN_NAMES = rf"^{_PLAIN_NAME}(?:,{_PLAIN_NAME})*+\z"
-"""What nearly all rows have; other names are looked at one by one."""
+"""The names that nearly all rows have; other names are looked at one by one."""
+_ONLY_BYTES = (
+    "the message is a text, which body_text has, and the frame has body_bytes alone: keep body_text, or drop the "
+    "column kafka to write a message without a body"
+)
 _NO_TEXT = "body_kind is '%s', and the row has a text: give its bytes as body_bytes, or leave body_kind out for a text"
 
 
@@ -43,6 +47,10 @@ def row_fault(columns: AbstractSet[str]) -> Column:
         if "body_text" in columns:
             is_of_text = F.col("body_text").isNotNull() & is_of_kind_alone(columns, "map", "stream")
             expect("body_kind", ~is_of_text, _NO_TEXT)
+    if {"body_bytes", "kafka"} <= columns and "body_text" not in columns:
+        stays_text = F.col("body_kind") == "text" if "body_kind" in columns else F.lit(True)
+        is_lost = (F.col(CAME_AS) == "text") & stays_text & F.col("body_bytes").isNull()
+        faults.append(F.when(is_lost, F.lit(_ONLY_BYTES)))
     if "delivery_mode" in columns:
         modes = "delivery_mode is '%s': it is PERSISTENT or NON_PERSISTENT"
         expect("delivery_mode", F.col("delivery_mode").isin("PERSISTENT", "NON_PERSISTENT"), modes)
@@ -79,7 +87,7 @@ def _is_reply_to(columns: AbstractSet[str]) -> Column:
 
 
 def name_fault(names: Column) -> Column:
-    """Of names of properties that the message did not come with."""
+    """Return the fault in names of properties that the message did not come with."""
     bad = F.filter(names, lambda name: name.isin(*TOLD_BY_PROVIDER) | ~is_property_name(name))
     first = F.try_element_at(bad, F.lit(1))
     read_only = F.format_string("property '%s' is read-only: leave it out", first)

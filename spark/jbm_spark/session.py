@@ -29,9 +29,10 @@ from py4j.protocol import Py4JError
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.devbroker.broker_error import LocalBrokerError
 from jbm_kafka.devbroker.java import find_java
-from jbm_spark import call_sites, jars
+from jbm_spark import call_sites
 from jbm_spark.causes import cause_line
 from jbm_spark.errors import SessionError
+from jbm_spark.own_jar import all_jars
 from jbm_spark.session_arguments import check_master, check_memory, checked_log_path, checked_settings, is_local
 from jbm_spark.shared_classes import reading_options
 from jbm_spark.spark_defaults import defaults_of_files, is_submitted
@@ -48,7 +49,7 @@ _JARS = "spark.jars"
 _FIXED = {"spark.sql.mapKeyDedupPolicy": "LAST_WIN"}
 """Kafka allows a header name twice; without this one such record ends the query."""
 _NOBODYS_MASTER = "local[*]"
-"""What spark-submit takes where it is given none."""
+"""The master that spark-submit takes where it is given none."""
 _CONNECTOR = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 NO_CONNECTOR = (
     "this session has no Kafka connector, and it cannot be had later: run the program with spark-submit --jars "
@@ -114,7 +115,7 @@ def build_session(
 
 
 def has_session() -> bool:
-    """Whether this process has a session, or is a client of Spark Connect."""
+    """Return True if this process has a session, or is a client of Spark Connect."""
     return SparkContext._active_spark_context is not None or is_remote() or "SPARK_REMOTE" in os.environ
 
 
@@ -207,7 +208,7 @@ def _configuration(settings: Mapping[str, str]) -> SparkConf:
 
 
 def needed_settings() -> dict[str, bool | float | int | str | None]:
-    """What a session of one's own must be built with: `SparkSession.builder.config(map=needed_settings())`.
+    """Return what a session of one's own must be built with: `SparkSession.builder.config(map=needed_settings())`.
 
     Raises:
         JarsError: the jars are missing or wrong, and cannot be fetched.
@@ -216,7 +217,7 @@ def needed_settings() -> dict[str, bool | float | int | str | None]:
 
 
 def _needed() -> dict[str, str]:
-    return {_JARS: ",".join(str(path) for path in jars.ready()), **_FIXED}
+    return {_JARS: ",".join(str(path) for path in all_jars()), **_FIXED}
 
 
 def java_needed() -> None:

@@ -1,4 +1,4 @@
-"""What `build_session` is given, checked before a JVM is started, which would fail without naming it.
+"""Checks the arguments of `build_session` before a JVM is started, which would fail without naming them.
 
 No Spark is needed here.
 """
@@ -30,7 +30,7 @@ def check_master(master: object) -> None:
 
 
 def is_local(master: str) -> bool:
-    """Whether Spark runs on this machine alone."""
+    """Return True if Spark runs on this machine alone."""
     return _LOCAL.fullmatch(master) is not None
 
 

@@ -29,6 +29,7 @@ from jbm_spark.client_properties import client_properties
 from jbm_spark.columns import worked_out_once
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
+from jbm_spark.java_writer import writes_by_java
 from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.message_ids import with_message_ids
 from jbm_spark.outgoing import header, outgoing_columns
@@ -51,7 +52,7 @@ _Found = TypeVar("_Found")
 
 
 def patiently(look: Callable[[], _Found]) -> _Found:
-    """What is found; a stream outlives a broker that is started again, as our connections do."""
+    """Return what is found; a stream outlives a broker that is started again, as our connections do."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -81,7 +82,7 @@ class Sink:
     kafka: Mapping[str, object] = field(repr=False)
     """librdkafka's properties, for the look at the queue; they may be secrets."""
     options: Mapping[str, str] = field(repr=False)
-    """Of Spark's sink; checked."""
+    """The options of Spark's sink; checked."""
     columns: frozenset[str]
     order_by: Sequence[str]
     rejects: str | None = None
@@ -182,7 +183,6 @@ class Sink:
         if info.is_log_append_time:
             ours.append(header("JMSTimestamp", F.unix_millis(F.current_timestamp())))
         headers = F.concat("out_carried", *ours, "out_own")
-        properties = frame.schema["properties"].dataType if "properties" in self.columns else None
         given = [] if self.rejects is None else [F.struct(*map(_quoted, frame.columns)).alias("row")]
         records = identified.select(
             *[name for name in ordered.columns if name.startswith(_ORDER.format(""))],
@@ -193,7 +193,7 @@ class Sink:
             F.col("out_key").alias("key"),
             headers.alias("headers"),
             F.col("out_value").alias("value"),
-            batch_bytes_at_most(self.columns, properties).alias("out_bytes_at_most"),
+            batch_bytes_at_most(self.columns).alias("out_bytes_at_most"),
             *given,
         )
         judged = self._measured(records, info)
@@ -237,7 +237,7 @@ class Sink:
 
 
 def _routed_by() -> Column:
-    """What tells a record's partition: its unit, else an id that a repeated record has again."""
+    """Return what tells a record's partition: its unit, else an id that a repeated record has again."""
     return F.coalesce("key", F.coalesce("out_duplicate", "out_id").cast("binary"))
 
 
@@ -274,7 +274,10 @@ def sink_for(
     all_options = {**checked_kafka_options(kafka), **checked_sink_options(options)}
     address = checked_bootstrap("bootstrap", bootstrap)
     folder = None if rejects is None else _checked_folder(frame, rejects)
-    once = TransactionalSink(address, client_properties(kafka, options), namespace) if exactly_once else None
+    once = None
+    if exactly_once:
+        writes_by_java(frame)  # what its setting says must be one of two
+        once = TransactionalSink(address, client_properties(kafka, options), namespace, all_options)
     return Sink(destination, address, namespace, dict(kafka or {}), all_options, columns, tuple(names), folder, once)
 
 

@@ -57,13 +57,13 @@ def checked_sink_options(options: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def is_compressing(options: Mapping[str, str]) -> bool:
-    """Whether records are compressed, so that brokers do not measure what Spark counts."""
+    """Return True if records are compressed, so that brokers do not measure what Spark counts."""
     compression = {name.lower(): value for name, value in options.items()}.get("kafka.compression.type", "none")
     return compression.lower() != "none"
 
 
 def fixed_sink_options(*, bootstrap: str, topic: str, max_message_bytes: int) -> dict[str, str]:
-    """What holds for every write."""
+    """Return what holds for every write."""
     return {
         "kafka.bootstrap.servers": bootstrap,
         "topic": topic,

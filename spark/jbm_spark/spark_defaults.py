@@ -5,16 +5,17 @@ import re
 from pathlib import Path
 
 _LINE = re.compile(r"\s*(?P<name>[^#!\s=:][^\s=:]*)(?:\s*[=:]\s*|\s+)(?P<value>.*?)\s*")
-"""Of a file of Java's properties, as Spark writes it."""
+"""A line of a file of Java's properties, as Spark writes it."""
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit runs this program, in a JVM that stands already."""
+    """Return True if spark-submit runs this program, in a JVM that stands already."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def defaults_of_files() -> dict[str, str]:
-    """What spark-defaults.conf says, where there is one: Spark reads it too, but tells no one what came from there."""
+    """Return what spark-defaults.conf says, where there is one: Spark reads it too, but tells no one what came from
+    there."""
     home = os.environ.get("SPARK_HOME")
     folder = os.environ.get("SPARK_CONF_DIR") or (home and Path(home) / "conf")
     path = None if not folder else Path(folder) / "spark-defaults.conf"

@@ -39,7 +39,7 @@ class StreamSource:
         return named if self.assign is None else [*named, *json.loads(self.assign)]
 
     def has(self, topic: str) -> bool:
-        """Whether the topic is among those that it reads."""
+        """Return True if the topic is among those that it reads."""
         return topic in self.named() or (self.pattern is not None and _is_match(self.pattern, topic))
 
 

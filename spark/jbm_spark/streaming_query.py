@@ -31,7 +31,7 @@ _STARTS_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """What is to run."""
+    """The plan of what is to run."""
 
     frame: DataFrame
     sink: Sink
@@ -109,7 +109,7 @@ class QueryPlan:
         return query
 
     def _register(self, query: StreamingQuery) -> None:
-        """What it has not read of this cluster is kept for it. A cluster that others name otherwise is not known."""
+        """Have what it has not read of this cluster kept for it. A cluster that others name otherwise is not known."""
         sink = self.sink
         topics = {each.subscribe for each in kafka_sources(self.frame) or () if each.bootstrap == sink.bootstrap}
         named = sorted(topic for topic in topics if topic is not None)
@@ -123,7 +123,7 @@ class QueryPlan:
 
 
 def awaited(query: StreamingQuery, timeout: float | None) -> "Future[bool]":
-    """Whether it ended in that time, or why it failed; asked on a thread of its own.
+    """Return True if it ended in that time, or why it failed; asked on a thread of its own.
 
     PySpark's answer to Ctrl-C asks the JVM something, which fails in a thread that waits for the JVM.
     """

@@ -1,4 +1,5 @@
-"""What spark-submit is to be given for a program that uses jbm-kafka, on workers where nothing of it is installed.
+"""Tells what spark-submit is to be given for a program that uses jbm-kafka, on workers where nothing of it is
+installed.
 
     spark-submit --master spark://host:7077 $(python -m jbm_spark.submit options build) program.py
 
@@ -17,8 +18,8 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from jbm_kafka.codec.schemas import schemas_folder
-from jbm_spark import jars
 from jbm_spark.errors import SparkJobError
+from jbm_spark.own_jar import all_jars
 
 OURS = ("jbm_kafka", "jbm_spark", "pyspark_jbm")
 PACKAGES = "jbm-packages"
@@ -27,8 +28,9 @@ PACKAGES = "jbm-packages"
 _OF_SPARK = {"pyspark", "py4j"}
 """Every worker of Spark's has them."""
 _EXTRAS = (None, "spark")
-_NOT_SOURCE = (".so", ".pyc")
-"""Of our own packages: compiled modules cannot be imported from a zip, and are there as source too."""
+_NOT_SOURCE = (".so", ".pyc", ".jar")
+"""Files of our own packages that stay out: compiled modules cannot be imported from a zip, and are there as source too;
+jars go apart."""
 _NOT_NEEDED = (".pyc", ".pyi", ".pxd", ".pyx", ".c", ".h")
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:.*;.*extra == ['\"](?P<extra>[^'\"]+))?")
 
@@ -81,7 +83,7 @@ def jars_option() -> str:
     Raises:
         JarsError: as `jars.ready`.
     """
-    return ",".join(str(path) for path in jars.ready())
+    return ",".join(str(path) for path in all_jars())
 
 
 def _add_source(archive: ZipFile, place: Traversable, name: str) -> None:

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.browsing.intake import what_it_has
 from jbm_kafka.codec.scan import SUBSCRIPTION_HEADER
-from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.channel.reference import Reference
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.ports import Headers
 
@@ -44,7 +44,7 @@ class RowRecord:
 
 
 def is_for(subscription: Subscription) -> Column:
-    """Whether the row's message is the subscription's."""
+    """Return whether the row's message is the subscription's."""
     # try_: a record without such a header must not end the query.
     addresses = F.filter("kafka.headers", lambda each: (each["key"] == SUBSCRIPTION_HEADER) & each["value"].isNotNull())
     address = F.try_element_at(addresses, F.lit(-1))["value"].cast("string")

@@ -26,7 +26,7 @@ class Target:
 def target(
     destination: Destination, *, bootstrap: str, namespace: str = "", kafka: Mapping[str, object] | None = None
 ) -> Target:
-    """What the cluster says of the queue now; the count that routes is recorded if nobody did (decision 13).
+    """Return what the cluster says of the queue now; the count that routes is recorded if nobody did (decision 13).
 
     Raises:
         InvalidDestinationError: there is no such queue.

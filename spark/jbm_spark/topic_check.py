@@ -92,7 +92,7 @@ def one_line_errors(about: str) -> Iterator[None]:
 
 
 def can_look(kafka: Mapping[str, object] | None, options: Mapping[str, str] | None) -> bool:
-    """Whether we get in as Spark does: not where only Spark's own options say how."""
+    """Return True if we get in as Spark does: not where only Spark's own options say how."""
     ours = any(name.startswith(("security.", "sasl.", "ssl.")) for name in kafka or {})
     sparks = any(name.lower().startswith(("kafka.security.", "kafka.sasl.", "kafka.ssl.")) for name in options or {})
     return ours or not sparks

@@ -15,6 +15,7 @@ from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.batch_ledger import LedgerEntry, make_ledger
 from jbm_spark.errors import WriteError
+from jbm_spark.java_writer import write_by_java, writes_by_java
 from jbm_spark.record_transaction import RESULT, BatchTarget, task_of
 from jbm_spark.topic_check import TIMEOUT_S
 from jbm_spark.unit_partition import partition_of
@@ -45,8 +46,10 @@ class TransactionalSink:
     bootstrap: str
     kafka: Mapping[str, object] = field(repr=False)
     namespace: str
+    options: Mapping[str, str] = field(repr=False)
+    """The options of Spark's sink, for Java's client: the same in its words."""
     _split: dict[str, SinkPartitions] = field(default_factory=dict, init=False)
-    """By query, what its checkpoint's ledger says."""
+    """The partitions of a query as its checkpoint's ledger says, by query."""
 
     def write(
         self,
@@ -75,7 +78,10 @@ class TransactionalSink:
         in_order = records.sortWithinPartitions(*order)
         sorted_records = in_order.select("sink", *columns, F.xxhash64(*place).alias("place"))
         try:
-            sorted_records.mapInArrow(task_of(target), RESULT).collect()
+            if writes_by_java(placed):
+                write_by_java(sorted_records, target, self.options)
+            else:
+                sorted_records.mapInArrow(task_of(target), RESULT).collect()
         except BaseException:
             self._abort_what_is_open(target, split)
             raise
@@ -89,7 +95,8 @@ class TransactionalSink:
         return found
 
     def _abort_what_is_open(self, target: BatchTarget, split: SinkPartitions) -> None:
-        """What tasks that were killed have left open would hold back the queue's receivers until its timeout."""
+        """End what tasks that were killed have left open, which would hold back the queue's receivers until its
+        timeout."""
 
         def take_over(sink: int) -> None:
             with suppress(KafkaClientError):

@@ -1,11 +1,12 @@
-"""A queue's frames as views in SQL, by one call."""
+"""The frames of a queue as views in SQL, by one call."""
 
 from collections.abc import Mapping
 
+from jbm_spark.cluster_in_use import cluster_in_use
 from jbm_spark.extra import pyspark_missing
 
 try:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import functions as F  # noqa: N812
 except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
@@ -27,7 +28,7 @@ def create_views(
     spark: SparkSession,
     destination: str | Queue | Topic,
     *,
-    bootstrap: str,
+    bootstrap: str | None = None,
     subscription: str | None = None,
     client_id: str = "",
     dead_letters: str | Destination | None = None,
@@ -46,14 +47,12 @@ def create_views(
         InvalidDestinationError: no such queue, topic or subscription.
         The rest as `messages` and `held`.
     """
+    bootstrap, namespace, kafka = cluster_in_use(bootstrap, namespace, kafka)
     still = held(spark, destination, bootstrap=bootstrap, subscription=subscription, client_id=client_id,
                  namespace=namespace, kafka=kafka, options=options)  # fmt: skip
     source = Topic(destination) if subscription is not None and isinstance(destination, str) else destination
     source = Queue(source) if isinstance(source, str) else source
-    try:
-        given_up = letters(spark, dead_letters, bootstrap=bootstrap, namespace=namespace, kafka=kafka, options=options)
-    except InvalidDestinationError:
-        given_up = letter_columns(message_columns(no_records(spark)))
+    given_up = letters_there(spark, dead_letters, bootstrap, namespace, kafka, options)
     sent = messages(spark, source, bootstrap=bootstrap, namespace=namespace, kafka=kafka, options=options)
     fates = events(spark, bootstrap=bootstrap, namespace=namespace, kafka=kafka, options=options)
     frames = {
@@ -64,3 +63,14 @@ def create_views(
     }
     for name in VIEWS:
         frames[name].createOrReplaceTempView(prefix + name)
+
+
+def letters_there(
+    spark: SparkSession, dead_letters: str | Destination | None, bootstrap: str, namespace: str,
+    kafka: Mapping[str, object] | None, options: Mapping[str, str] | None,
+) -> DataFrame:  # fmt: skip
+    """Return the letters of that address, none where it is not there yet."""
+    try:
+        return letters(spark, dead_letters, bootstrap=bootstrap, namespace=namespace, kafka=kafka, options=options)
+    except InvalidDestinationError:
+        return letter_columns(message_columns(no_records(spark)))

@@ -61,7 +61,7 @@ def write_slices(
 
 
 class _Marks:
-    """Those of one batch; those of earlier ones are removed."""
+    """The marks of one batch; those of earlier ones are removed."""
 
     def __init__(self, frame: DataFrame, checkpoint: str, batch: int) -> None:
         self._files = HadoopFiles(frame.sparkSession, checkpoint)

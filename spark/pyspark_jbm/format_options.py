@@ -8,6 +8,7 @@ from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import Destination, Queue, parse_destination
 from jbm_kafka.jms.factory import checked_namespace
 from jbm_kafka.kafka import ConfluentKafka
+from jbm_spark.cluster_in_use import cluster_in_use
 from jbm_spark.errors import OptionRefusedError
 from jbm_spark.topic_check import TIMEOUT_S
 
@@ -19,7 +20,7 @@ _OF_SPARK = ("checkpointlocation", "path")
 """Spark adds them to those of a user."""
 _LIBRDKAFKA = "kafka."
 OFFSETS_A_BATCH = 100_000
-"""Of a stream, unless it is told."""
+"""The offsets in a batch of a stream, unless it is told."""
 
 _SHOWN_MAX = 200
 
@@ -29,7 +30,7 @@ Place = str | Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class FormatOptions:
-    """What all four ways have in common."""
+    """The options that all four ways have in common."""
 
     destination: Destination
     bootstrap: str
@@ -88,9 +89,10 @@ def _checked(given: Mapping[str, str], own: tuple[str, ...]) -> dict[str, str]:
                 f"option {name} is not one of format jbm here: there are {known}, and librdkafka's properties with "
                 f"`{_LIBRDKAFKA}` in front"
             )
-    for name in ("destination", "bootstrap"):
-        if not options.get(name):
-            raise OptionRefusedError(f"option {name} is missing: set it, as in .option('{name}', {_EXAMPLES[name]!r})")
+    for name, example in _EXAMPLES.items():
+        # Without a bootstrap the configuration says it; one that is empty is a mistake.
+        if not options.get(name, example if name == "bootstrap" else ""):
+            raise OptionRefusedError(f"option {name} is missing: set it, as in .option('{name}', {example!r})")
     return options
 
 
@@ -99,11 +101,13 @@ _EXAMPLES = {"destination": "book-orders", "bootstrap": "localhost:9092"}
 
 def _common(options: Mapping[str, str]) -> FormatOptions:
     named = options["destination"]
+    own = {name.removeprefix(_LIBRDKAFKA): value for name, value in options.items() if name.startswith(_LIBRDKAFKA)}
+    found = cluster_in_use(options.get("bootstrap"), options.get("namespace", ""), own)
     return FormatOptions(
         parse_destination(named) if ":" in named else Queue(named),
-        checked_bootstrap("bootstrap", options["bootstrap"]),
-        checked_namespace(options.get("namespace", "")),
-        {name.removeprefix(_LIBRDKAFKA): value for name, value in options.items() if name.startswith(_LIBRDKAFKA)},
+        checked_bootstrap("bootstrap", found.bootstrap),
+        checked_namespace(found.namespace),
+        found.kafka or {},
     )
 
 

@@ -1,4 +1,5 @@
-"""What Spark asks of a data source. Light to import: Spark imports it in each session that uses any Python source."""
+"""The format as Spark asks for a data source. Light to import: Spark imports it in each session that uses any Python
+source."""
 
 from pyspark.sql.datasource import (
     DataSource,

@@ -71,7 +71,7 @@ def _row(record: KafkaRecord) -> tuple[Any, ...]:
         _us(scanned.delivery_time_ms) if scanned.delivery_time_ms else None,
         kind,
         text,
-        value,
+        value if text is None else None,
         unit_name(key),
         None if scanned.duplicate_id is None else utf8_or_none(scanned.duplicate_id),
         [*property_texts(headers).items()],
@@ -87,7 +87,7 @@ def _row(record: KafkaRecord) -> tuple[Any, ...]:
 
 
 def _kind_and_text(headers: Sequence[Header] | None, value: bytes | None) -> tuple[str, str | None]:
-    """What the record says, also where only the application can read such a body, or nobody can."""
+    """Return what the record says, also where only the application can read such a body, or nobody can."""
     said = body_kind(headers)
     if value is not None and said is not None and (kind := said.decode(errors="replace")) in WRITTEN_BY_US:
         return kind, None
@@ -96,7 +96,7 @@ def _kind_and_text(headers: Sequence[Header] | None, value: bytes | None) -> tup
 
 
 def property_texts(headers: Sequence[Header] | None) -> dict[str, str | None]:
-    """By name, each as its header has it: a text that is read and written again stays what it was."""
+    """Return them by name, each as its header has it: a text that is read and written again stays what it was."""
     plain: dict[str, str | None] = {}
     typed: dict[str, str | None] = {}
     for header in headers or ():

@@ -83,7 +83,7 @@ class MessageStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._begins: dict[str, Any] = {}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Of a new query."""
+        """Return the offsets at which a new query begins."""
         there = _look(self._options)
         starting = self._options.starting
         _check_place("starting", starting, there)

@@ -50,13 +50,13 @@ _QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 
 @dataclass(frozen=True, slots=True)
 class Sent(WriterCommitMessage):
-    """What a task has done."""
+    """The work that a task has done."""
 
     messages: int
 
 
 class _Writer:
-    """What a batch and a stream have in common; made in the driver, and used in each task."""
+    """The part that a batch and a stream have in common; made in the driver, and used in each task."""
 
     def __init__(self, options: FormatOptions, schema: StructType) -> None:
         checked_fields(schema)
@@ -122,7 +122,7 @@ class MessageWriter(_Writer, DataSourceArrowWriter):
         self._retire(len(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """What was committed stays."""
+        """Leave what was committed as it is."""
         self._retire(len(messages))
 
     def _retire(self, tasks: int) -> None:
@@ -152,7 +152,7 @@ class MessageStreamWriter(_Writer, DataSourceStreamArrowWriter):
         """Each task has committed its own."""
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """What was committed stays, and is left out when the batch is repeated."""
+        """Leave what was committed as it is; the batch that is repeated leaves it out."""
 
 
 class _TaskRows:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql.types import MapType, StringType, StructType
 
-from jbm_kafka.codec.bodies import CODEC_HEADER
+from jbm_kafka.codec.bodies import BODY_HEADER, CODEC_HEADER
 from jbm_kafka.codec.headers import (
     OWN_HEADERS,
     REPLY_TO_HEADER,
@@ -18,6 +18,7 @@ from jbm_kafka.codec.headers import (
     utf8_or_none,
 )
 from jbm_kafka.codec.identity import GROUP_ID, TOLD_BY_PROVIDER, unit_name
+from jbm_kafka.codec.large_body import is_kept_elsewhere
 from jbm_kafka.codec.property_header import NULL, Property, is_legal_name, property_text
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT, Header
 from jbm_kafka.core.delivery_mode import DeliveryMode
@@ -32,7 +33,7 @@ _MS = timedelta(milliseconds=1)
 
 
 class RowRecord(NamedTuple):
-    """What becomes of a row."""
+    """The fate of a row."""
 
     key: bytes | None
     value: bytes | None
@@ -92,7 +93,7 @@ class RowEncoder:
             expiration_ms=_instant_ms("expiration", row.get("expiration")),
             delivery_time_ms=_instant_ms("delivery_time", row.get("delivery_time")),
             body_kind=_announced(kind, value, came),
-            body_codec=_last(came, CODEC_HEADER) or None if kind == "object" else None,
+            body_codec=_last(came, CODEC_HEADER) or None if kind == "object" or _goes_on(value, came) else None,
             duplicate_id=duplicate_id,
             properties={name: held for name, held in sorted(properties.items()) if name not in shown},
             carried=carried,
@@ -116,7 +117,8 @@ class RowEncoder:
         return found
 
     def _carried(self, came: list[Header], properties: Mapping[str, Property]) -> list[Header]:
-        """What JMS cannot show, and the properties that are still the same; the names of new ones are checked."""
+        """Return what JMS cannot show, and the properties that are still the same; the names of new ones are
+        checked."""
         unchanged = set()
         if self._are_texts:
             texts = {name: None if held.value is None else property_text(held) for name, held in properties.items()}
@@ -167,6 +169,8 @@ class RowEncoder:
 
 def _announced(kind: str, value: bytes | None, came: list[Header]) -> bytes | None:
     """The kind that the record says; of bytes that were announced as something else and are not, still that."""
+    if _goes_on(value, came):
+        return _last(came, BODY_HEADER)
     if kind in ("text", "map", "stream", "object"):
         return kind.encode()
     came_as = _last(came, "JBMBody")
@@ -177,6 +181,11 @@ def _announced(kind: str, value: bytes | None, came: list[Header]) -> bytes | No
     else:
         is_odd = len(value) > 0 if came_as == b"none" else came_as.decode(errors="replace") not in BODY_KINDS
     return came_as if is_odd else None
+
+
+def _goes_on(value: bytes | None, came: list[Header]) -> bool:
+    """The row has no body, and its record names one that is kept elsewhere, which the new record names, too."""
+    return value is None and is_kept_elsewhere(came)
 
 
 def _key(unit: str | None, properties: Mapping[str, Property], came_with: bytes | None) -> bytes | None:

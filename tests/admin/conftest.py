@@ -9,6 +9,7 @@ import pytest
 from jbm_kafka.admin import Admin
 from jbm_kafka.admin.cluster.administered import administered
 from jbm_kafka.ports import KafkaAdmin
+from tests.admin.moving_place import Place
 
 
 @pytest.fixture(params=["kafka", "memory"])
@@ -30,3 +31,19 @@ def cluster(url: str, admin: Admin) -> Iterator[KafkaAdmin]:
     yield asked
     asked.close()
     reached.let_go()
+
+
+@pytest.fixture
+def here() -> Iterator[Place]:
+    """Where destinations are exported or copied from."""
+    place = Place()
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def there() -> Iterator[Place]:
+    place = Place()
+    place.admin.create_queue("another")  # topics are numbered there: what is made next has another id than here
+    yield place
+    place.close()

@@ -9,11 +9,11 @@ import pytest
 
 from jbm_kafka.admin import partition_admission
 from jbm_kafka.admin.partition_admission import PATHS_MAX, DestinationInUse, PathsEnded, admit, end_paths
+from jbm_kafka.core.channel.states import MessageState
+from jbm_kafka.core.channel.unit_places import Path, UnitPlaces
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.murmur2 import partition_for
-from jbm_kafka.core.states import MessageState
-from jbm_kafka.core.unit_places import Path, UnitPlaces
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.provider import Seen

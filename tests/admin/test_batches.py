@@ -3,8 +3,8 @@
 from jbm_kafka.admin.messages.batches import PORTION, PORTION_BYTES, PORTION_UNCOPIED, Portions, portions_of
 from jbm_kafka.admin.messages.selection import ChosenMessage
 from jbm_kafka.codec.command_records import Answer
+from jbm_kafka.core.channel.operator_removal import Verb
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.operator_removal import Verb
 
 PARKED = Queue("parked")
 

@@ -8,8 +8,8 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, TextMessage, Topic
 from jbm_kafka.admin import Admin
+from jbm_kafka.core.channel.states import MessageState
 from jbm_kafka.core.jms_errors import InvalidDestinationError
-from jbm_kafka.core.states import MessageState
 from tests.jms.support import bodies, receive
 
 

@@ -3,10 +3,10 @@
 from jbm_kafka.admin.counts import Tally, count_group, tallies
 from jbm_kafka.codec.pause_record import NOTHING
 from jbm_kafka.codec.scan import Header
+from jbm_kafka.core.channel.redelivery import FOREVER_MS
+from jbm_kafka.core.channel.states import MessageState
+from jbm_kafka.core.channel.unit_places import UnitPlaces
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.redelivery import FOREVER_MS
-from jbm_kafka.core.states import MessageState
-from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import CommittedOffset, Outgoing
 from jbm_kafka.ports.provider import Seen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from jbm_kafka.admin.doctor.looked import Looked, LookedProcess, LookedTopic, To
 from jbm_kafka.cli.doctor_command import FOUND
 from jbm_kafka.cli.main import main
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.core.entries import Parked
+from jbm_kafka.core.channel.entries import Parked
 from jbm_kafka.core.open_files import FILES_OF_PROCESS, too_few_files
 from jbm_kafka.errors import InvalidSettingError
 from jbm_kafka.memory.memory_cluster import MemoryCluster
@@ -215,6 +216,24 @@ def test_a_process_that_has_partitions_and_does_not_answer_is_told(ward: Ward) -
     assert [each.text for each in found] == ["it has partitions and does not answer"]
 
 
+def test_a_process_that_leaves_its_group_while_it_is_asked_is_not_silent(ward: Ward) -> None:
+    """Its consumer is closed, and it rests: it had the partitions still when the doctor looked who has them."""
+    ward.admin.create_queue("mute", partitions=1)
+    kafka = MemoryKafka(ward.cluster)
+    resting = kafka.group_consumer(
+        group=Queue("mute").group_id(""), topic="mute", partitions=1, listener=_Takes(), session_timeout_ms=60_000,
+        rebalance_timeout_ms=60_000, memory_bytes=1 << 20)  # fmt: skip
+    with closing(resting), ThreadPoolExecutor(1) as threads:
+        while not resting.assignment():
+            resting.consume(1, 0.01)
+        begin = kafka.admin().end_positions("jbm.commands", [0], stable=True)[0]
+        report = threads.submit(ward.admin.doctor, timeout_s=1.0)
+        while kafka.admin().end_positions("jbm.commands", [0], stable=True)[0] == begin:
+            assert not report.done()
+        resting.close()
+        assert [each.text for each in report.result().findings if each.kind is Ailment.SILENT] == []
+
+
 def test_a_subscription_that_nobody_uses_and_that_keeps_the_log_is_told(ward: Ward) -> None:
     with ward.connection.create_session() as session:
         session.create_shared_durable_consumer(Topic("prices"), "report").close()
@@ -241,16 +260,18 @@ def test_a_limit_of_open_files_that_is_too_small_is_told(ward: Ward) -> None:
 def test_the_command_shows_a_table_with_remedies_and_its_exit_code_says_that_something_was_found(
     ward: Ward, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["doctor", "--bootstrap", ward.url]) == 0
-    assert capsys.readouterr().out.startswith("nothing found: 1 brokers, ")
-    ward.set("orders", retention_ms="1000")
-    assert main(["doctor", "--bootstrap", ward.url]) == FOUND
-    said = capsys.readouterr().out
-    assert said.startswith("1 found: 1 brokers, ")
-    assert "\nretention orders: kafka-configs.sh --alter" in said
-    assert main(["doctor", "--json", "--bootstrap", ward.url]) == FOUND
-    told = json.loads(capsys.readouterr().out)
-    assert [(each["kind"], each["about"]) for each in told["findings"]] == [("retention", ["orders"])]
+    with ward.connection.create_session() as session, session.create_consumer(QUEUE) as consumer:
+        assert consumer.receive(timeout=0.2) is None
+        assert main(["doctor", "--bootstrap", ward.url]) == 0
+        assert capsys.readouterr().out.startswith("nothing found: 1 brokers, ")
+        ward.set("orders", retention_ms="1000")
+        assert main(["doctor", "--bootstrap", ward.url]) == FOUND
+        said = capsys.readouterr().out
+        assert said.startswith("1 found: 1 brokers, ")
+        assert "\nretention orders: kafka-configs.sh --alter" in said
+        assert main(["doctor", "--json", "--bootstrap", ward.url]) == FOUND
+        told = json.loads(capsys.readouterr().out)
+        assert [(each["kind"], each["about"]) for each in told["findings"]] == [("retention", ["orders"])]
 
 
 def test_findings_of_many_topics_that_say_the_same_are_one() -> None:

@@ -10,8 +10,8 @@ from jbm_kafka.admin import Admin, Rule
 from jbm_kafka.admin.explain.held_units import HeldMessageRow
 from jbm_kafka.admin.explain.members import being_shared, put_out, silent_members, suspects
 from jbm_kafka.admin.explain.receiver_states import process_of
+from jbm_kafka.core.channel.process_names import member_client_id, named_process, process_name
 from jbm_kafka.core.destination import with_namespace
-from jbm_kafka.core.process_names import member_client_id, named_process, process_name
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports import AccessRefused, GroupMember

@@ -14,8 +14,8 @@ from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, XAConn
 from jbm_kafka.admin import Admin, ExplainedMessage, ExplainedReceiver, Explanation, Holder, Rule, Taken
 from jbm_kafka.admin.explain.reasons import _words, busy, in_hand, prepared, working_on
 from jbm_kafka.admin.explain.receiver_states import Doing, does, doing, receivers_of
-from jbm_kafka.core.branch import NONCE_HEX, checked_xid
-from jbm_kafka.core.process_names import process_name
+from jbm_kafka.core.channel.branch import NONCE_HEX, checked_xid
+from jbm_kafka.core.channel.process_names import process_name
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.ports import AccessRefused
 from jbm_kafka.providers.in_memory import use_world

@@ -9,8 +9,8 @@ import pytest
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Explanation, Rule
 from jbm_kafka.admin.explain.reasons import offsets_reset
-from jbm_kafka.core.entries import OffsetRange
-from jbm_kafka.core.start_position import Reset
+from jbm_kafka.core.channel.entries import OffsetRange
+from jbm_kafka.core.channel.start_position import Reset
 from jbm_kafka.ports import CommittedOffset, GroupFenced
 from jbm_kafka.registry.channel_group import ChannelGroup
 from tests.jms.support import eventually, receive, receive_all, send

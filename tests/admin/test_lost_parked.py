@@ -10,7 +10,7 @@ from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin, Rule
 from jbm_kafka.cli.explain import _show
 from jbm_kafka.cli.queues import _list_beside, _summary
-from jbm_kafka.core.companion_group import companion_of
+from jbm_kafka.core.channel.companion_group import companion_of
 from jbm_kafka.ports import CommittedOffset
 from tests.jms.support import receive
 

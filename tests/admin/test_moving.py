@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,29 +15,14 @@ from jbm_kafka.admin.cluster.administered import administered
 from jbm_kafka.admin.moving import importing
 from jbm_kafka.admin.moving.export_file import read_export, write_export
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.core.entries import Parked, Position
-from jbm_kafka.errors import IllegalStateError, InvalidDestinationError, InvalidSettingError, JMSError
+from jbm_kafka.core.channel.entries import Parked, Position
+from jbm_kafka.errors import IllegalStateError, InvalidDestinationError, InvalidSettingError, JMSError, JMSSecurityError
 from jbm_kafka.jms.context import Context
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.memory.memory_process import ProcessCrashed
 from jbm_kafka.ports import CommittedOffset, Outgoing
 from tests.admin.moving_place import MINUTE_MS, ORDERS, PRICES, Place, in_every_state
 from tests.jms.support import receive
-
-
-@pytest.fixture
-def here() -> Iterator[Place]:
-    place = Place()
-    yield place
-    place.close()
-
-
-@pytest.fixture
-def there() -> Iterator[Place]:
-    place = Place()
-    place.admin.create_queue("another")  # topics are numbered there: what is made next has another id than here
-    yield place
-    place.close()
 
 
 @pytest.fixture
@@ -66,6 +51,21 @@ def test_every_state_of_a_message_is_as_it_was(here: Place, there: Place, file: 
     there.admin.release(ORDERS, "held", again=True)
     there.world.clock.advance(5 * MINUTE_MS)
     assert sorted(there.receive_all(ORDERS)) == [("held", 2), ("held2", 1), ("later", 1)]
+
+
+@pytest.mark.parametrize("topic", ["orders", "orders.jbm-changelog"])
+def test_a_topic_that_may_not_be_written_is_named_and_nothing_is_there(
+    here: Place, there: Place, file: Path, topic: str
+) -> None:
+    """Kafka refuses the transaction and does not say for which topic; it was told to do it again."""
+    in_every_state(here)
+    here.admin.export_messages(ORDERS, file)
+    there.admin.create_queue(ORDERS, partitions=2)
+    there.cluster.faults.denied = frozenset({topic})
+    with pytest.raises(JMSSecurityError, match=rf"no access rule of Kafka's allows Write on topic {topic}$"):
+        there.admin.import_messages(file)
+    there.cluster.faults.denied = frozenset()
+    assert there.admin.import_messages(file).messages == 10
 
 
 def test_what_a_receiver_has_in_hand_comes_as_after_its_death(here: Place, there: Place, file: Path) -> None:

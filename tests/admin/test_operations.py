@@ -13,8 +13,8 @@ import pytest
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin, ChosenMessage, MessagesReport
 from jbm_kafka.core.jms_errors import InvalidDestinationError, OrderError
-from jbm_kafka.jms import listening
-from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.jms.receiving import listening
 from jbm_kafka.jms.session import Session
 from tests.jms.support import bodies, eventually, receive
 

@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.registry.registry_log import RegistryLog
 from tests.jms.support import eventually, receive
 

@@ -115,9 +115,9 @@ def test_closing_in_a_pause_drops_what_is_unread_and_says_so(
     """ACK-4, of PAUSE-2: it is over, so a resume brings it to nobody."""
     consumer = consumer_with_buffer(connection, queue)
     admin.pause(queue, "consumption")
-    with caplog.at_level(logging.WARNING, "jbm_kafka.jms.at_most_once"):
+    with caplog.at_level(logging.WARNING, "jbm_kafka.jms.settling.at_most_once"):
         consumer.close()
-    [line] = [each.getMessage() for each in caplog.records if each.name == "jbm_kafka.jms.at_most_once"]
+    [line] = [each.getMessage() for each in caplog.records if each.name == "jbm_kafka.jms.settling.at_most_once"]
     assert line.startswith(f"{queue.name}: a consumer in PRE closed with 4 messages unread"), line
     admin.resume(queue, wait_s=3)
     assert connection.create_session().create_consumer(queue).receive(timeout=NOTHING_S) is None

@@ -40,6 +40,12 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      "unit is 5: it is "),
     ("remove message 5", lambda admin: admin.remove("orders", message_id=[5]),  # type: ignore[list-item]
      errors.InvalidTypeError, "message_id is "),
+    ("send now without saying which", lambda admin: admin.send_now("orders"), errors.InvalidSettingError,
+     "say which messages are meant"),
+    ("send now what there is not", lambda admin: admin.send_now("nosuch", everything=True),
+     errors.InvalidDestinationError, MISSING),
+    ("send none now", lambda admin: admin.send_now("orders", everything=True, count=0), errors.InvalidSettingError,
+     "count"),
     ("give up an empty id", lambda admin: admin.send_to_dead_letter("orders", message_id=["ID:1", ""]),
      errors.InvalidSettingError, "message_id is '': it is not empty; leave it out, or set None, for any"),
     ("release an empty unit", lambda admin: admin.release("orders", ""), errors.InvalidSettingError,
@@ -53,6 +59,16 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      "by is ' ': it is 1 to 100 characters that can be printed, on one line"),
     ("pause by a number", lambda admin: admin.pause("orders", by=7),  # type: ignore[arg-type]
      errors.InvalidTypeError, "by is 7: it is a str with the operator's name, or None"),
+    ("pause a schedule that is not there", lambda admin: admin.pause_schedule("orders", "nightly"),
+     errors.InvalidDestinationError, "queue:orders has no schedule 'nightly'; there are: none"),
+    ("pause a schedule by nobody", lambda admin: admin.pause_schedule("orders", "nightly", by=" "),
+     errors.InvalidSettingError, "by is ' ': it is 1 to 100 characters that can be printed, on one line"),
+    ("resume a schedule that is not there", lambda admin: admin.resume_schedule("orders", "nightly"),
+     errors.InvalidDestinationError, "queue:orders has no schedule 'nightly'; there are: none"),
+    ("run a schedule that is not there", lambda admin: admin.run_schedule(Queue("orders"), "nightly"),
+     errors.InvalidDestinationError, "queue:orders has no schedule 'nightly'; there are: none"),
+    ("remove a schedule of a topic", lambda admin: admin.remove_schedule(Topic("news"), "nightly"),  # type: ignore[arg-type]
+     errors.InvalidDestinationError, FOR_QUEUES),
     ("pause what is not there", lambda admin: admin.pause("nosuch"), errors.InvalidDestinationError, MISSING),
     ("move onto itself", lambda admin: admin.move("orders", "orders", everything=True),
      errors.InvalidDestinationError, "queue:orders: its messages are there already; name another queue"),
@@ -121,6 +137,18 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      "'news' is a topic: name one of its subscriptions with subscription=NAME"),
     ("explain a unit and a message", lambda admin: admin.explain("orders", unit="joe", message_id="ID:x"),
      errors.InvalidSettingError, "message_id is 'ID:x': give one of unit and message_id: unit is 'joe' here"),
+    ("a page after nothing", lambda admin: admin.page("orders", after="there"), errors.InvalidSettingError,
+     "after is 'there': it is what a page before gave as its `after`, or None for the first page"),
+    ("a page of a topic", lambda admin: admin.page("news"), errors.InvalidDestinationError,
+     "'news' is a topic: name one of its subscriptions with subscription=NAME"),
+    ("a message before the log", lambda admin: admin.message_at("orders", 0, -1), errors.InvalidSettingError,
+     "offset is -1"),
+    ("the life of nothing", lambda admin: admin.message_life("orders"), errors.InvalidSettingError,
+     "give either message_id or place, a pair of partition and offset"),
+    ("an edit of nothing", lambda admin: admin.send_edited_letter((0, 0)), errors.InvalidSettingError,
+     "change the body or a property; to send the letter as it is, retry it"),
+    ("an edit of half a place", lambda admin: admin.send_edited_letter((0,), body="x"),  # type: ignore[arg-type]
+     errors.InvalidTypeError, "places is (0,): each is a pair of ints, partition and offset"),
     ("browse half", lambda admin: admin.browse("orders", include="half"),  # type: ignore[arg-type]
      errors.InvalidSettingError,
      "include is 'half': it is 'deliverable' or 'all'"),
@@ -132,6 +160,12 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      errors.InvalidTypeError, "subscription is 5: it is a str, or None"),
     ("end a subscription of no text", lambda admin: admin.unsubscribe(5),  # type: ignore[arg-type]
      errors.InvalidTypeError, "name is 5: a subscription's name is a str of 1 to 200 characters"),
+    ("large bodies without a store", lambda admin: admin.large_bodies(), errors.InvalidSettingError,
+     "there is no store of large bodies: give large_bodies to Admin"),
+    ("remove bodies of no age", lambda admin: admin.remove_large_bodies(), errors.InvalidSettingError,
+     "older_than_s is None: say which bodies: older_than_s for all of that age, unnamed=True for those that"),
+    ("remove bodies that may be on their way", lambda admin: admin.remove_large_bodies(unnamed=True, older_than_s=9),
+     errors.InvalidSettingError, "older_than_s is 9: with unnamed it is at least 3600"),
     ("browse a subscription that is not there", lambda admin: list(admin.browse("news", subscription="x")),
      errors.InvalidDestinationError, "there is no subscription 'x'"),
 ]  # fmt: skip
@@ -169,8 +203,16 @@ FLAGS = sorted(
 @pytest.mark.parametrize(("name", "flag"), FLAGS, ids=[".".join(each) for each in FLAGS])
 def test_a_flag_that_is_a_text_was_taken_for_true(admin: Admin, name: str, flag: str) -> None:
     """As with remove("orders", everything="no"), which removed all."""
-    needed = {"move": ("orders", "DLQ"), "retry_dead_letters": ()}.get(name, ("orders",))
-    options = {"unit": "joe"} if name in ("move", "remove", "expire", "send_to_dead_letter", "release") else {}
+    needed = {
+        "move": ("orders", "DLQ"),
+        "create_subscription": ("orders", "mail"),
+        "retry_dead_letters": (),
+        "large_bodies": (),
+        "remove_large_bodies": (),
+    }.get(name, ("orders",))
+    options = (
+        {"unit": "joe"} if name in ("move", "remove", "expire", "send_to_dead_letter", "send_now", "release") else {}
+    )
     if flag == "everything":
         options = {}
     if name == "admit_partitions":

@@ -11,8 +11,8 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin
+from jbm_kafka.core.channel.process_names import process_name
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.process_names import process_name
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
 from jbm_kafka.kafka import ConfluentKafka

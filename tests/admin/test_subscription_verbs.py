@@ -11,7 +11,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin, ChosenMessage
-from jbm_kafka.core.jms_errors import InvalidDestinationError, OrderError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, InvalidSettingError, OrderError
 from jbm_kafka.jms.consumer import MessageConsumer
 from tests.jms.support import bodies, eventually, receive
 
@@ -90,6 +90,38 @@ def drained(consumer: MessageConsumer, count: int) -> list[object]:
         message.acknowledge()
     assert consumer.receive(timeout=0.3) is None
     return found
+
+
+def test_a_subscription_made_before_its_program_misses_nothing(
+    factory: ConnectionFactory, admin: Admin, kafka_name: str
+) -> None:
+    """Of TOPIC-2 and LOG-3: the consumer of that name goes on with it; another one of the name is refused."""
+    topic, name = Topic(kafka_name), "later"
+    with pytest.raises(InvalidDestinationError):
+        admin.create_subscription(topic, name, client_id="billing")
+    admin.create_topic(topic, partitions=2)
+    regions = [
+        partial(admin.create_subscription, topic, name, client_id="billing", selector=each) for each in ("a=1", None)
+    ]
+    assert [regions[0](), regions[0]()] == [True, False]
+    with pytest.raises(IllegalStateError, match=f"one of {topic} with the selector"):
+        regions[1]()
+    with pytest.raises(IllegalStateError, match="exists and is unshared, this one would be shared"):
+        admin.create_subscription(topic, name, client_id="billing", shared=True)
+    with pytest.raises(InvalidSettingError, match="a subscription of none is shared"):
+        admin.create_subscription(topic, name)
+    with factory.create_context() as jms:
+        for number in (1, 2):
+            jms.create_producer().send(topic, str(number), properties={"a": number})
+    with factory.create_context() as jms:
+        consumer = jms.create_durable_consumer(topic, name, "a = 1")
+        assert receive(consumer).body == "1"
+        consumer.close()
+        jms.unsubscribe(name)
+    assert regions[1](), "it begins anew, after what the ended one of this name had"
+    with factory.create_context() as jms:
+        jms.create_producer().send(topic, "3")
+        assert receive(jms.create_durable_consumer(topic, name)).body == "3"
 
 
 def test_what_is_removed_of_a_subscription_is_there_for_the_other_one(

@@ -16,10 +16,11 @@ from jbm_kafka.amqp.access import ANONYMOUS, Access, User
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.fault_log import EACH_MAX, LINE_MAX
 from jbm_kafka.amqp.scram import Verifier
-from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
+from jbm_kafka.amqp.server_settings import Listener, ServerSettings
 from jbm_kafka.amqp.shares import Whose
 from jbm_kafka.amqp_wire.sasl_frames import AMQP_HEADER, HEADER, INIT, framed
 from jbm_kafka.codec.amqp.values import binary, list_of, string, symbol
+from jbm_kafka.configuration.server_limits import Limits
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 from tests.support.waiting import wait_until

@@ -16,9 +16,10 @@ from proton.utils import BlockingConnection, LinkDetached
 
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.fault_log import EACH_MAX, LINE_MAX
-from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
+from jbm_kafka.amqp.server_settings import Listener, ServerSettings
 from jbm_kafka.amqp_wire.sasl_frames import AMQP_HEADER
 from jbm_kafka.codec.amqp.values import list_of, map_of, string, symbol, uint
+from jbm_kafka.configuration.server_limits import Limits
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 from tests.support.waiting import wait_until

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from jbm_kafka.amqp.server_settings import Limits
 from jbm_kafka.cli.cluster_settings import SettingsFault
 from jbm_kafka.cli.sidecar_command import _server
-from jbm_kafka.cli.sidecar_file import FACTORY_KEYS, SERVER_KEYS, read_sidecar_file
+from jbm_kafka.cli.sidecar_file import read_sidecar_file
+from jbm_kafka.configuration.models import AmqpTable
+from jbm_kafka.configuration.server_limits import Limits
 from jbm_kafka.devbroker.ports import free_port
 from tests.house.sources import ROOT
 from tests.support.secured import make_certificates
@@ -60,18 +61,18 @@ def test_it_names_every_setting_and_every_limit_with_its_default() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", PAGE, re.MULTILINE))
     defaults = {name: getattr(Limits(), name) for name in Limits.__dataclass_fields__}
     assert {name: float(value.replace(",", "")) for name, value in rows.items()} == defaults
-    assert [name for name in (*FACTORY_KEYS, *SERVER_KEYS) if f"`{name}`" not in PAGE] == []
+    assert [name for name in AmqpTable.model_fields if f"`{name}`" not in PAGE and f"[amqp.{name}]" not in PAGE] == []
 
 
 def test_a_user_and_an_address_have_half_of_the_connections_unless_the_file_says_more(tmp_path: Path) -> None:
     """Of AMQP-10."""
     file = tmp_path / "sidecar.toml"
     said = 'bootstrap = "memory://limits"\n[users.anonymous]\ncreate = []\n'
-    said += "[limits]\nconnections = 9\nconnections_per_user = 7\n"
+    said += "[amqp.limits]\nconnections = 9\nconnections_per_user = 7\n"
     file.write_text(said, encoding="utf-8")
     server = read_sidecar_file(file).server
     assert (server.limits.connections_per_user, server.limits.connections_per_address) == (7, 4)
     assert server.access.users["anonymous"].rights == {"create": []}
     file.write_text(said.replace("7", "0"), encoding="utf-8")
-    with pytest.raises(SettingsFault, match=r"limits\.connections_per_user is 0"):
+    with pytest.raises(SettingsFault, match=r"amqp\.limits\.connections_per_user is 0"):
         read_sidecar_file(file)

@@ -22,11 +22,12 @@ from jbm_kafka.admin import Admin
 from jbm_kafka.amqp import receiver_links
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.incoming import VALUES_MAX
-from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
+from jbm_kafka.amqp.server_settings import Listener, ServerSettings
 from jbm_kafka.amqp_wire import engine_objects
 from jbm_kafka.codec.amqp.sections import VALUE, section
 from jbm_kafka.codec.amqp.values import list_of
-from jbm_kafka.core.blocking_rule import Rule
+from jbm_kafka.configuration.server_limits import Limits
+from jbm_kafka.core.channel.blocking_rule import Rule
 from jbm_kafka.core.jms_errors import ConnectionFailedError, JMSError
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
@@ -39,9 +40,9 @@ TIMEOUT_S = 20
 class ThroughProvider:
     """The provider in memory, but that its answers are the test's: nothing fails or waits in memory by itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: SidecarConfig = SidecarConfig()) -> None:  # noqa: B008
         self.world = f"amqp{secrets.token_hex(4)}"
-        self._inner: Any = in_memory.connect(Installation(self.world, {}, None, SidecarConfig()))
+        self._inner: Any = in_memory.connect(Installation(self.world, {}, None, config))
         self.is_unsure = False
         """No commit is answered."""
         self.held: deque[Callable[[], None]] | None = None
@@ -56,11 +57,14 @@ class ThroughProvider:
         """Messages that browsers read."""
         self.attach_errors: list[JMSError] = []
         """Of the next receivers that join."""
+        self.workers: list[Any] = []
+        """Those of receivers that joined."""
 
     def attach(self, source: Any, link: Any) -> Any:
         if self.attach_errors:
             raise self.attach_errors.pop(0)
-        return self._inner.attach(source, link)
+        self.workers.append(self._inner.attach(source, link))
+        return self.workers[-1]
 
     def browse(self, *arguments: Any, **said: Any) -> Iterator[Any]:
         for each in self._inner.browse(*arguments, **said):
@@ -242,6 +246,28 @@ def test_a_message_larger_than_the_frame_is_carried(client: Any) -> None:
     receiver = client.create_receiver("orders", credit=1)
     assert receiver.receive(timeout=TIMEOUT_S).body == body
     receiver.accept()
+
+
+def test_a_client_that_asks_for_nothing_keeps_its_sidecar_in_no_group() -> None:
+    """It joined and left each queue's group every 11 s, for ever: each of 60 took part of a processor for that."""
+    provider: Any = ThroughProvider(SidecarConfig(membership_idle_ms=1))
+    with Server(ServerSettings([Listener(port=0)], drain_s=0.0), lambda: provider) as server:
+        client = connect(server)
+        receiver = client.create_receiver("orders", credit=0)
+        (worker,) = provider.workers
+        wait_until(lambda: not worker.is_alive, about="it leaves", timeout_s=TIMEOUT_S)
+        (wire,) = server.wires
+        assert wire.peer is not None
+        looked = threading.Event()
+        server.loop.call_soon_threadsafe(wire.peer.pump)
+        server.loop.call_soon_threadsafe(looked.set)
+        assert looked.wait(TIMEOUT_S)
+        client.create_receiver("others", credit=0)
+        assert len(provider.workers) == 2  # of each queue one
+        client.create_sender("orders").send(Message(body="one"))
+        assert receiver.receive(timeout=TIMEOUT_S).body == "one"
+        receiver.accept()
+        client.close()
 
 
 def test_a_message_over_the_limit_costs_its_link_alone(client: Any) -> None:

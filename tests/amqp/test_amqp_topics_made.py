@@ -14,7 +14,8 @@ from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.amqp.access import Access, User
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.scram import Verifier
-from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
+from jbm_kafka.amqp.server_settings import Listener, ServerSettings
+from jbm_kafka.configuration.server_limits import Limits
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 

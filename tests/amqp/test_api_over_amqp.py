@@ -17,6 +17,7 @@ from jbm_kafka import (
     ConnectionFactory,
     Message,
     Queue,
+    Reject,
     Topic,
     Worker,
     XAConnectionFactory,
@@ -325,3 +326,29 @@ def test_of_several_servers_another_is_used_when_one_ends(world: str) -> None:
         first.stop()
         sending.send("two")
         eventually(lambda: [each for each in got if each != ("one", True)] == [("one", False), ("two", False)])
+
+
+def test_a_worker_with_schedules_says_that_they_need_the_brokers(server: Server) -> None:
+    worker = Worker(url_of(server))
+    worker.cron("0 3 * * *", queue="orders", name="nightly")(lambda: None)
+    with pytest.raises(errors.IllegalStateError, match=r"schedules are recorded in Kafka, and amqp://.* goes through"):
+        worker.start()
+    assert worker.connection is None
+
+
+def test_tasks_go_over_amqp_and_their_results_come_back(server: Server) -> None:
+    worker = Worker(url_of(server))
+
+    @worker.task("orders")
+    def double(count: int) -> int:
+        if count < 0:
+            raise Reject("too few")
+        return 2 * count
+
+    worker.start()
+    try:
+        assert double.ask(21).get(timeout=TIMEOUT_S) == 42
+        with pytest.raises(errors.TaskFailedError, match="task 'double' failed: too few"):
+            double.ask(-1).get(timeout=TIMEOUT_S)
+    finally:
+        worker.stop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import subprocess
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +10,7 @@ from typing import Any
 import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Context, Message, Queue, errors
-from jbm_kafka.devbroker.ports import free_port
-from tests.amqp.java_clients import ARTEMIS, artemis_jars
+from tests.support.artemis import artemis_server
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(120)]
 
@@ -23,16 +21,8 @@ NOTHING_S = 0.5
 @pytest.fixture(scope="module")
 def broker() -> Iterator[str]:
     """Its address; it keeps nothing, and its dead letters are those that failed thrice."""
-    port = free_port()
-    java = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{artemis_jars()}/*", str(ARTEMIS / "Artemis.java")]
-    with subprocess.Popen([*java, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline() == "ready\n"
-            yield f"amqp://127.0.0.1:{port}"
-        finally:
-            process.stdin.close()
+    with artemis_server() as server:
+        yield server.url
 
 
 @pytest.fixture

@@ -13,8 +13,10 @@ from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Listener, ServerSettings
 from jbm_kafka.amqp_client.amqp_provider import AmqpProvider
 from jbm_kafka.amqp_client.remote_receiver import RemoteReceiver
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 from tests.support.waiting import wait_until
@@ -22,6 +24,7 @@ from tests.support.waiting import wait_until
 TIMEOUT_S = 20.0
 QUEUE = Queue("orders")
 COUNT = 200
+LONG = 400
 UNITS: Final[dict[str, Callable[[int], str | None]]] = {
     "one": lambda _: "joe",
     "none": lambda _: None,
@@ -80,6 +83,51 @@ def test_a_session_that_closes_with_very_many_in_hand_breaks_no_connection(
     session.close()
     check_all_come(connection, COUNT, units)
     assert told == []
+
+
+@pytest.mark.parametrize("goes_back", ["nack", "recover", "close"])
+def test_a_unit_longer_than_a_read_keeps_its_counts_when_it_goes_back(connection: Connection, goes_back: str) -> None:
+    """UNIT-3, REDELIVER-1: its outcomes come in several reads, and the server has it all back at the first."""
+    send(connection, LONG, "one")
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    consumer = session.create_consumer(QUEUE)
+    got = receive(consumer, LONG)
+    if goes_back == "nack":
+        got[0].nack()
+    elif goes_back == "recover":
+        session.recover()
+    else:
+        session.close()
+        session = connection.create_session(AcknowledgeMode.CLIENT)
+        consumer = session.create_consumer(QUEUE)
+    again = [(message.body, message.delivery_count) for message in receive(consumer, LONG)]
+    assert again == [(str(number), 2) for number in range(LONG)]
+    session.acknowledge()
+
+
+def test_what_goes_back_unread_in_two_parts_was_seen_by_nobody(connection: Connection) -> None:
+    """REDELIVER-1: a receive that a close breaks off gives back what it took, and the close what is behind that."""
+    send(connection, COUNT, "one")
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    consumer = session.create_consumer(QUEUE)
+    link, seen = consumer._link, receive(consumer, 1)
+    while len(link.buffer) < 2:
+        seen += receive(consumer, 1)
+    provider, are_back = connection._core.provider, Completion()
+    assert isinstance(provider, AmqpProvider)
+
+    def give_back() -> None:
+        with link.lock:
+            taken = link.pop()
+        assert taken is not None
+        link.give_back([(taken, Modified(taken.offset, counted=False))], are_back)
+        link.give_back_unread()
+
+    provider._io.mailbox.post(give_back)  # on the loop, which looks at what was said only after that
+    assert are_back.wait_done(TIMEOUT_S)
+    again = [(message.body, message.redelivered) for message in receive(consumer, COUNT - len(seen))]
+    assert again == [(str(number), False) for number in range(len(seen), COUNT)]
+    session.acknowledge()
 
 
 @pytest.mark.parametrize("closes", ["consumer", "session", "connection"])

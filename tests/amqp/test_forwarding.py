@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from proton import Data, Delivery, Message, Terminus, symbol
+from proton import Condition, Data, Delivery, Message, Terminus, symbol
 from proton.reactor import LinkOption, Selector
 from proton.utils import BlockingConnection, LinkDetached
 
@@ -23,8 +23,8 @@ from jbm_kafka.amqp.neighbours import Neighbours
 from jbm_kafka.amqp.receiver_links import Receiver
 from jbm_kafka.amqp.scram import Verifier
 from jbm_kafka.amqp.server_settings import ForwardingSettings, Listener, ServerSettings
-from jbm_kafka.amqp_wire.names import SESSION, UNITS
-from jbm_kafka.core.branch import Branch, BranchState, branch_across
+from jbm_kafka.amqp_wire.names import BEHIND, SESSION, UNITS
+from jbm_kafka.core.channel.branch import Branch, BranchState, branch_across
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.jms.connection import Connection
@@ -114,7 +114,7 @@ def send(client: Any, count: int, **properties: Any) -> None:
     sender.close()
 
 
-def accepted(receiver: Any, count: int) -> set[int]:
+def accepted(receiver: Any, count: int) -> set[Any]:
     bodies = set()
     for _ in range(count):
         bodies.add(receiver.receive(timeout=TIMEOUT_S).body)
@@ -690,6 +690,59 @@ def test_a_late_word_on_what_its_owner_has_again_takes_nothing_back(
     receiver.link.flow(2)
     assert [receiver.receive(timeout=TIMEOUT_S).body for _ in range(2)] == [f"{there}0", f"{there}1"]
     made.close()
+
+
+@pytest.mark.parametrize("is_forwarded", [False, True])
+def test_the_first_outcome_of_a_unit_says_what_becomes_of_the_rest(servers: list[Server], is_forwarded: bool) -> None:
+    """UNIT-3, REDELIVER-1, of SEL-2: nothing else is said, as where the other outcomes come in later reads."""
+    made = HereAndThere(servers, "one")
+    (receiver,), unit = made.receivers, made.there if is_forwarded else made.here
+    made.send(unit, *range(5))
+    for counts in ([0, 0, 0, 0, 0], [1, 1, 1, 1, 0]):
+        receiver.link.flow(5)
+        got = [receiver.receive(timeout=TIMEOUT_S) for _ in range(5)]
+        assert [(each.body, each.delivery_count) for each in got] == [(f"{unit}{n}", c) for n, c in enumerate(counts)]
+        failed = receiver.fetcher.unsettled[0]
+        failed.local.failed, failed.local.annotations = True, {symbol(BEHIND): [1, 2]}
+        failed.update(Delivery.MODIFIED)
+        made.client.wait(lambda: failed.settled)  # noqa: B023
+        while receiver.fetcher.unsettled:
+            receiver.fetcher.unsettled.pop().settle()
+    receiver.link.flow(3)  # the first two are out of attempts, which only counted ones are
+    left = [receiver.receive(timeout=TIMEOUT_S) for _ in range(3)]
+    assert [(each.body, each.delivery_count) for each in left] == [(f"{unit}2", 1), (f"{unit}3", 1), (f"{unit}4", 0)]
+    rejected = receiver.fetcher.unsettled[0]
+    rejected.local.condition = Condition("app:no", "no", {symbol(BEHIND): [1, 0]})
+    rejected.update(Delivery.REJECTED)
+    made.client.wait(lambda: rejected.settled)
+    while receiver.fetcher.unsettled:
+        receiver.fetcher.unsettled.pop().settle()
+    letters = connect(made.other).create_receiver("DLQ", credit=10)
+    assert accepted(letters, 4) == {f"{unit}{n}" for n in range(4)}
+    made.close()
+
+
+def test_what_cannot_be_read_of_a_first_outcome_is_nothing(one_partition: list[Server]) -> None:
+    """Of REDELIVER-1: another peer's words; the rest of the unit comes as what was sent and not seen."""
+    client = connect(one_partition[0])
+    receiver = client.create_receiver("orders", credit=0, options=Together("one"))
+    sender = client.create_sender("orders")
+    for unit, said in enumerate(["2", [2], [-1, "x"], {"alike": 2}]):
+        for number in range(2):
+            sender.send(Message(body=number, durable=True, group_id=str(unit)))
+        receiver.link.flow(2)
+        assert [receiver.receive(timeout=TIMEOUT_S).body for _ in range(2)] == [0, 1]
+        failed, behind = receiver.fetcher.unsettled
+        failed.local.failed, failed.local.annotations = True, {symbol(BEHIND): said}
+        failed.update(Delivery.MODIFIED)
+        client.wait(lambda: failed.settled)  # noqa: B023
+        behind.settle()
+        receiver.fetcher.unsettled.clear()
+        receiver.link.flow(2)
+        got = [receiver.receive(timeout=TIMEOUT_S) for _ in range(2)]
+        assert [(each.body, each.delivery_count) for each in got] == [(0, 1), (1, 0)]
+        receiver.accept()
+        receiver.accept()
 
 
 def test_what_waits_for_one_receiver_of_a_session_goes_back_when_another_one_asks(

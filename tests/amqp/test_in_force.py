@@ -15,7 +15,7 @@ from proton.utils import BlockingConnection, LinkDetached
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Listener, ServerSettings
 from jbm_kafka.codec.events import decode_events
-from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 

@@ -14,10 +14,11 @@ from proton.utils import BlockingConnection, LinkDetached
 
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.incoming import VALUES_MAX, Producer, _let_others_run
-from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
+from jbm_kafka.amqp.server_settings import Listener, ServerSettings
 from jbm_kafka.amqp.shares import Whose
 from jbm_kafka.amqp.unfinished import Unfinished
 from jbm_kafka.codec.amqp.sections import VALUE, section
+from jbm_kafka.configuration.server_limits import Limits
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 from tests.amqp.blocking_transactions import TRANSACTIONAL, BlockingTransaction

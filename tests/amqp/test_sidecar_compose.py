@@ -12,18 +12,22 @@ from proton import ConnectionException, Message
 from proton.utils import BlockingConnection
 
 from jbm_kafka.amqp.server_settings import Listener
+from jbm_kafka.cli.cluster_settings import SettingsFault
 from jbm_kafka.cli.sidecar_file import read_sidecar_file
 from jbm_kafka.devbroker.ports import free_port
 from tests.house.sources import ROOT
-from tests.support.container import build_image
+from tests.support.container import build_image, build_images
 from tests.support.waiting import wait_until
 
 TIMEOUT_S = 600
 
 
-def test_the_images_file_is_read() -> None:
-    said = read_sidecar_file(ROOT / "docker" / "sidecar.toml")
-    assert said.server.listeners == [Listener("0.0.0.0", 5672)]
+def test_the_images_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = ROOT / "docker" / "jbm-kafka.toml"
+    with pytest.raises(SettingsFault, match="users: there are none"):
+        read_sidecar_file(file)  # nobody's but who runs it says who comes in
+    monkeypatch.setenv("JBM_USERS", '{"anonymous": {"send": ["#"]}}')
+    assert read_sidecar_file(file).server.listeners == [Listener("0.0.0.0", 5672)]
 
 
 @pytest.fixture
@@ -34,10 +38,10 @@ def compose(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
             pytest.skip(f"no Docker engine answers, or it has no compose: docker {' '.join(words)} fails")
     monkeypatch.setenv("JBM_BROKER_IMAGE", build_image())
     monkeypatch.setenv("JBM_AMQP_PORT", str(free_port()))
-    subprocess.run(["make", "dist"], cwd=ROOT, check=True, timeout=TIMEOUT_S)
+    build_images()
     command = ["docker", "compose", "--file", str(ROOT / "docker" / "sidecar-compose.yaml")]
     try:
-        subprocess.run([*command, "up", "--detach", "--build", "--wait"], check=True, timeout=TIMEOUT_S)
+        subprocess.run([*command, "up", "--detach", "--wait"], check=True, timeout=TIMEOUT_S)
         yield command
     finally:
         subprocess.run([*command, "down", "--volumes"], check=True, timeout=TIMEOUT_S)

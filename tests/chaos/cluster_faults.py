@@ -30,7 +30,7 @@ from tests.support.chaos_checks import (
 )
 from tests.support.chaos_crew import Crew
 from tests.support.chaos_input import Input
-from tests.support.chaos_journal import DONE
+from tests.support.chaos_journal import DONE, GOT, done_by, read_journals
 from tests.support.chaos_run import Run
 from tests.support.chaos_topics import bodies, committed_offsets, read_committed
 from tests.support.cluster import Cluster, Node, three_brokers, three_brokers_apart, three_relayed_brokers
@@ -86,8 +86,15 @@ class Scene:
         return self.cluster.leader(self.queue)
 
     def excuse(self, gone: Iterable[tuple[str, int]], again: Iterable[tuple[str, int]] = ()) -> None:
-        """The fault itself deleted or skipped those of the queue, and gave these back."""
-        self.work.runs[TAKEN] = replace(self.taken, excused=frozenset(gone), again=frozenset(again))
+        """The fault itself deleted or skipped those of the queue, and gave these back.
+
+        Says how many of the former are undone, and of these handed out once: without any the round shows nothing.
+        """
+        gone = frozenset(gone)
+        undone = (gone & self.taken.sent.good) - done_by(self.taken.folder)
+        in_hand = undone & {step.message for step in read_journals(self.taken.folder) if step.kind == GOT}
+        print(f"of {len(gone)} gone {len(undone)} were undone, {len(in_hand)} of them handed out", file=sys.stderr)
+        self.work.runs[TAKEN] = replace(self.taken, excused=gone, again=frozenset(again))
 
     def send_later(self, partitions: int = PARTITIONS) -> None:
         """More messages to the queue, of other units, which nothing excuses."""

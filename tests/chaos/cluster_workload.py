@@ -15,12 +15,12 @@ from tests.support.chaos_checks import Evidence, forwarded
 from tests.support.chaos_crew import Crew
 from tests.support.chaos_input import Input
 from tests.support.chaos_journal import DONE, Step, done_by
-from tests.support.chaos_run import DONE_S, LOOK_AT_JOURNALS_S, Run
+from tests.support.chaos_run import DONE_S, LOOK_AT_JOURNALS_S, MOST_S, Run
 from tests.support.chaos_topics import bodies, lag_of, read_committed
 from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.topics import create_topic
 from tests.support.transaction_managers import LastResource
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, wait_while_moving
 from tests.support.xa_worker import MANAGERS, XATask, XAWorker
 
 UNITS, PARTITIONS = 30, 4
@@ -56,7 +56,10 @@ class XALane:
     def finish(self) -> None:
         """Return when all is done, nothing is prepared or owed, and the worker has left."""
         seen = f"see {self.folder}"
-        wait_until(lambda: len(self.rows()) >= len(self.sent.bodies), about=f"all rows; {seen}", timeout_s=DONE_S)
+        wanted = len(self.sent.bodies)
+        wait_while_moving(
+            self.rows, lambda rows: len(rows) >= wanted, about=f"all rows; {seen}", stuck_s=DONE_S, most_s=MOST_S
+        )
         (self.folder / "stop").touch()
         for answer in (self.worker.answer(), self.worker.ask("recover"), *self.worker.ask("prepared")):
             assert answer is None, f"{answer}; {seen}"
@@ -88,12 +91,11 @@ class Workload:
             runs = {name: self.runs[name] for name in lanes or self.runs}
             return {name: round(len(done_by(run.folder)) / len(run.sent.good), 2) for name, run in runs.items()}
 
-        def are_there() -> dict[str, float] | None:
-            done = shares()
-            return done if min(done.values()) and max(done.values()) > THIRD else None
+        def is_there(done: dict[str, float]) -> bool:
+            return bool(min(done.values())) and max(done.values()) > THIRD
 
-        done = wait_until(are_there, about="a third of the work", timeout_s=DONE_S)
-        print("done by then:", done, file=sys.stderr)
+        wait_while_moving(shares, is_there, about="a third of the work", stuck_s=DONE_S, most_s=MOST_S)
+        print("done by then:", shares(), file=sys.stderr)
 
     def finish(self) -> None:
         """Return when everything is done and all have left."""

@@ -1,11 +1,13 @@
 """Starts in a crowd: how long until so many processes are ready that all begin at once, each with what it claims.
 
-`python -m tests.chaos.storm [COUNT ...]` starts 20 and then 50 on a local Kafka of its own, each with a client id and a
-durable subscription; then so many consumers of one shared subscription. It prints the time until all are ready, counted
-from the start of the first, the processor time of one, and how often a change of the registry was refused because
-somebody else's came between. With 20 processes a start of more than 20 s ends with exit code 1, with 50 of 40 s.
+`python -m tests.chaos.storm [--cluster] [COUNT ...]` starts 20 and then 50 on a local Kafka of its own, or on three
+brokers, each with a client id and a durable subscription; then so many consumers of one shared subscription. It prints
+the time until all are ready, counted from the start of the first, the processor time of one, and how often a change of
+the registry was refused because somebody else's came between. With 20 processes a start of more than 20 s ends with
+exit code 1, with 50 of 40 s.
 """
 
+import argparse
 import json
 import logging
 import resource
@@ -16,9 +18,10 @@ from pathlib import Path
 
 import jbm_kafka
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Topic
-from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.registry import registry_log
+from tests.support.broker import local_broker
 from tests.support.chaos_crew import Process
+from tests.support.cluster import three_brokers
 from tests.support.topics import create_topic
 
 TOPIC = "storm"
@@ -81,14 +84,19 @@ def start(bootstrap: str, folder: Path, count: int, *, is_shared: bool) -> bool:
     return took_s <= ALLOWED_S.get(count, took_s)
 
 
-def main(counts: list[int]) -> int:
+def main() -> int:
     """Measure each crowd as it comes for the first time, when it comes again, and on one subscription."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("counts", type=int, nargs="*", default=list(ALLOWED_S), help="processes of each crowd")
+    parser.add_argument("--cluster", action="store_true", help="on three brokers")
+    asked = parser.parse_args()
+    kafka = three_brokers if asked.cluster else local_broker
     print(f"jbm_kafka is that of {jbm_kafka.__file__}")
-    with tempfile.TemporaryDirectory() as made, LocalBroker(Path(made) / "broker") as broker:
+    with tempfile.TemporaryDirectory() as made, kafka(Path(made) / "kafka") as broker:
         create_topic(broker.bootstrap, TOPIC, partitions=4, config={"retention.ms": "-1", "retention.bytes": "-1"})
         were_fast = [
             start(broker.bootstrap, Path(made) / f"{count}", count, is_shared=is_shared)
-            for count in counts
+            for count in asked.counts
             for is_shared in (False, False, True)
         ]
     return 0 if all(were_fast) else 1
@@ -98,4 +106,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] and sys.argv[1].startswith("{"):
         claim(sys.argv[1])
     else:
-        sys.exit(main([int(count) for count in sys.argv[1:]] or list(ALLOWED_S)))
+        sys.exit(main())

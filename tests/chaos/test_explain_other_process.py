@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, ExplainedMessage, Rule
-from jbm_kafka.core.process_names import process_name
+from jbm_kafka.core.channel.process_names import process_name
 from tests.chaos.conftest import MakePuppet
 from tests.support.waiting import wait_until
 

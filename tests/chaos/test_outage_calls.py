@@ -15,6 +15,7 @@ ASK_NOBODY = {
     *("client_id", "exception_listener", "is_started", "metadata", "acknowledge_mode"),
     *("is_closed", "transacted", "destination", "prefetch", "selector", "listener", "queue", "include"),
     *("set_default_prefetch", "set_dups_ok"),
+    "from_config",
     "tpc_begin",  # of a session without branches: it is refused
     # values
     *("create_queue", "create_topic", "create_message", "create_text_message", "create_bytes_message"),

@@ -7,35 +7,36 @@ Whoever is replaced is killed: in the midst of transactions, with messages in ha
 and doubled. The subscription and the selectors of the older processes are taken over by the newer ones, and back.
 """
 
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 from jbm_kafka.devbroker import LocalBroker
 from tests.support.chaos_checks import forwarded, out_of_order, what_is_wrong
 from tests.support.chaos_crew import ROOT, Crew
-from tests.support.chaos_journal import DONE
-from tests.support.chaos_run import Run
-from tests.support.chaos_topics import bodies, read_committed
+from tests.support.chaos_journal import DONE, read_journals
+from tests.support.chaos_run import DONE_S, Run
+from tests.support.chaos_topics import bodies, group_members, read_committed
 from tests.support.releases import Release, released
 from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
 
 PARTITIONS = 4
-UNITS, EACH = 24, 25
+UNITS, EACH = 24, 50
 FOREVER = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 
 def runs(bootstrap: str, folder: Path, name: str) -> dict[str, Run]:
-    """Each a queue or subscription of its own, by what it shows."""
+    """Each a queue or subscription of its own, by what it shows. Nothing is sent yet."""
 
     def made(kind: str, **options: object) -> Run:
         return Run.prepare(
             bootstrap, f"{name}.{kind}", folder / kind, units=UNITS, each=EACH, seed=len(kind), partitions=PARTITIONS,
-            work_ms=(10.0, 20.0), **options,  # type: ignore[arg-type]
+            work_ms=(10.0, 20.0), is_sent=False, **options,  # type: ignore[arg-type]
         )  # fmt: skip
 
     create_topic(bootstrap, f"{name}.copies", partitions=PARTITIONS, config=FOREVER)
@@ -49,17 +50,9 @@ def runs(bootstrap: str, folder: Path, name: str) -> dict[str, Run]:
             max_attempts=-1,
         ),
         "selectors": made("selectors", types=("order", "bill")),
+        "durable subscription": made("durable", subscription="audit", client_id=f"auditor-{name}"),
+        "shared subscription": made("shared", subscription=f"team-{name}"),
     }  # fmt: skip
-
-
-def durable(bootstrap: str, folder: Path, name: str) -> Run:
-    """A durable subscription with a client id, of a topic that is sent to when it is there."""
-    topic = create_topic(bootstrap, f"{name}.topic", partitions=PARTITIONS, config=FOREVER)
-    queue = Run.prepare(
-        bootstrap, f"{name}.unused", folder / "durable", units=UNITS, each=EACH, seed=5, partitions=PARTITIONS,
-        work_ms=(10.0, 20.0), subscription="audit", client_id=f"auditor-{name}",
-    )  # fmt: skip
-    return replace(queue, task=replace(queue.task, queue=topic))
 
 
 def moves(crew: Crew, release: Release, *, is_rolling: bool) -> list[Callable[[], None]]:
@@ -78,25 +71,47 @@ def moves(crew: Crew, release: Release, *, is_rolling: bool) -> list[Callable[[]
 
 
 def play(run: Run, crew: Crew, release: Release, *, is_rolling: bool) -> list[str]:
-    """Up and back again, by its own progress: what was wrong."""
+    """Up and back again, in the midst of each share of the input: what was wrong.
+
+    The next share is sent when all that are there have partitions: so each worker gets some, beside those of the other
+    version where one follows the other.
+    """
     blows = moves(crew, release, is_rolling=is_rolling)
+    share = len(run.sent.bodies) // (len(blows) + 1)
+    about = run.explain("each worker has partitions, and nobody else")
 
-    def strike() -> None:
-        blows.pop(0)()
+    def have_joined() -> bool:
+        members = group_members(run.bootstrap, run.task.group)  # jbm-kafka@<host>/<process id>…; the killed for a while
+        there = {found[1] for each in members if (found := re.search(r"/(\d+)", each))}
+        return there == {str(each.process.pid) for each in crew.present.values()} and all(members.values())
 
-    run.at_progress(len(blows), strike)
+    def strike(sent: int) -> None:
+        if sent % share:
+            return
+        if sent and blows:
+            run.wait_done(sent - share // 2)
+            wait_until(lambda: crew.present.keys() <= worked(run), about=about, timeout_s=DONE_S)
+            blows.pop(0)()
+        wait_until(have_joined, about=about, timeout_s=DONE_S)
+
+    run.sent.send(run.bootstrap, run.task.queue, partitions=PARTITIONS, wait_turn=strike, types=run.task.types)
     run.wait_done()
+    hired = {*crew.kills, *crew.present}
     crew.stop()
     evidence = run.evidence(crew.kills)
     wrong = what_is_wrong(evidence)
     if run.task.forward_to:
         copies = bodies(read_committed(run.bootstrap, run.task.forward_to))
         wrong += forwarded(run.sent, copies)
-    worked = {step.worker for step in evidence.steps if step.kind == DONE}
-    ours = {name for name in worked if f"that of {ROOT / 'jbm_kafka'}" in (run.folder / f"{name}.log").read_text()}
-    if not ours or ours == worked:
-        wrong.append(f"of {sorted(worked)} those of this version are {sorted(ours)}: both should have worked")
+    ours = {name for name in hired if f"that of {ROOT / 'jbm_kafka'}" in (run.folder / f"{name}.log").read_text()}
+    if worked(run) != hired or len(ours) * 3 != len(hired):
+        wrong.append(f"of {sorted(hired)}, of this version {sorted(ours)}, only {sorted(worked(run))} have worked")
     return wrong
+
+
+def worked(run: Run) -> set[str]:
+    """Who has done a message."""
+    return {step.worker for step in read_journals(run.folder) if step.kind == DONE}
 
 
 def parked(run: Run) -> int:
@@ -108,15 +123,12 @@ def parked(run: Run) -> int:
 def upgrade(bootstrap: str, folder: Path, release: Release, name: str, *, is_rolling: bool) -> bool:
     """All of it, side by side; True when nothing was wrong."""
     all_runs = runs(bootstrap, folder, name)
-    subscribed = durable(bootstrap, folder, name)
     with ExitStack() as gone, ThreadPoolExecutor() as side_by_side:
         crews: dict[str, Crew] = {}
-        for kind, run in [*all_runs.items(), ("durable subscription", subscribed)]:
+        for kind, run in all_runs.items():
             crew = crews[kind] = gone.enter_context(Crew(run.task, seed=run.seed))
             crew.code, crew.python = release.folder, release.python
-            crew.hire_ready(1 if run is subscribed else 2)
-        subscribed.sent.send(bootstrap, subscribed.task.queue, partitions=PARTITIONS)
-        all_runs["durable subscription"] = subscribed
+            crew.hire_ready(1 if run.task.client_id else 2)
         ended = {
             kind: side_by_side.submit(play, run, crews[kind], release, is_rolling=is_rolling)
             for kind, run in all_runs.items()

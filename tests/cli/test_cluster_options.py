@@ -141,8 +141,14 @@ def test_a_process_of_ours_is_told_the_same_cluster_by_its_environment() -> None
         "sasl.username": "u",
         "sasl.password": "p=\n",
     }
-    named = Cluster("a:1,b:2", "shop", secrets)
-    ours = {"JBM_KAFKA_LINGER_MS": "5", "JBM_NAMESPACE": "other", "JBM_CONFIG": "/our/file", "PATH": "/bin"}
+    named = Cluster("a:1,b:2", "shop", secrets, large_bodies="s3://bodies")
+    ours = {
+        "JBM_KAFKA_LINGER_MS": "5",
+        "JBM_NAMESPACE": "other",
+        "JBM_LARGE_BODIES": "s3://other",
+        "JBM_CONFIG": "/our/file",
+        "PATH": "/bin",
+    }
     environment = environment_of(named, ours)
     assert cluster_of_environment(environment) == named
     assert (environment["PATH"], environment["JBM_CONFIG"]) == ("/bin", os.devnull)
@@ -162,12 +168,15 @@ def test_a_local_broker_will_do_where_nobody_names_one_and_wants_no_properties()
         ("bootstrap = ", "it is not TOML: Invalid value (at end of document)"),
         ("security.protocol=SASL_SSL", 'it is not TOML: Invalid value (at line 1, column 19); write NAME = "VALUE"'),
         ("bootstrap = 'a:1'\n[kafka", "it is not TOML"),
-        ('boostrap = "a:1"', "'boostrap' is not known; a config file has bootstrap, namespace and"),
-        ('security.protocol = "SSL"', "'security' is not known; a config file has bootstrap, namespace and, for"),
-        ('bootstrap = ["a:1"]', 'bootstrap is of type list, not a text; write bootstrap = "..."'),
+        ('boostrap = "a:1"', "boostrap: there is no such setting; did you mean 'bootstrap'?"),
+        (
+            'security.protocol = "SSL"',
+            "security: there is no such setting; known are bootstrap, namespace",
+        ),
+        ('bootstrap = ["a:1"]', "bootstrap is a list: it is a text"),
         ('bootstrap = "a"', "bootstrap is 'a': the port is missing; write 'host:port', as in 'a:9092'"),
         ('namespace = "a b"', "namespace is 'a b': use at most"),
-        ('kafka = "x"', "kafka is not a table; write [kafka] and the properties below it"),
+        ('kafka = "x"', "kafka is a str: it is a table; write [kafka] and the settings below it"),
         ('[kafka]\n"group.id" = "x"', "group.id cannot be set: it decides "),
         ("[kafka]\nenable.idempotence = false", "enable.idempotence cannot be set: it decides whether a message"),
         (

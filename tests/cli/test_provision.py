@@ -112,11 +112,16 @@ def test_sizes_and_replicas_in_sync_of_what_is_there_are_set(run: Run, world: Wo
 
 def test_a_file_says_the_same_and_options_win(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "shop.toml"
-    file.write_text('queues = ["orders:3"]\ntopics = ["prices"]\npartitions = 4\nroles = ["worker:User:app"]\n')
+    text = 'queues = ["orders:3"]\ntopics = ["prices"]\npartitions = 4\nroles = ["worker:User:app"]\n'
+    file.write_text("[destinations]\n" + text)
     said = run("provision", "--file", str(file), "--acls", "json", "--namespace", "shop")
     asked = run("provision", "--queues", "orders", "--topics", "prices", "--roles", "worker:User:app", "--acls", "json",
                 "--namespace", "shop")  # fmt: skip
     assert said == asked
+    file.write_text(text)  # as earlier versions had it
+    older = run("provision", "--config", str(file), "--acls", "json", "--namespace", "shop")
+    assert (older.code, older.out) == (said.code, said.out)
+    assert "now below [destinations] stand queues, topics, partitions, roles" in older.err
     assert '"orders"' not in run("provision", "--file", str(file), "--queues", "other", "--acls", "json").out
 
 

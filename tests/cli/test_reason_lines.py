@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jbm_kafka.admin import ExplainedMessage, Reason, Rule
@@ -31,7 +33,7 @@ def test_nobody_receives_was_told_of_each_message_again(capsys: pytest.CaptureFi
 
 
 def test_what_keeps_several_alike_is_told_once_with_their_number(capsys: pytest.CaptureFixture[str]) -> None:
-    silent, delayed, lines = SILENT, reason(Rule.DELAYED), ReasonLines()
+    silent, delayed, lines = SILENT, reason(Rule.DELAYED, failure=""), ReasonLines()
     lines.of_messages([message(1, silent), message(2, delayed, unit="joe"), message(3, silent)])
     lines.show([silent])
     assert capsys.readouterr().out.splitlines() == [
@@ -48,8 +50,8 @@ def test_what_keeps_several_alike_is_told_once_with_their_number(capsys: pytest.
 
 def test_units_that_wait_until_the_same_second_were_told_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
     """Twenty that came back together took forty lines, with the same words in each second."""
-    ReasonLines().of_messages(message(offset, reason(Rule.DELAYED, until_ms=5_000 + offset)) for offset in (1, 2))
-    delayed = reason(Rule.DELAYED)
+    delayed = reason(Rule.DELAYED, failure="")
+    ReasonLines().of_messages(message(offset, replace(delayed, until_ms=5_000 + offset)) for offset in (1, 2))
     assert capsys.readouterr().out.splitlines() == [
         "2 units or messages:",
         f"  {delayed.text}, until 1970-01-01 00:00:05 UTC",

@@ -10,18 +10,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 from proton import Message
 from proton.utils import BlockingConnection, ConnectionClosed
 
 from jbm_kafka.cli.sidecar_file import read_sidecar_file
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.devbroker.ports import free_port
 from tests.cli.conftest import Run
 from tests.support.secured import make_certificates
@@ -34,6 +35,7 @@ EVERYBODY = '[users.anonymous]\nsend = ["#"]\nreceive = ["#"]\n'
 def written(folder: Path, text: str) -> Path:
     file = folder / "sidecar.toml"
     file.write_text(text, encoding="utf-8")
+    file.chmod(0o640)  # it may have secrets, and everybody may read it is a warning
     return file
 
 
@@ -61,11 +63,12 @@ def probe(port: int, path: str) -> tuple[int, str]:
 
 def test_it_serves_until_asked_to_end_and_waits_for_what_clients_have(tmp_path: Path) -> None:
     """AMQP-12."""
-    amqp, metrics = free_port(), free_port()
+    amqp, metrics, console = free_port(), free_port(), free_port()
     file = written(
         tmp_path,
-        f'bootstrap = "memory://{secrets.token_hex(4)}"\nmetrics_port = {metrics}\n{EVERYBODY}'
-        f'[[listeners]]\nurl = "amqp://127.0.0.1:{amqp}"\n',
+        f'bootstrap = "memory://{secrets.token_hex(4)}"\namqp.metrics_port = {metrics}\n'
+        f"amqp.backlog_metrics = true\namqp.console_port = {console}\n{EVERYBODY}"
+        f'[[amqp.listeners]]\nurl = "amqp://127.0.0.1:{amqp}"\n',
     )
     with started(file) as process:
         assert process.stderr is not None
@@ -77,6 +80,10 @@ def test_it_serves_until_asked_to_end_and_waits_for_what_clients_have(tmp_path: 
         receiver.receive(timeout=TIMEOUT_S)
         assert probe(metrics, "/readyz") == (200, "ok\n")
         assert 'jbm_messages_sent_total{destination="orders"} 1.0' in probe(metrics, "/metrics")[1]
+        held = 'jbm_backlog_held{destination="orders",subscription=""} 1.0'
+        wait_until(lambda: held in probe(metrics, "/metrics")[1], about="a look at all queues", timeout_s=TIMEOUT_S)
+        shown = '"source":{"name":"orders"'
+        wait_until(lambda: shown in probe(console, "/api/v1/")[1], about="the console's look", timeout_s=TIMEOUT_S)
         process.send_signal(signal.SIGTERM)
         wait_until(lambda: probe(metrics, "/readyz")[0] == 503, about="it is not ready any more", timeout_s=TIMEOUT_S)
         assert probe(metrics, "/healthz")[0] == 200
@@ -86,12 +93,32 @@ def test_it_serves_until_asked_to_end_and_waits_for_what_clients_have(tmp_path: 
         assert process.wait(TIMEOUT_S) == 0
 
 
+def test_its_console_asks_who_somebody_is_by_the_same_file(tmp_path: Path) -> None:
+    amqp, console = free_port(), free_port()
+    file = written(
+        tmp_path,
+        f'bootstrap = "memory://{secrets.token_hex(4)}"\namqp.console_port = {console}\n{EVERYBODY}'
+        f'[console.tokens.ci]\nsha256 = "{sha256(b"s3cret").hexdigest()}"\nlook = ["#"]\n'
+        f'[[amqp.listeners]]\nurl = "amqp://127.0.0.1:{amqp}"\n',
+    )
+    with started(file) as process:
+        assert process.stderr is not None
+        while "serves the console" not in (line := process.stderr.readline()):
+            assert line, process.wait()
+        assert probe(console, "/api/v1/")[0] == 401
+        by_token = Request(
+            f"http://127.0.0.1:{console}/api/v1/transactions", headers={"Authorization": "Bearer s3cret"}
+        )
+        with urlopen(by_token, timeout=TIMEOUT_S) as answer:
+            assert answer.status == 200
+
+
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     amqp = free_port()
     file = written(
         tmp_path,
-        f'bootstrap = "memory://{secrets.token_hex(4)}"\ndrain_s = 3600\n{EVERYBODY}'
-        f'[[listeners]]\nurl = "amqp://127.0.0.1:{amqp}"\n',
+        f'bootstrap = "memory://{secrets.token_hex(4)}"\namqp.drain_s = 3600\n{EVERYBODY}'
+        f'[[amqp.listeners]]\nurl = "amqp://127.0.0.1:{amqp}"\n',
     )
     with started(file) as process:
         assert process.stderr is not None
@@ -125,7 +152,7 @@ def test_it_ends_also_when_another_thread_takes_the_signal(tmp_path: Path) -> No
     """The handler runs in the main thread, which slept on."""
     port = free_port()
     world = f'bootstrap = "memory://{secrets.token_hex(4)}"\n'
-    file = written(tmp_path, f'{world}{EVERYBODY}[[listeners]]\nurl = "amqp://127.0.0.1:{port}"\n')
+    file = written(tmp_path, f'{world}{EVERYBODY}[[amqp.listeners]]\nurl = "amqp://127.0.0.1:{port}"\n')
     done = subprocess.run([sys.executable, "-c", SIGNALLED, file, str(port)], check=False, timeout=TIMEOUT_S)
     assert done.returncode == 0
 
@@ -134,8 +161,8 @@ def test_a_limit_of_open_files_that_is_too_small_for_its_clients_is_named_at_the
     amqp = free_port()
     file = written(
         tmp_path,
-        f'bootstrap = "memory://{secrets.token_hex(4)}"\n{EVERYBODY}[limits]\nconnections = 10000000\n'
-        f'[[listeners]]\nurl = "amqp://127.0.0.1:{amqp}"\n',
+        f'bootstrap = "memory://{secrets.token_hex(4)}"\n{EVERYBODY}[amqp.limits]\nconnections = 10000000\n'
+        f'[[amqp.listeners]]\nurl = "amqp://127.0.0.1:{amqp}"\n',
     )
     lines = list[str]()
     with started(file) as process:
@@ -172,6 +199,8 @@ def test_a_whole_file_is_understood(tmp_path: Path) -> None:
             metrics_port = 9000
             plain_without_tls = true
             counts_released = true
+            large_bodies = "file:{tmp_path}/bodies"
+            large_body_bytes = 100000
             kafka.security.protocol = "SSL"
             users.carol.browse = ["orders.#"]
             limits.idle_timeout_s = 30
@@ -195,6 +224,8 @@ def test_a_whole_file_is_understood(tmp_path: Path) -> None:
     server = read.server
     assert (server.limits.idle_timeout_s, server.limits.frame_bytes, server.drain_s) == (30, 4096, 5)
     assert (server.counts_released, read.metrics_port) == (True, 9000)
+    assert server.large_bodies is not None
+    assert (repr(server.large_bodies), server.large_bodies.limit_bytes) == (f"file:{tmp_path}/bodies", 100_000)
     assert server.access.mechanisms(is_encrypted=True, certificate_user="carol") == ["EXTERNAL"]
     server.access.authorise("carol", "browse", Queue("orders.new"))
     config = read.factory._installation.config
@@ -206,35 +237,35 @@ def test_a_whole_file_is_understood(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("bootstrap = 7", "bootstrap is of type int"),
+        ("bootstrap = 7", "bootstrap is 7: it is a text"),
         ("boostrap = 'x:1'", "boostrap: there is no such setting"),
         ("bootstrap = 'x'", "bootstrap is 'x'"),
         ("x", "it is not TOML"),
         ("", "users: there are none"),
         ("users.joe.password = 'secret'", "users.joe.password is"),
         ("users.joe.send = '#'", "users.joe.send is '#'"),
-        ("users.joe.send = ['orders#']", "users.joe.send: address pattern 'orders#'"),
+        ("users.joe.send = ['orders#']", "users.joe.send[0]: address pattern 'orders#'"),
         ("users.joe.write = ['#']", "users.joe.write: there is no such setting"),
-        ("limits.connections = 'many'", "limits.connections is 'many'"),
-        ("limits.idle_timeout_s = 0", "limits.idle_timeout_s is 0"),
-        ("limits.links = 1", "limits.links: there is no such setting"),
-        ("limits = 1", "limits is 1"),
-        ("drain_s = -1", "drain_s is -1"),
+        ("amqp.limits.connections = 'many'", "limits.connections is 'many'"),
+        ("amqp.limits.idle_timeout_s = 0", "limits.idle_timeout_s is 0"),
+        ("amqp.limits.links = 1", "limits: links: there is no such limit"),
+        ("amqp.limits = 1", "limits is an int: it is a table; write [amqp.limits]"),
+        ("amqp.drain_s = -1", "drain_s is -1"),
         ("users.anonymous.forward = ['#']", "users.anonymous.forward is ['#']"),
-        ("forwarding = {advertised = 'x:1', user = 'x'}", "forwarding.password is missing"),
-        ("forwarding = {advertised = 'x', user = 'x', password = 'y'}", "forwarding.advertised is 'x'"),
-        ("metrics_port = 70000", "metrics_port is 70000"),
-        ("listeners = []", "listeners is []"),
-        ("listeners = [1]", "listeners[0] is 1"),
-        ("listeners = [{url = 'http://x'}]", "listeners[0].url is 'http://x'"),
-        ("listeners = [{url = 'amqp://x:99999'}]", "listeners[0].url is 'amqp://x:99999'"),
-        ("listeners = [{url = 'amqps://x'}]", "listeners[0].url is 'amqps://x'"),
-        ("listeners = [{url = 'amqps://x', certificate = 'none.pem'}]", "listeners[0].certificate is 'none.pem'"),
-        ("listeners = [{url = 'amqps://x', certificate = 'sidecar.toml'}]", "listeners[0].certificate is"),
-        ("listeners = [{url = 'amqp://x', key = 'none.pem'}]", "listeners[0].key is 'none.pem'"),
-        ("address_settings.orders.max_delivery_attempts = 'x'", 'address_settings."orders": max_delivery_attempts is'),
-        ("address_settings.orders.colour = 'x'", "address_settings.\"orders\": 'colour' is not"),
-        ("memory_budget_bytes = 1", "memory_budget_bytes is 1"),
+        ("amqp.forwarding = {advertised = 'x:1', user = 'x'}", "forwarding.password is missing"),
+        ("amqp.forwarding = {advertised = 'x', user = 'x', password = 'y'}", "forwarding.advertised is 'x'"),
+        ("amqp.metrics_port = 70000", "metrics_port is 70000"),
+        ("amqp.listeners = []", "listeners is []"),
+        ("amqp.listeners = [1]", "listeners[0] is an int: it is a table; write [[amqp.listeners]]"),
+        ("amqp.listeners = [{url = 'http://x'}]", "listeners[0].url is 'http://x'"),
+        ("amqp.listeners = [{url = 'amqp://x:99999'}]", "listeners[0].url is 'amqp://x:99999'"),
+        ("amqp.listeners = [{url = 'amqps://x'}]", "listeners[0].url is 'amqps://x'"),
+        ("amqp.listeners = [{url = 'amqps://x', certificate = 'none.pem'}]", "listeners[0].certificate is 'none.pem'"),
+        ("amqp.listeners = [{url = 'amqps://x', certificate = 'sidecar.toml'}]", "listeners[0].certificate is"),
+        ("amqp.listeners = [{url = 'amqp://x', key = 'none.pem'}]", "listeners[0].key is 'none.pem'"),
+        ("address_settings.orders.max_delivery_attempts = 'x'", "address_settings.orders: max_delivery_attempts is"),
+        ("address_settings.orders.colour = 'x'", "address_settings.orders: 'colour' is not"),
+        ("connection.memory_budget_bytes = 1", "memory_budget_bytes is 1"),
         ("kafka.acks = 1", "acks cannot be set"),
     ],
 )
@@ -265,7 +296,7 @@ def test_a_port_in_use_is_told_in_one_line(run: Run, tmp_path: Path) -> None:
         world = f'bootstrap = "memory://{secrets.token_hex(4)}"\n'
         said = run(
             "sidecar", "run",
-            str(written(tmp_path, f'{world}{EVERYBODY}[[listeners]]\nurl = "amqp://127.0.0.1:{port}"\n')),
+            str(written(tmp_path, f'{world}{EVERYBODY}[[amqp.listeners]]\nurl = "amqp://127.0.0.1:{port}"\n')),
         )  # fmt: skip
     assert said.code == 1
     assert f"127.0.0.1:{port} cannot be had" in said.err

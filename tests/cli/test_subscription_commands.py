@@ -12,8 +12,12 @@ def test_a_topic_is_made_and_its_subscriptions_are_listed_and_ended(cli: Run, ur
     assert (said.code, said.out) == (0, f"topic:{topic} created, 2 partitions\n"), "of queues alone they were told"
     assert cli("create", topic, "--topic").out == f"topic:{topic} exists already, 2 partitions\n"
     assert cli("subscriptions", "list", topic).out == f"no subscriptions of {topic}\n"
+    for told in ("created", "exists already"):
+        said = cli("subscriptions", "create", topic, kafka_name, "--shared")
+        assert (said.code, said.out) == (0, f"{kafka_name} of topic:{topic} {told}\n")
+    said = cli("subscriptions", "create", topic, kafka_name)
+    assert (said.code, "give --client-id ID, or --shared" in said.err) == (2, True)
     with ConnectionFactory(url).create_context() as jms:
-        jms.create_shared_durable_consumer(Topic(topic), kafka_name).close()
         jms.create_producer().send(Topic(topic), "x")
     assert cli("pause", topic, "--by", "ann", "--only", "receiving").code == 0
     assert f"\n{topic}: receiving paused by ann" in cli("subscriptions", "list", topic).out

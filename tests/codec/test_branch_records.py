@@ -14,8 +14,8 @@ from jbm_kafka.codec.branch_records import (
     state_key,
 )
 from jbm_kafka.codec.changelog import decode_entry
-from jbm_kafka.core.branch import BranchPart, BranchRecord, BranchState, Xid
-from jbm_kafka.core.entries import Prepared
+from jbm_kafka.core.channel.branch import BranchPart, BranchRecord, BranchState, Xid
+from jbm_kafka.core.channel.entries import Prepared
 from jbm_kafka.core.jms_errors import CorruptRecordError
 from jbm_kafka.ports.record_to_send import Outgoing
 

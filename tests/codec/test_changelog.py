@@ -17,13 +17,15 @@ from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import decode_entry, encode_entry, group_of
 from jbm_kafka.codec.events import decode_events, encode_events, in_portions
-from jbm_kafka.core.entries import (
+from jbm_kafka.core.channel.entries import (
     UNIT_BYTES_MAX,
     Attempted,
     ChannelEvents,
     DeliveryRun,
     Duplicates,
     Entry,
+    Failure,
+    FailureGone,
     Held,
     HeldGone,
     MessageEvent,
@@ -54,6 +56,8 @@ entries: st.SearchStrategy[Entry] = st.one_of(
     st.builds(Attempted, longs, st.none() | bitmaps),
     st.builds(Held, longs, ints, longs, longs, units, st.text()),
     st.builds(HeldGone, longs),
+    st.builds(Failure, longs, st.text()),
+    st.builds(FailureGone, longs),
     st.builds(Parked, longs, units, units, header_rows, ints, longs),
     st.builds(ParkedGone, longs),
     st.builds(Prepared, st.sampled_from(["0f", "ab12"]), st.none() | offset_rows),
@@ -110,6 +114,12 @@ def test_an_entry_reads_back_as_it_was_written(entry: Entry) -> None:
     key, value = encode_entry(GROUP, entry)
     assert decode_entry(key, value) == (GROUP, entry)
     assert group_of(key) == GROUP
+
+
+def test_why_messages_failed_stands_where_versions_before_it_do_not_look() -> None:
+    """REDELIVER-10: a process that does not know the kind of an entry would leave the partition closed."""
+    before_it_read = f"{GROUP}|".encode()
+    assert not encode_entry(GROUP, Failure(7, "ValueError: no such customer"))[0].startswith(before_it_read)
 
 
 @given(events=channel_events)

@@ -9,8 +9,8 @@ from jbm_kafka.codec.headers import DECODE_ERROR
 from jbm_kafka.codec.record_values import record_value
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.selectors.nodes import Value
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.messages_wire import from_record
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.jms.messages.messages_wire import from_record
 from tests.support.any_headers import property_names, records_headers
 from tests.support.records import Record
 

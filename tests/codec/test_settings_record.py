@@ -12,9 +12,9 @@ from jbm_kafka.codec.settings_record import (
     patterns_in,
     settings_key,
 )
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, NewerRecordError
 from jbm_kafka.core.sentinels import SYSTEM_GENERATED
+from jbm_kafka.core.settings.address_settings import AddressSettings
 
 EVERYTHING = AddressSettings(
     max_delivery_attempts=-1,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.departure import DEPARTS_BY
-from jbm_kafka.core.entries import Entry, MessageFate
-from jbm_kafka.core.freeze import Freeze, freeze
-from jbm_kafka.core.offer import Offer, decide_offer
-from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
-from jbm_kafka.core.settlement import Modified, Return, decide_return
-from jbm_kafka.core.states import ACKNOWLEDGED
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.departure import DEPARTS_BY
+from jbm_kafka.core.channel.entries import Entry, MessageFate
+from jbm_kafka.core.channel.freeze import Freeze, freeze
+from jbm_kafka.core.channel.offer import Offer, decide_offer
+from jbm_kafka.core.channel.reference import DEPARTING, EVERYONE, Reference
+from jbm_kafka.core.channel.settlement import Modified, Return, decide_return
+from jbm_kafka.core.channel.states import ACKNOWLEDGED
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 
 START_MS = 1_000
 

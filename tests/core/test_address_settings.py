@@ -5,14 +5,17 @@ words of a name to the words of a pattern.
 """
 
 import re
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.core.address_pattern import matches, specificity
-from jbm_kafka.core.address_settings import (
+from jbm_kafka.core.destination import Queue, TemporaryTopic, Topic
+from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UNSET, Unset
+from jbm_kafka.core.settings.address_pattern import matches, specificity
+from jbm_kafka.core.settings.address_settings import (
     AddressSettings,
     AddressSettingsRepository,
     Overridden,
@@ -20,10 +23,8 @@ from jbm_kafka.core.address_settings import (
     changed_settings,
     settings_without,
 )
-from jbm_kafka.core.addresses import kind_remedy
-from jbm_kafka.core.destination import Queue, TemporaryTopic, Topic
-from jbm_kafka.core.sentinels import SYSTEM_GENERATED, UNSET, Unset
-from jbm_kafka.core.setting_rules import RULES, TYPES
+from jbm_kafka.core.settings.addresses import kind_remedy
+from jbm_kafka.core.settings.setting_rules import RULES, TYPES
 from jbm_kafka.errors import InvalidSettingError, InvalidTypeError
 
 WORDS = ["a", "b", "eu"]
@@ -368,3 +369,13 @@ def test_an_address_of_the_other_kind_is_told_as_the_other_kind_is_written(
         f"'letters' is a {kind}, and a name is either; write dead_letter_address={written} where it is set, or: "
         f"jbm-kafka settings set 'orders.#' dead_letter_address={written}"
     )
+
+
+def test_a_wait_that_is_a_timedelta_is_kept_as_its_milliseconds() -> None:
+    hour = timedelta(hours=1)
+    settings = AddressSettings(redelivery_delay_ms=hour, max_redelivery_delay_ms=2 * hour)
+    assert settings == AddressSettings(redelivery_delay_ms=3_600_000, max_redelivery_delay_ms=7_200_000)
+    with pytest.raises(ValueError, match="max_redelivery_delay_ms is 1800000: it is at least redelivery_delay_ms"):
+        AddressSettings(redelivery_delay_ms=hour, max_redelivery_delay_ms=hour / 2)
+    with pytest.raises(ValueError, match="ten times the delay"):
+        AddressSettings(max_redelivery_delay_ms=timedelta())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.blocking_rule import BlockingRule, Rule, blocking_rule_of, blocking_rule_of_gate
-from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.blocking_rule import BlockingRule, Rule, blocking_rule_of, blocking_rule_of_gate
+from jbm_kafka.core.channel.reference import DEPARTING
+from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from tests.core.channel_parts import START_MS, Channel, message
 
 HOLD = ResolvedSettings(dead_letter_address="DLQ", max_delivery_attempts=1, on_dead_letter="hold")

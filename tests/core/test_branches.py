@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.blocking_rule import Rule, blocking_rule_of
-from jbm_kafka.core.branch import (
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.blocking_rule import Rule, blocking_rule_of
+from jbm_kafka.core.channel.branch import (
     BranchRecord,
     BranchState,
     PreparedBranch,
@@ -19,10 +18,11 @@ from jbm_kafka.core.branch import (
     name_of,
     xid_of,
 )
-from jbm_kafka.core.entries import Position, Prepared
-from jbm_kafka.core.holders import branch_holder
+from jbm_kafka.core.channel.entries import Position, Prepared
+from jbm_kafka.core.channel.holders import branch_holder
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
 BRANCH = "00ff"

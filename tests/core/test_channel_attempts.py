@@ -6,15 +6,15 @@ from collections.abc import Collection, Sequence
 
 from pyroaring import BitMap
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.delivery_count import delivery_count_of
-from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
-from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
-from jbm_kafka.core.freeze import freeze
-from jbm_kafka.core.offer import decide_offer
-from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import Modified
-from jbm_kafka.core.unsettled import BLOCK_SIZE
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.delivery_count import delivery_count_of
+from jbm_kafka.core.channel.departure import OUT_OF_ATTEMPTS
+from jbm_kafka.core.channel.entries import Attempted, Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.channel.freeze import freeze
+from jbm_kafka.core.channel.offer import decide_offer
+from jbm_kafka.core.channel.reference import DEPARTING
+from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.core.channel.unsettled import BLOCK_SIZE
 from tests.core.channel_parts import Channel, message, recovered
 
 

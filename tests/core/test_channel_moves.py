@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.departure import DEPARTS_BY
-from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import REMOVED
-from jbm_kafka.core.states import ACKNOWLEDGED, TRANSITIONS, MessageState, Move, Outcome, Transition, transition
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.departure import DEPARTS_BY
+from jbm_kafka.core.channel.entries import MessageFate
+from jbm_kafka.core.channel.reference import DEPARTING
+from jbm_kafka.core.channel.settlement import REMOVED
+from jbm_kafka.core.channel.states import ACKNOWLEDGED, TRANSITIONS, MessageState, Move, Outcome, Transition, transition
 from tests.core.channel_parts import START_MS, Channel, message
 
 BACK = (c.ReturnedMessage(0, attempts=1, due_at_ms=0, delay_ms=0, reason="returned"),)

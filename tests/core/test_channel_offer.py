@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.departure import EXPIRED, OUT_OF_ATTEMPTS
-from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.departure import EXPIRED, OUT_OF_ATTEMPTS
+from jbm_kafka.core.channel.reference import DEPARTING
+from jbm_kafka.core.channel.settlement import Modified
 from tests.core.channel_parts import START_MS, Channel, message
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.departure import EXPIRED
-from jbm_kafka.core.offer import Offer
-from jbm_kafka.core.reference import DEPARTING, Reference
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.departure import EXPIRED
+from jbm_kafka.core.channel.offer import Offer
+from jbm_kafka.core.channel.reference import DEPARTING, Reference
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
 

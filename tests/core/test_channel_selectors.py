@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
-from jbm_kafka.core.settlement import Modified
-from jbm_kafka.core.spilling import spillable
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.reference import DEPARTING, EVERYONE, Reference
+from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.core.channel.spilling import spillable
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from tests.core.channel_parts import Channel, message
 
 RED, BLUE = 2, 4

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.settlement import Modified
-from jbm_kafka.core.spilling import spillable
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.core.channel.spilling import spillable
 from tests.core.channel_parts import START_MS, Channel, message
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.core.checkpoint_id import CheckpointId, first_checkpoint_id, parse_checkpoint_id
+from jbm_kafka.core.channel.checkpoint_id import CheckpointId, first_checkpoint_id, parse_checkpoint_id
 
 
 @given(st.from_regex(r"(ns-1\.)?jbm\.[a-z0-9]{1,8}\.[0-9]", fullmatch=True), st.integers(0, 10**18))

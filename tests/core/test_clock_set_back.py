@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jbm_kafka.core.changes import TimePassed
-from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.channel.changes import TimePassed
+from jbm_kafka.core.channel.reference import Reference
+from jbm_kafka.core.channel.settlement import Modified
 from tests.core.channel_parts import START_MS, Channel, message
 
 SET_BACK_MS = 600

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.blocking_rule import BlockingRule, Rule, blocking_rule_of
-from jbm_kafka.core.cold_index import NEVER, PARTS, ColdIndex, Place, place_for
-from jbm_kafka.core.operator_removal import decide_put_back
-from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
-from jbm_kafka.core.settlement import Modified
-from jbm_kafka.core.spilling import shelvable, shelved, spillable
-from jbm_kafka.core.unit_of_order import SPARE_GATES
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.blocking_rule import BlockingRule, Rule, blocking_rule_of
+from jbm_kafka.core.channel.cold_index import NEVER, PARTS, ColdIndex, Place, place_for
+from jbm_kafka.core.channel.operator_removal import decide_put_back
+from jbm_kafka.core.channel.reference import DEPARTING, EVERYONE, Reference
+from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.core.channel.spilling import shelvable, shelved, spillable
+from jbm_kafka.core.channel.unit_of_order import SPARE_GATES
 from tests.core.channel_parts import START_MS, Channel, message
 
 RED, BLUE = 2, 4
@@ -148,6 +148,15 @@ def test_only_what_stands_there_comes_back() -> None:
     shelf.put(FOR_EVER, [1, 2])
     with pytest.raises(AssertionError):
         shelf.take(FOR_EVER, [2, 3])
+
+
+def test_what_waits_for_a_time_is_sent_for_and_nothing_else() -> None:
+    """Of SEND-10: what nobody chooses waits for a selector, and stays; so does what stands in other places."""
+    shelf, soon, later = ColdIndex(), Place(START_MS, is_unchosen=False), Place(2 * START_MS, is_unchosen=False)
+    for place, offsets in ((FOR_EVER, [1]), (soon, [2, 3]), (later, [4])):
+        shelf.put(place, offsets)
+    shelf.fetch_early([1, 2])
+    assert {place: list(wanted) for place, wanted in shelf.to_fetch.items()} == {soon: [2]}
 
 
 def test_timers_of_what_left_are_forgotten() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from jbm_kafka.core.checkpoint_id import CommittedOffset
-from jbm_kafka.core.companion_group import (
+from jbm_kafka.core.channel.checkpoint_id import CommittedOffset
+from jbm_kafka.core.channel.companion_group import (
     NUMBERS_APART_MAX,
     companion_of,
     is_companion,

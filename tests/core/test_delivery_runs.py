@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.core.delivery_runs import RUNS_MAX, DeliveryRuns
-from jbm_kafka.core.entries import DeliveryRun
+from jbm_kafka.core.channel.delivery_runs import RUNS_MAX, DeliveryRuns
+from jbm_kafka.core.channel.entries import DeliveryRun
 
 FROM_MS = 1_700_000_000_000
 rows = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 2), st.integers(0, 40)), max_size=30)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.departure import (
+from jbm_kafka.core.channel.departure import (
     EXPIRED,
     OUT_OF_ATTEMPTS,
     Route,
@@ -11,8 +10,9 @@ from jbm_kafka.core.departure import (
     reason_to_depart,
     route_of,
 )
-from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.redelivery import UNLIMITED_ATTEMPTS, is_expired
+from jbm_kafka.core.channel.entries import MessageFate
+from jbm_kafka.core.channel.redelivery import UNLIMITED_ATTEMPTS, is_expired
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 
 
 def test_an_expired_message_goes_to_the_expiry_address_and_never_to_the_dead_letters() -> None:

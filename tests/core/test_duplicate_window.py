@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.duplicate_window import BUCKET_ROWS_MAX, DuplicateWindow, Identified, decide_repeated
-from jbm_kafka.core.entries import Duplicates
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.duplicate_window import BUCKET_ROWS_MAX, DuplicateWindow, Identified, decide_repeated
+from jbm_kafka.core.channel.entries import Duplicates
 from tests.core.channel_parts import Channel, message, recovered
 from tests.model.carrier import Changelog
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pyroaring import BitMap
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.delivery_count import delivery_count_of
-from jbm_kafka.core.entries import Held, HeldGone, Position, Settled
-from jbm_kafka.core.settlement import Modified
-from jbm_kafka.core.unsettled import BLOCK_SIZE
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.delivery_count import delivery_count_of
+from jbm_kafka.core.channel.entries import Held, HeldGone, Position, Settled
+from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.core.channel.unsettled import BLOCK_SIZE
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
 

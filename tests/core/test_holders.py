@@ -1,6 +1,6 @@
 """Kinds of holder: who keeps a process in its group, whom a rebalance waits for, and whose messages come again."""
 
-from jbm_kafka.core.holders import (
+from jbm_kafka.core.channel.holders import (
     HolderKind,
     branch_holder,
     branch_of,
@@ -10,7 +10,7 @@ from jbm_kafka.core.holders import (
     returning,
     with_receivers,
 )
-from jbm_kafka.core.reference import DEPARTING, Reference
+from jbm_kafka.core.channel.reference import DEPARTING, Reference
 
 SESSION, BRANCH = "c1/1", branch_holder("0f")
 HANDS = {holder: {n: Reference(n, None)} for n, holder in enumerate((SESSION, DEPARTING, BRANCH))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core.offered_target import GROWTH, HALF_MS, STEADY, OfferedLimits, OfferedPace, OfferedStep
+from jbm_kafka.core.channel.offered_target import GROWTH, HALF_MS, STEADY, OfferedLimits, OfferedPace, OfferedStep
 
 LIMITS = OfferedLimits(least=16, most=262_144)
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.core.entries import OffsetRange
-from jbm_kafka.core.offset_ranges import ranges_of, reading_spans
+from jbm_kafka.core.channel.entries import OffsetRange
+from jbm_kafka.core.channel.offset_ranges import ranges_of, reading_spans
 
 
 def test_runs_are_ascending_and_as_long_as_they_can_be() -> None:

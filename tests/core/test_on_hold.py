@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.departure import DEPARTS_BY, OUT_OF_ATTEMPTS, RELEASED
-from jbm_kafka.core.entries import Held, MessageFate
-from jbm_kafka.core.on_hold import decide_leaving, decide_released, is_released
-from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import decide_kept
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.departure import DEPARTS_BY, OUT_OF_ATTEMPTS, RELEASED
+from jbm_kafka.core.channel.entries import Held, MessageFate
+from jbm_kafka.core.channel.on_hold import decide_leaving, decide_released, is_released
+from jbm_kafka.core.channel.reference import DEPARTING
+from jbm_kafka.core.channel.settlement import decide_kept
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from tests.core.channel_parts import Channel, message, recovered
 
 HOLD = ResolvedSettings(dead_letter_address="DLQ", max_delivery_attempts=1, on_dead_letter="hold")

@@ -7,13 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.departure import DEPARTS_BY, Route
-from jbm_kafka.core.entries import MessageFate
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.departure import DEPARTS_BY, Route
+from jbm_kafka.core.channel.entries import MessageFate
+from jbm_kafka.core.channel.operator_removal import (
+    OperatorRemoval,
+    Verb,
+    decide_put_back,
+    find,
+    may_wait_again,
+    route_of_verb,
+)
+from jbm_kafka.core.channel.reference import DEPARTING, Reference
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.core.operator_removal import OperatorRemoval, Verb, decide_put_back, find, may_wait_again, route_of_verb
-from jbm_kafka.core.reference import DEPARTING, Reference
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from tests.core.channel_parts import Channel, message, recovered
 
 LETTERS = ResolvedSettings(dead_letter_address="DLQ", expiry_address="Late")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.entries import Entry, HeldGone, Parked, ParkedGone, Position, Settled
-from jbm_kafka.core.freeze import Freeze, freeze
-from jbm_kafka.core.parking import PARKED_BYTES_MAX, parkable
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.entries import Entry, HeldGone, Parked, ParkedGone, Position, Settled
+from jbm_kafka.core.channel.freeze import Freeze, freeze
+from jbm_kafka.core.channel.parking import PARKED_BYTES_MAX, parkable
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
 EVERYTHING = 1 << 40
@@ -72,7 +72,7 @@ def test_what_came_since_the_last_look_and_what_cannot_be_parked_hold_the_waterm
 
 
 def test_a_backlog_is_not_parked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jbm_kafka.core.parking.LOOKED_AT_MAX", 20)
+    monkeypatch.setattr("jbm_kafka.core.channel.parking.LOOKED_AT_MAX", 20)
     channel = held_up(*range(30), count=1_000)
     assert parkable(channel.state.durable, below=EVERYTHING, count_max=100) == []
 

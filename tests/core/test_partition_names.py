@@ -2,7 +2,7 @@
 
 import pytest
 
-from jbm_kafka.core.partition_names import named
+from jbm_kafka.core.channel.partition_names import named
 
 
 @pytest.mark.parametrize(

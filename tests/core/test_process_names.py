@@ -2,7 +2,13 @@
 
 import pytest
 
-from jbm_kafka.core.process_names import kinds_read_by, member_client_id, named_process
+from jbm_kafka.core.channel.process_names import (
+    host_and_id,
+    kinds_read_by,
+    member_client_id,
+    named_process,
+    process_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,3 +45,16 @@ def test_a_member_tells_which_later_kinds_of_entries_it_reads() -> None:
     assert kinds_read_by("jbm-kafka@worker-3/4711/billing") == frozenset()
     assert named_process("jbm-kafka@worker-3/4711/billing") == "process 4711 at worker-3"
     assert kinds_read_by("jbm-kafka@worker-3/4711+prepared+parked+later") == frozenset({"prepared", "parked", "later"})
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        (process_name("worker-3", 4711), ("worker-3", 4711)),
+        (" worker-3/4711 ", ("worker-3", 4711)),
+        ("worker-3", None),
+        ("process x at worker-3", None),
+    ],
+)
+def test_a_process_is_named_as_people_read_it_or_shortly(name: str, found: tuple[str, int] | None) -> None:
+    assert host_and_id(name) == found

@@ -7,11 +7,11 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.core.changes import Fetched, OfferedRaised, Selected
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.offer import decide_offer
-from jbm_kafka.core.ranking import NOTHING, by_priority, next_priority
-from jbm_kafka.core.reference import EVERYONE, Reference
+from jbm_kafka.core.channel.changes import Fetched, OfferedRaised, Selected
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.offer import decide_offer
+from jbm_kafka.core.channel.ranking import NOTHING, by_priority, next_priority
+from jbm_kafka.core.channel.reference import EVERYONE, Reference
 
 MESSAGES = st.lists(st.tuples(st.integers(0, 9), st.sampled_from([None, b"joe", b"ann", b"eve"])), max_size=12)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from jbm_kafka.core.read_times import APART_MS, MARKS_MAX, NEVER_READ, ReadTimes
+from jbm_kafka.core.channel.read_times import APART_MS, MARKS_MAX, NEVER_READ, ReadTimes
 
 
 def test_no_offset_is_told_to_have_been_read_before_it_was() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.redelivery import is_exhausted, redelivery_delay_ms
+from jbm_kafka.core.channel.redelivery import is_exhausted, redelivery_delay_ms
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 
 MIDDLE = 0.5
 chances = st.floats(0, 1, exclude_max=True)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.core.entries import Held
-from jbm_kafka.core.redelivery import FOREVER_MS
-from jbm_kafka.core.redelivery_states import RedeliveryState, RedeliveryStates
-from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, RETURNED, Modified
+from jbm_kafka.core.channel.entries import Held
+from jbm_kafka.core.channel.redelivery import FOREVER_MS
+from jbm_kafka.core.channel.redelivery_states import RETURNED, RedeliveryState, RedeliveryStates
+from jbm_kafka.core.channel.settlement import HELD_FOR_OPERATOR, Modified
 from tests.core.channel_parts import Channel, message, recovered
 
 offsets = st.one_of(st.integers(0, 40), st.sampled_from([4_095, 4_096, 70_000, 1 << 40]))

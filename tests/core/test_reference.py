@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.channel.reference import Reference
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core.entries import Position
-from jbm_kafka.core.reset_effects import effects_of, offsets_before, undo_of
-from jbm_kafka.core.start_position import Facts, Reset, reset_of
+from jbm_kafka.core.channel.entries import Position
+from jbm_kafka.core.channel.reset_effects import effects_of, offsets_before, undo_of
+from jbm_kafka.core.channel.start_position import Facts, Reset, reset_of
 from jbm_kafka.ports import CommittedOffset
 
 UNDO = "To undo it stop the workers and set the offset of partition 2 to 50"

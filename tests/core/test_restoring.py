@@ -2,9 +2,9 @@
 
 from pyroaring import BitMap
 
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.entries import BLOCK_OFFSETS, Duplicates, Held, Position, SeenId, Settled
-from jbm_kafka.core.restoring import SEEN, Restored, Restoring
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.entries import BLOCK_OFFSETS, Duplicates, Held, Position, SeenId, Settled
+from jbm_kafka.core.channel.restoring import SEEN, Restored, Restoring
 
 BEGIN = Position("t", "jbm.a:1", watermark=3, fetched=5, offered=4, truncated=1)
 

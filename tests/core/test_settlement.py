@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.changes import OfferedRaised
-from jbm_kafka.core.delivery_count import FIRST_DELIVERY, DeliveryCount, delivery_count_of
-from jbm_kafka.core.departure import OUT_OF_ATTEMPTS, REJECTED
-from jbm_kafka.core.entries import Held
-from jbm_kafka.core.redelivery import FOREVER_MS
-from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, Modified, decide_kept, units_of, unknown_offsets
+from jbm_kafka.core.channel.changes import OfferedRaised
+from jbm_kafka.core.channel.delivery_count import FIRST_DELIVERY, DeliveryCount, delivery_count_of
+from jbm_kafka.core.channel.departure import OUT_OF_ATTEMPTS, REJECTED
+from jbm_kafka.core.channel.entries import Held
+from jbm_kafka.core.channel.redelivery import FOREVER_MS
+from jbm_kafka.core.channel.reference import DEPARTING
+from jbm_kafka.core.channel.settlement import HELD_FOR_OPERATOR, Modified, decide_kept, units_of, unknown_offsets
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
 ONE_ATTEMPT = ResolvedSettings(max_delivery_attempts=1, dead_letter_address="DLQ")

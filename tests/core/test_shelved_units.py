@@ -7,15 +7,15 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.blocking_rule import BlockingRule, Rule, blocking_rule_of
-from jbm_kafka.core.cold_index import Place
-from jbm_kafka.core.operator_removal import decide_put_back, may_wait_again
-from jbm_kafka.core.redelivery import FOREVER_MS
-from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
-from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, Modified
-from jbm_kafka.core.shelved_units import ShelvedUnits, UnitHead
-from jbm_kafka.core.spilling import shelvable, shelved, spillable
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.blocking_rule import BlockingRule, Rule, blocking_rule_of
+from jbm_kafka.core.channel.cold_index import Place
+from jbm_kafka.core.channel.operator_removal import decide_put_back, may_wait_again
+from jbm_kafka.core.channel.redelivery import FOREVER_MS
+from jbm_kafka.core.channel.reference import DEPARTING, EVERYONE, Reference
+from jbm_kafka.core.channel.settlement import HELD_FOR_OPERATOR, Modified
+from jbm_kafka.core.channel.shelved_units import ShelvedUnits, UnitHead
+from jbm_kafka.core.channel.spilling import shelvable, shelved, spillable
 from tests.core.channel_parts import START_MS, Channel, message
 
 RED, BLUE = 2, 4

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.core.entries import Position
-from jbm_kafka.core.start_position import Facts, StartReason, decide_start, is_disputed
+from jbm_kafka.core.channel.entries import Position
+from jbm_kafka.core.channel.start_position import Facts, StartReason, decide_start, is_disputed
 from jbm_kafka.ports import CommittedOffset
 
 ONE, TWO = "jbm.f.0:1", "jbm.f.0:2"

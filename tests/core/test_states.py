@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from jbm_kafka.core.states import TRANSITIONS, MessageState, Move, Outcome, transition
+from jbm_kafka.core.channel.states import TRANSITIONS, MessageState, Move, Outcome, transition
 from jbm_kafka.errors import IllegalStateError
 
 SPEC: dict[str, dict[str, str]] = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jbm_kafka.core.counters import DurationCounter, SourceCounters
+from jbm_kafka.core.channel.counters import DurationCounter, SourceCounters
 from jbm_kafka.core.log_fields import log_fields
 from jbm_kafka.core.statistics import BOUNDS_S, DestinationStatistics, Histogram, Statistics, added
 
@@ -49,6 +49,13 @@ def test_rows_of_one_destination_add_up_and_stand_once() -> None:
         ("orders", "", 2, 3, 1),
         ("orders", "audit", 0, 0, 9),
     ]
+
+
+def test_of_two_rows_the_older_of_their_oldest_counts() -> None:
+    one = DestinationStatistics(destination="orders", held=1, oldest_held_s=5.0, oldest_blocked_s=1.0)
+    two = DestinationStatistics(destination="orders", held=2, oldest_held_s=3.0, oldest_blocked_s=4.0)
+    both = one + two
+    assert (both.held, both.oldest_held_s, both.oldest_blocked_s, both.oldest_delayed_s) == (3, 5.0, 4.0, 0.0)
 
 
 def test_what_was_never_counted_is_a_row_of_zeros() -> None:

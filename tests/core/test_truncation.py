@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.core.entries import Position
-from jbm_kafka.core.truncation import ChannelFacts, Pin, PinKind, decide_cut, is_truncated, needed_from, reader_pin
+from jbm_kafka.core.channel.entries import Position
+from jbm_kafka.core.channel.truncation import (
+    ChannelFacts,
+    Pin,
+    PinKind,
+    decide_cut,
+    is_truncated,
+    needed_from,
+    reader_pin,
+)
 
 
 def position(watermark: int, topic_id: str = "T") -> Position:

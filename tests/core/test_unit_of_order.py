@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core.unit_of_order import SPARE_GATES, Gates
+from jbm_kafka.core.channel.unit_of_order import SPARE_GATES, Gates
 from tests.core.channel_parts import Channel, message
 
 

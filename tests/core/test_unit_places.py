@@ -1,7 +1,7 @@
 """Where units are while their queue gets partitions; tests/model/test_unit_places.py plays all of it."""
 
+from jbm_kafka.core.channel.unit_places import Path, UnitPlaces
 from jbm_kafka.core.murmur2 import partition_for
-from jbm_kafka.core.unit_places import Path, UnitPlaces
 
 MOVING = next(u for n in range(99) if partition_for(u := f"u{n}".encode(), 2) != partition_for(u, 5))
 STAYING = next(u for n in range(99) if partition_for(u := f"u{n}".encode(), 2) == partition_for(u, 5))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from jbm_kafka.core.unsettled import BLOCK_SIZE, UnsettledOffsets
+from jbm_kafka.core.channel.unsettled import BLOCK_SIZE, UnsettledOffsets
 
 near_edges = st.builds(lambda block, place: max(block * BLOCK_SIZE + place, 0), st.integers(0, 3), st.integers(-3, 3))
 offset_lists = st.lists(near_edges, max_size=12)

@@ -77,8 +77,8 @@ def test_a_compiled_wheel_is_for_this_platform_and_can_be_used_as_source(tmp_pat
     made = environment(tmp_path)
     made.install(compiled.wheel)
     assert made.run("python", "-c", ARE_USED).stdout == "True\n"
-    assert made.run("python", "-c", "import jbm_kafka.core.offer as m; print(m.__file__)").stdout.endswith(".so\n")
-    as_source = made.run("python", "-c", "import jbm_kafka.core.offer as m; print(m.__file__)", JBM_PURE="1")
+    assert made.run("python", "-c", "import jbm_kafka.core.channel.offer as m; print(m.__file__)").stdout.endswith(".so\n")
+    as_source = made.run("python", "-c", "import jbm_kafka.core.channel.offer as m; print(m.__file__)", JBM_PURE="1")
     assert as_source.stdout.endswith(".py\n"), as_source.stderr
 
 

@@ -26,7 +26,7 @@ with ConnectionFactory("memory://first").create_connection() as connection:
     print(session.create_consumer(Queue("orders")).receive(timeout=10).body)
 """
 
-DATA = {".avsc", ".json", ".jsonl", ".properties", ".sha256", ".typed", ".xml"}
+DATA = {".LICENSE", ".avsc", ".css", ".html", ".jar", ".js", ".json", ".jsonl", ".properties", ".sha256", ".svg", ".typed", ".xml"}
 
 
 def test_the_wheel_is_pure_and_holds_every_file_of_the_packages_and_no_other(built: Built) -> None:
@@ -66,7 +66,8 @@ def test_the_sdist_holds_what_a_build_and_a_reader_need_and_nothing_else(built: 
     assert {name.partition("/")[0] for name in names - needed} == {
         ".gitignore", "PKG-INFO", "docs", "jbm_kafka", "schemas", "spark"
     }  # fmt: skip
-    assert not {name for name in names if name.endswith((".so", ".jar", ".pyc"))}
+    assert not {name for name in names if name.endswith((".so", ".pyc"))}
+    assert {name for name in names if name.endswith(".jar")} == {"spark/jbm_spark/jbm-spark.jar"}
 
 
 def test_the_library_imports_from_the_environment_and_finds_its_schemas(installed: Environment) -> None:
@@ -82,7 +83,9 @@ def test_every_module_of_the_library_imports_without_the_extras(installed: Envir
         "import importlib, pkgutil, jbm_kafka\n"
         "names = [found.name for found in pkgutil.walk_packages(jbm_kafka.__path__, 'jbm_kafka.')]\n"
         "names = [name for name in names if not name.endswith(('__main__', '.pytest_plugin'))]\n"
-        "extras = tuple(f'jbm_kafka.{name}' for name in ('amqp', 'metrics', 'otel'))\n"
+        "extras = ('amqp', 'cli.console_file', 'console', 'metrics', 'otel', 'outbox.')\n"
+        "extras = (*extras, 'bridge.bridge_collector', 'bridge.amqp_source')\n"
+        "extras = tuple(f'jbm_kafka.{name}' for name in extras)\n"
         "names = [name for name in names if not name.startswith(extras)]\n"
         "print(len([importlib.import_module(name) for name in names]))\n"
     )
@@ -96,6 +99,10 @@ def test_every_module_of_the_library_imports_without_the_extras(installed: Envir
     [
         ("jbm_kafka.metrics", "prometheus-client is not installed: pip install 'jbm-kafka[metrics]'"),
         ("jbm_kafka.otel", "opentelemetry-api is not installed: pip install 'jbm-kafka[otel]'"),
+        (
+            "jbm_kafka.outbox as it; it.XaTransaction; it.Outbox",
+            "sqlalchemy is not installed: pip install 'jbm-kafka[outbox]'",
+        ),
     ],
 )
 def test_a_module_of_an_extra_tells_what_to_install(installed: Environment, module: str, told: str) -> None:

@@ -8,10 +8,10 @@
     ```text after <!-- prints in some order -->   these lines are in the output of the page
 
 All in the order of the page. Before a ```sh of one command may stand `<!-- SIGTERM after: LINE -->`: it is told to
-stop when it has printed that line, and has to end with 0. A block after `<!-- not run: why -->` is left out, but what
-it uses must be made where a reader sees it, too. No code is hidden from a reader: a comment that begins with
-`<!--python` is refused. `localhost:9092` is a broker of the page's own, started when the page names it, as a
-PostgreSQL is for a page that names `postgresql://localhost/shop`.
+stop when it has printed that line, and has to end with 0. A block after `<!-- not run: why -->` is left out, and so is
+one after `<!-- run by TEST -->`, which that test runs; what they use must be made where a reader sees it, too. No code
+is hidden from a reader: a comment that begins with `<!--python` is refused. `localhost:9092` is a broker of the page's
+own, started when the page names it, as a PostgreSQL is for a page that names `postgresql://localhost/shop`.
 """
 
 import os
@@ -36,7 +36,7 @@ OUR_PLUGIN = ("-p", "no:jbm_kafka", "-p", "jbm_kafka.testing.pytest_plugin")
 """By its module, for the entry point exists only after the package was installed with it."""
 
 _BLOCK = re.compile(
-    r"^(?:<!-- (?P<mark>not run: [^\n]+|prints(?: in some order)?|SIGTERM after: (?P<stop>[^\n]+)) -->\n)?"
+    r"^(?:<!-- (?P<mark>(?:not run:|run by) [^\n]+|prints(?: in some order)?|SIGTERM after: (?P<stop>[^\n]+)) -->\n)?"
     r"```(?P<language>\w*)\n(?P<code>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
@@ -101,7 +101,7 @@ def read_page(text: str) -> Page:
     page, seen = Page(), Program()
     for found in _BLOCK.finditer(text):
         mark, code, language = found["mark"] or "", found["code"], found["language"]
-        is_left_out = mark.startswith("not run")
+        is_left_out = mark.startswith(("not run", "run by"))
         if mark.startswith("prints"):
             lines = page.prints_somewhere if "order" in mark else page.prints
             lines += [line for line in code.splitlines() if line.strip()]

@@ -61,6 +61,8 @@ def test_code_that_a_reader_does_not_see_is_refused() -> None:
 def test_a_block_that_is_not_run_must_make_what_it_uses_too() -> None:
     [left_out] = read_page(PAGE).not_run
     assert "forever" in unseen_names(left_out)
+    [elsewhere] = read_page(PAGE.replace("not run: it waits for ever", "run by tests/docs/test_page.py")).not_run
+    assert elsewhere == left_out
     [continued] = read_page(PAGE.replace("forever()", "# continues the program above\nprint(x)")).not_run
     assert unseen_names(continued) == ""
 

@@ -1,5 +1,7 @@
 """Counts what one message passes through: `python -m tests.house.message_way` starts a local Kafka and prints the list.
 
+Then each call that `send`, `receive` and `acknowledge` make on the thread of their caller, as a chain.
+
 A CLIENT session sends, receives and acknowledges one message, after another one has warmed everything up. Counted are
 the files and functions of jbm_kafka that ran in any thread from the call of `send` until the group's offset is
 committed, idle turns of the loops in between included. Left out is what time alone brings, whether there are messages
@@ -12,6 +14,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -32,6 +36,39 @@ BESIDE = ("jbm-topics", "jbm-commands")
 """Threads that go on by themselves, whether there are messages or not."""
 BY_TIME = ("Turn._look_around", "GroupWorker._look_around")
 """What a thread that messages pass calls by time alone; with all that it calls."""
+
+
+class Chain:
+    """Every call of a folder's functions that this thread makes while it is on, in order and each with its depth."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = f"{folder}{os.sep}"
+        self._depth = 0
+        self.calls: list[tuple[int, str]] = []
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Note the calls of the block in place of the profile function that is there."""
+        before = sys.getprofile()
+        sys.setprofile(self._look)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
+
+    def render(self, name: str) -> str:
+        """Return the number of calls, then each on a line, indented below its caller."""
+        return "\n".join(
+            [f"{name}: {len(self.calls)} calls", *(f"  {'  ' * depth}{call}" for depth, call in self.calls)]
+        )
+
+    def _look(self, frame: FrameType, event: str, _argument: object) -> None:
+        code = frame.f_code
+        if not code.co_filename.startswith(self._folder) or event not in ("call", "return"):
+            return
+        if event == "call":
+            self.calls.append((self._depth, f"{code.co_filename.removeprefix(self._folder)} {code.co_qualname}"))
+        self._depth += 1 if event == "call" else -1
 
 
 class Trace:
@@ -88,8 +125,8 @@ def render(functions: dict[str, list[str]]) -> str:
     return "\n".join(lines)
 
 
-def trace_one_message(bootstrap: str, trace: Trace) -> None:
-    """Trace the second message of a queue that is made for this."""
+def trace_one_message(bootstrap: str, trace: Trace) -> dict[str, Chain]:
+    """Trace the second message of a queue that is made for this; return the calling thread's calls for the third."""
     queue = Queue(f"way-{time.time_ns()}")
     with Admin(bootstrap) as admin:
         admin.create_queue(queue.name, partitions=1)
@@ -106,6 +143,19 @@ def trace_one_message(bootstrap: str, trace: Trace) -> None:
             _wait_settled(admin, queue, 2)
             _wait_quiet(trace)
             trace.is_on = False
+            return _chains(producer, consumer)
+
+
+def _chains(producer: MessageProducer, consumer: MessageConsumer) -> dict[str, Chain]:
+    chains = {name: Chain(PACKAGE) for name in ("send", "receive", "acknowledge")}
+    with chains["send"].on():
+        producer.send("on its way")
+    with chains["receive"].on():
+        message = consumer.receive(PATIENCE_S)
+    assert message is not None, f"nothing came within {PATIENCE_S:g} s"
+    with chains["acknowledge"].on():
+        message.acknowledge()
+    return chains
 
 
 def _send_receive_acknowledge(producer: MessageProducer, consumer: MessageConsumer) -> None:
@@ -142,8 +192,10 @@ def main() -> None:
         sys.exit("compiled functions cannot be seen: run it with JBM_PURE=1")
     trace = Trace(PACKAGE)
     with tempfile.TemporaryDirectory() as folder, open_broker("local", Path(folder)) as bootstrap:
-        trace_one_message(bootstrap, trace)
+        chains = trace_one_message(bootstrap, trace)
     print(render(trace.functions()))
+    for name, chain in chains.items():
+        print(f"\n{chain.render(name)}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
-"""Writes docs/proofs.md, the table of promises and the tests that name them: `python -m tests.house.proofs`.
+"""Prints the table of promises and the tests that name them: `python -m tests.house.proofs`. The site has it as a page.
 
-A line for each promise, each file and each open part, without line numbers: so that tests may move in their file, and
-two branches that add tests for unlike promises merge.
+It is never kept in the tree, so that it cannot differ from the tests.
 """
 
 import re
@@ -12,14 +11,11 @@ from itertools import groupby
 from tests.house import rules
 from tests.house.sources import ROOT, TESTS, python_files, relative
 
-PAGE = ROOT / "docs" / "proofs.md"
-REMEDY = "docs/proofs.md is not that of the tests: run python -m tests.house.proofs, and commit it"
-
 _HEAD = """# Which test proves which promise
 
 With this page you find the tests behind each [promise](semantics.md), to read what it means in code.
 
-Generated from the docstrings of the tests by `python -m tests.house.proofs`; a test compares. The files are in
+Generated from the docstrings of the tests by `python -m tests.house.proofs`. The files are in
 `tests/` of a checkout. Tests behind *in part* show a piece of the promise, or a case of it. What is *open* is not
 kept, or not shown, yet.
 """
@@ -87,4 +83,4 @@ def _shortened(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(current_page())
+    print(current_page(), end="")

@@ -58,11 +58,12 @@ def imported_modules(text: str) -> set[str]:
 
 
 def dead_modules(modules: Iterable[str], imported: set[str], named: str) -> list[str]:
-    """Modules nobody imports and no command, build file or `python -m` names."""
+    """Modules nobody imports and no command, build file, `python -m` or path of a program names."""
     return [
         f"{module}: nobody imports it"
         for module in modules
-        if module not in imported and module not in named and not module.endswith("__main__")
+        if module not in imported and not module.endswith("__main__")
+        if module not in named and f"{module.replace('.', '/')}.py" not in named
     ]
 
 

@@ -3,7 +3,7 @@
 import ast
 import inspect
 
-from jbm_kafka.core import states
+from jbm_kafka.core.channel import states
 from tests.house.sources import ROOT
 
 PAGE = ROOT / "docs" / "state-machine.md"
@@ -16,7 +16,7 @@ A message that a channel knows is in one state. A move that the table does not h
 (STATE-1). An outcome, in *italics*, is final: the message has left the channel.
 """
 _ORIGIN = """`python -m tests.house.state_machine` writes this page from `TRANSITIONS` in
-jbm_kafka/core/states.py, and a test compares.
+jbm_kafka/core/channel/states.py, and a test compares.
 """
 _END = """## Go on
 | you want to | read |

@@ -13,10 +13,6 @@ def test_the_state_machine_page_is_that_of_the_table() -> None:
     assert PAGE.read_text() == page(), "run: python -m tests.house.state_machine"
 
 
-def test_the_page_of_proofs_is_that_of_the_tests() -> None:
-    assert proofs.PAGE.read_text() == proofs.current_page(), proofs.REMEDY
-
-
 def test_a_page_of_proofs_has_promises_tests_and_open_parts_and_no_lines_of_code() -> None:
     semantics = "## 1. Units\n| id | promise |\n| --- | --- |\n| UNIT-4 | A delay holds. More. |\n| UNIT-5 | Later. |\n"
     one = "def test_b(): 'UNIT-4: all.'\ndef test_a(): 'UNIT-4: all.'\ndef test_c(): 'Of UNIT-4.'\n"

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 
 from jbm_kafka.compiled import are_used
-from jbm_kafka.core.changes import Fetched, OfferedRaised
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.channel.changes import Fetched, OfferedRaised
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.reference import Reference
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import GroupConsumer
 from jbm_kafka.ports.link import Link

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka import AcknowledgeMode, Queue
-from jbm_kafka.core.states import MessageState
+from jbm_kafka.core.channel.states import MessageState
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from jbm_kafka.jms.call_guard import CallGuard
+from jbm_kafka.jms.base.call_guard import CallGuard
 from jbm_kafka.ports.wake_up import Sleepers
 from tests.support.waiting import wait_until
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.jms.close_deadline import CloseDeadline
+from jbm_kafka.jms.base.close_deadline import CloseDeadline
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.patience import Patience

@@ -9,10 +9,10 @@ import pytest
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.jms.completions import Completions
-from jbm_kafka.jms.message import Message, TextMessage
-from jbm_kafka.jms.send_order import SendOrder
-from jbm_kafka.jms.send_reports import CallbackReport, CompletionListener
+from jbm_kafka.jms.messages.message import Message, TextMessage
+from jbm_kafka.jms.sends.completions import Completions
+from jbm_kafka.jms.sends.send_order import SendOrder
+from jbm_kafka.jms.sends.send_reports import CallbackReport, CompletionListener
 from tests.jms.support import SOON_S
 
 

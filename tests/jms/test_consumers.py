@@ -13,8 +13,8 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
 from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.receiving.waiting import CATCH_UP_S
 from jbm_kafka.jms.session import Session
-from jbm_kafka.jms.waiting import CATCH_UP_S
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.conftest import RUN, Connect
 from tests.jms.support import SOON_S, Aside, ask, bodies, eventually, group_worker_behind, receive, receive_all, send

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from jbm_kafka.jms.exception_listener import ListenerCalls
+from jbm_kafka.jms.base.exception_listener import ListenerCalls
 from tests.jms.support import SOON_S
 
 

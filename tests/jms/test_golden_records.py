@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.messages_wire import from_record, to_record
-from jbm_kafka.jms.object_message import ObjectMessage
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.jms.messages.messages_wire import from_record, to_record
+from jbm_kafka.jms.messages.object_message import ObjectMessage
 from tests.support.records import Record
 
 FILE = Path(__file__).parents[1] / "golden/records.json"

@@ -8,8 +8,8 @@ import pytest
 from jbm_kafka import DeliveryMode, MessageProducer, Queue, TextMessage, errors
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.jms.send_group import GroupSend, SendGroup
-from jbm_kafka.jms.send_order import SendOrder
+from jbm_kafka.jms.sends.send_group import GroupSend, SendGroup
+from jbm_kafka.jms.sends.send_order import SendOrder
 from jbm_kafka.jms.session import Session
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.ports import KafkaClientError, Outgoing
@@ -311,7 +311,7 @@ class Interrupting:
 def test_an_interrupted_send_that_arrived_is_told_as_failed_to_nobody() -> None:
     """SEND-3: the list has it while nobody knows; once it is confirmed nothing is raised, and it may be sent again."""
     provider, record = Interrupting(), Outgoing(ORDERS.name, 0, None, b"a")
-    group = SendGroup(cast(Provider, provider), SendOrder())
+    group = SendGroup(cast(Provider, provider), SendOrder(), None)
     with pytest.raises(KeyboardInterrupt):
         group.send(TextMessage("a"), record, ORDERS, threshold=4)
     [given] = group.unacknowledged()

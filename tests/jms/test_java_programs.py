@@ -14,7 +14,7 @@ import pytest
 
 from jbm_kafka import BytesMessage, MapMessage, Message, ObjectMessage, Queue, StreamMessage
 from jbm_kafka.devbroker.java import find_java
-from jbm_kafka.jms.messages_wire import from_record, to_record
+from jbm_kafka.jms.messages.messages_wire import from_record, to_record
 from tests.support.records import Record
 
 ROOT = Path(__file__).parents[2]

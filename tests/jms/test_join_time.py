@@ -1,6 +1,6 @@
 """A consumer gives up joining only when its process was there all the while."""
 
-from jbm_kafka.jms.join_time import STILL_S, JoinTime
+from jbm_kafka.jms.base.join_time import STILL_S, JoinTime
 
 LIMIT_S = 90.0
 

@@ -12,7 +12,7 @@ from jbm_kafka.browsing.ids_in_log import SPAN, ids_in_log
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.named_messages import with_ids
+from jbm_kafka.jms.shared.named_messages import with_ids
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Outgoing, Unreachable
 from tests.jms.conftest import Connect

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, Queue
-from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.jms.listener_failures import what_follows
+from jbm_kafka.jms.receiving.listener_failures import what_follows
 from jbm_kafka.jms.session import Session
 from tests.jms.support import Seen, bodies, eventually, send
 

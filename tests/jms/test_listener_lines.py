@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka import Queue
-from jbm_kafka.jms import listening
-from jbm_kafka.jms.listener_lines import EACH_MAX, INTERVAL_MS, ListenerLines
+from jbm_kafka.jms.receiving import listening
+from jbm_kafka.jms.receiving.listener_lines import EACH_MAX, INTERVAL_MS, ListenerLines
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.support.waiting import wait_until
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.delivery_count import FIRST_DELIVERY
-from jbm_kafka.core.reference import Reference
-from jbm_kafka.jms import listening
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.delivery_count import FIRST_DELIVERY
+from jbm_kafka.core.channel.reference import Reference
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.jms.inbox import Inbox
-from jbm_kafka.jms.listening import Listening
+from jbm_kafka.jms.receiving import listening
+from jbm_kafka.jms.receiving.inbox import ConsumerInbox
+from jbm_kafka.jms.receiving.listening import Listening
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from tests.jms.conftest import Connect
@@ -306,7 +306,7 @@ def test_a_message_taken_for_a_listener_goes_back_when_that_ends_before_it_begin
         consumer = session.create_consumer(orders)
         thread = by_steps(session)
         consumer.set_listener(seen)
-        taken: list[tuple[Inbox, Delivery]] = []
+        taken: list[tuple[ConsumerInbox, Delivery]] = []
         while not taken:
             taken += filter(None, [thread.next_message()])
         calls = {"close": consumer.close, "stop": ending.stop, "take away": lambda: consumer.set_listener(None)}
@@ -470,11 +470,12 @@ def test_a_buffer_full_of_expired_messages_is_passed_over(
 def test_the_thread_of_the_listeners_outlives_a_failure_of_our_own(
     connect: Connect, session: Session, orders: Queue
 ) -> None:
-    """Of ACK-9: the exception listener is told, and later messages are delivered."""
+    """Of ACK-9: the exception listener is told, later messages are delivered, and the message is in nobody's hand."""
     connection = connect()
     told: list[Exception] = []
     connection.exception_listener = told.append
-    consumer = connection.create_session().create_consumer(orders)
+    listening = connection.create_session()
+    consumer = listening.create_consumer(orders)
     lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=consumer._link.notices.notify)
     lease.is_revoked = True
     with consumer._link.lock:
@@ -482,6 +483,7 @@ def test_the_thread_of_the_listeners_outlives_a_failure_of_our_own(
     seen = Seen()
     consumer.set_listener(seen)
     eventually(lambda: bool(told), "nobody is told")
+    assert not listening._core.links.unacknowledged.seen
     send(session, orders, "a")
     assert bodies(seen.wait(1)) == ["a"]
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
-from jbm_kafka.jms import listening
 from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.receiving import listening
 from jbm_kafka.jms.session import Session
 from tests.jms.support import NOTHING_S, SOON_S, Aside, Seen, bodies, eventually, left, receive, send
 
@@ -183,7 +183,7 @@ def test_listeners_that_hang_have_one_limit_together(
             begun.append(Seen(hang))
             ending.create_session(AcknowledgeMode.INDIVIDUAL).create_consumer(queue).set_listener(begun[-1])
             begun[-1].wait(1)
-        with caplog.at_level(logging.INFO, "jbm_kafka.jms.listening"):
+        with caplog.at_level(logging.INFO, "jbm_kafka.jms.receiving.listening"):
             ending.close()
     lines = [row.getMessage() for row in caplog.records if row.getMessage().startswith("closing waits")]
     assert ["no longer" in line for line in lines] == [False, False, True, True], lines

@@ -15,14 +15,14 @@ from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.durations import LONGEST_MS
 from jbm_kafka.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
-from jbm_kafka.jms.bytes_message import BytesMessage
-from jbm_kafka.jms.map_message import MapMessage
-from jbm_kafka.jms.message import Message, TextMessage
-from jbm_kafka.jms.messages_wire import from_record, message_of, to_record
-from jbm_kafka.jms.object_message import ObjectMessage
-from jbm_kafka.jms.received import READERS
-from jbm_kafka.jms.send_headers import checked_options, stamp
-from jbm_kafka.jms.stream_message import StreamMessage
+from jbm_kafka.jms.messages.bytes_message import BytesMessage
+from jbm_kafka.jms.messages.map_message import MapMessage
+from jbm_kafka.jms.messages.message import Message, TextMessage
+from jbm_kafka.jms.messages.messages_wire import from_record, message_of, to_record
+from jbm_kafka.jms.messages.object_message import ObjectMessage
+from jbm_kafka.jms.messages.received import READERS
+from jbm_kafka.jms.messages.stream_message import StreamMessage
+from jbm_kafka.jms.sends.send_headers import checked_options, stamp
 from tests.support.any_headers import records_headers
 from tests.support.records import Record
 

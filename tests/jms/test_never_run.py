@@ -8,9 +8,9 @@ import pytest
 
 from jbm_kafka import ConnectionFactory, Message, Queue
 from jbm_kafka.errors import InvalidTypeError
+from jbm_kafka.jms.base.exception_listener import ListenerCalls
+from jbm_kafka.jms.base.never_run import unrun
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.jms.exception_listener import ListenerCalls
-from jbm_kafka.jms.never_run import unrun
 from tests.jms.support import SOON_S, Seen, eventually, left
 
 ORDERS = Queue("orders")

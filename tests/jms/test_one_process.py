@@ -14,8 +14,8 @@ import pytest
 
 from jbm_kafka import SYSTEM_GENERATED, AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, errors
 from jbm_kafka.admin import Admin
+from jbm_kafka.jms.base.one_process import check_pickled
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.jms.one_process import check_pickled
 from tests.jms.spawned import work_in_child
 from tests.jms.support import SOON_S
 

@@ -10,8 +10,8 @@ from jbm_kafka import AcknowledgeMode, Message, Queue
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.receiving.waiting import CATCH_UP_S
 from jbm_kafka.jms.session import Session
-from jbm_kafka.jms.waiting import CATCH_UP_S
 from tests.jms.conftest import make_factory
 from tests.jms.support import SOON_S, ask, bodies, eventually, group_worker_behind, receive, send, standing_still
 from tests.support.waiting import in_time

@@ -171,7 +171,7 @@ def test_closing_drops_what_is_unread_and_says_so(
     consumer = pre.create_consumer(orders)
     buffered(consumer, 3)
     receive(consumer)
-    with caplog.at_level(logging.WARNING, "jbm_kafka.jms.at_most_once"):
+    with caplog.at_level(logging.WARNING, "jbm_kafka.jms.settling.at_most_once"):
         (consumer if closes == "consumer" else pre).close()
     [line] = [record.getMessage() for record in caplog.records]
     assert line.startswith(f"{orders.name}: a consumer in PRE closed with 2 messages unread"), line

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from jbm_kafka import AcknowledgeMode, AddressSettings, Message, Queue
 from jbm_kafka.admin import Admin
 from jbm_kafka.codec.events import decode_events
-from jbm_kafka.core.entries import ChannelEvents, DeliveryRun
+from jbm_kafka.core.channel.entries import ChannelEvents, DeliveryRun
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from jbm_kafka.providers.in_memory import use_world

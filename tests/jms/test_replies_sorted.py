@@ -6,7 +6,7 @@ from typing import cast
 
 from jbm_kafka.codec.headers import encode_headers
 from jbm_kafka.core.destination import TemporaryQueue
-from jbm_kafka.jms.requests import EARLY_MAX, Requests
+from jbm_kafka.jms.shared.requests import EARLY_MAX, Requests
 from jbm_kafka.memory.memory_log import MemoryRecord
 from jbm_kafka.ports import KafkaRecord, Outgoing
 from jbm_kafka.ports.provider import Provider

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from jbm_kafka.jms.send_order import SendOrder
+from jbm_kafka.jms.sends.send_order import SendOrder
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.memory.memory_sender import MemorySender

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from jbm_kafka import ConnectionFactory, Message, Queue
-from jbm_kafka.jms import sends_at_exit
+from jbm_kafka.jms.sends import sends_at_exit
 from tests.jms.support import receive_all
 
 PROGRAM = """

@@ -8,9 +8,9 @@ import pytest
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import SendTimeoutError, TransactionRolledBackError
+from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.jms.session import Session
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing

@@ -1,4 +1,4 @@
-"""What a session gives back holds back what the group worker had granted it of the same units (UnitBarrier)."""
+"""What a session gives back holds back what the group worker had granted it of the same units (Hand)."""
 
 from collections.abc import Callable
 
@@ -90,6 +90,42 @@ def test_what_goes_back_unread_comes_again_before_later_ones_of_its_unit(
     client.acknowledge()
     send(session, queue, "m3", unit="u")
     assert receive(asking).body == "m3"
+
+
+def test_what_a_receive_took_of_a_consumer_that_is_closed_by_then_goes_to_another_in_order(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """UNIT-3: the closed one's buffer was given back before, and nobody would look there again."""
+    client = connection.create_session(AcknowledgeMode.CLIENT)
+    first, second = client.create_consumer(orders), client.create_consumer(orders)
+    one_unread(session, first, "m1")
+    with client._core.in_use():
+        taken = first._inbox.poll()
+        assert taken is not None
+        first._link.is_closed = True
+        first._link.give_back_unread()
+        client._core.links.close(first._link)
+        send(session, orders, "m2", unit="u")
+        first._link.put_back(taken)
+    got = receive_all(second, 2)
+    assert [(message.body, message.delivery_count) for message in got] == [("m1", 1), ("m2", 1)]
+    client.acknowledge()
+
+
+def test_what_a_consumer_has_unread_while_it_is_closed_comes_to_one_made_meanwhile_in_order(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """UNIT-3: it was no sibling of that one any more, and its unread messages had not gone back."""
+    client = connection.create_session(AcknowledgeMode.CLIENT)
+    first = client.create_consumer(orders)
+    one_unread(session, first, "m1")
+    first._link.is_closed = True
+    second = client.create_consumer(orders)
+    send(session, orders, "m2", unit="u")
+    got = receive_all(second, 2)
+    assert bodies(got) == ["m1", "m2"]
+    first.close()
+    client.acknowledge()
 
 
 def test_what_waits_at_a_barrier_has_its_place_in_the_prefetch() -> None:

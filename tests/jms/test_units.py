@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import Producer
 
 from jbm_kafka import NO_UNIT, SYSTEM_GENERATED, AcknowledgeMode, Queue, TextMessage, errors
+from jbm_kafka.core.channel.states import MessageState
 from jbm_kafka.core.murmur2 import partition_for
-from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.conftest import Connect

@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka import Queue
 from jbm_kafka.devbroker import LocalBroker
-from jbm_kafka.jms.waiting import CATCH_UP_S
+from jbm_kafka.jms.receiving.waiting import CATCH_UP_S
 from tests.jms.conftest import make_factory
 from tests.jms.support import NOTHING_S, receive, send
 from tests.support.waiting import in_time

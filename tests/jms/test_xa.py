@@ -13,7 +13,7 @@ from jbm_kafka import AcknowledgeMode, Queue, Topic, XAConnectionFactory, XASess
 from jbm_kafka.admin import Admin, Rule
 from jbm_kafka.codec.branch_records import state_key
 from jbm_kafka.codec.changelog import decode_entry
-from jbm_kafka.core.entries import Prepared
+from jbm_kafka.core.channel.entries import Prepared
 from jbm_kafka.errors import (
     IllegalStateError,
     InvalidSettingError,

@@ -48,6 +48,12 @@ def test_a_broker_that_knows_of_none_is_asked_again(names_itself: list[bool]) ->
         assert ConfluentKafka(bootstrap).admin().cluster_id() == "a cluster"
 
 
+def test_a_leader_that_has_not_heard_yet_of_its_topic_is_asked_again() -> None:
+    """On a busy cluster for a minute after its making; each first use of a namespace failed meanwhile."""
+    with wire_broker("orders", denials=5) as bootstrap:
+        assert ConfluentKafka(bootstrap).admin().end_positions("orders", [0], stable=True) == {0: END_POSITION}
+
+
 @pytest.mark.thorough
 def test_no_question_and_no_record_makes_a_topic(tmp_path: Path) -> None:
     """Kafka's brokers make every topic that a client names and does not forbid to make."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from jbm_kafka.core.companion_group import companion_of
+from jbm_kafka.core.channel.companion_group import companion_of
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.kafka import ConfluentKafka, transactional_producer
 from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer

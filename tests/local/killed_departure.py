@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jbm_kafka.contract import PersistenceManager
-from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.local import MemoryMessageStore, QueueChannel, RocksPersistenceManager
 from tests.local.parts import Clock, Hand, Text
 

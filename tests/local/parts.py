@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from jbm_kafka.contract import Routable
-from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.local import LocalTransactionManager, MemoryMessageStore, MemoryPersistenceManager, QueueChannel
 
 

@@ -23,7 +23,7 @@ from jbm_kafka.local import (
     QueueChannel,
     RocksPersistenceManager,
 )
-from jbm_kafka.local.recording import Records
+from jbm_kafka.local.persistence_managers import Records
 from tests.local.parts import Hand, Text
 
 Manager = MemoryPersistenceManager | RocksPersistenceManager
@@ -203,7 +203,6 @@ def test_owners_and_keys_are_kept_apart(manager: Manager) -> None:
     assert manager.read("a") == {"b": b"1", "bc": b"2"}
     assert manager.read("ab") == {"c": b"3"}
     assert manager.read("nobody") == {}
-    assert (manager.read_one("a", "b"), manager.read_one("a", "c")) == (b"1", None)
     manager.write_all({"a": {"b": None}, "ab": {"d": b"5"}})
     assert (manager.read("a"), manager.read("ab")) == ({"bc": b"2"}, {"c": b"3", "d": b"5"})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.contract import MessageState, Routable
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.jms_errors import IllegalStateError, RoutableNotAcceptedError
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from tests.local.parts import Bench, BrokenError, Hand, Text
 
 NEW, DELIVERED = MessageState.NEW, MessageState.DELIVERED

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka.contract import CoreMessage
-from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.local import (
     MemoryMessageStore,
     MemoryPersistenceManager,

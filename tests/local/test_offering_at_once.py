@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 from jbm_kafka.contract import MessageState, Routable, TransactionResource
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.jms_errors import RoutableNotAcceptedError, TransactionInDoubtError
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.local import LocalTransactionManager, MemoryMessageStore, QueueChannel
 from tests.local.parts import Bench, Hand, Text
 
@@ -220,6 +220,23 @@ def test_a_sender_does_not_wait_for_another_s_receiver_and_its_message_goes_all_
     may_end.set()
     first.join(20)
     assert receiver.ids == ["slow", "m"]
+
+
+def test_a_receiver_that_sends_into_its_own_channel_does_not_forget_another_sender() -> None:
+    """STATE-13: who asked for the next pass meanwhile gets it."""
+    bench = Bench()
+    receiver = bench.receiver(answer=True)
+
+    def work(routable: Routable) -> None:
+        if routable.message_id == "slow":
+            other = threading.Thread(target=bench.send, args=("m",))
+            other.start()
+            other.join(20)
+            bench.send("n")
+
+    receiver.meanwhile = work
+    bench.send("slow")
+    assert receiver.ids == ["slow", "m", "n"]
 
 
 def test_two_channels_whose_receivers_send_to_each_other_do_not_wait_for_each_other() -> None:

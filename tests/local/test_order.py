@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from jbm_kafka.contract import MessageState
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.jms_errors import UnknownMessageError
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.local.channel_messages import LocalMessage
 from tests.local.parts import Bench, Text
 

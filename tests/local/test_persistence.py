@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from jbm_kafka.contract import MessageState
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.jms_errors import CorruptRecordError, UnknownMessageError
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.local import MemoryMessageStore, MemoryPersistenceManager, QueueChannel
 from tests.local.parts import Bench, Clock, Hand, Text
 

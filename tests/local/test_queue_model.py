@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from jbm_kafka.contract import MessageState, Routable
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     RoutableNotAcceptedError,
     TransactionRolledBackError,
     UnknownMessageError,
 )
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.local import LocalTransactionManager
 from tests.local.paper_channel import ATTEMPTS_MAX, Note, PaperChannel
 from tests.local.parts import Bench, BrokenError, Text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.contract import MessageState, Routable
-from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
 from jbm_kafka.core.jms_errors import InvalidSettingError, RoutableNotAcceptedError, UnknownMessageError
+from jbm_kafka.core.settings.address_settings import AddressSettings, ResolvedSettings
 from jbm_kafka.local import MemoryMessageStore, MemoryPersistenceManager, QueueChannel
 from jbm_kafka.local.channel_messages import LocalMessage
 from tests.local.parts import Bench, BrokenError, Clock, Hand, Text

@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka import contract
 from jbm_kafka.contract import Channel, CoreMessage, Filter, MessageReference, MessageState, Receiver, Routable
-from jbm_kafka.core import states
+from jbm_kafka.core.channel import states
 from jbm_kafka.core.jms_errors import IllegalStateError, RoutableNotAcceptedError, UnknownMessageError
 from jbm_kafka.local import LocalTransactionManager, MemoryMessageStore, MemoryPersistenceManager, QueueChannel
 from tests.local.parts import Bench, BrokenError, Hand, Text

@@ -11,7 +11,6 @@ from jbm_kafka.core.jms_errors import (
     UnknownMessageError,
 )
 from jbm_kafka.local import (
-    LocalTransactionManager,
     MemoryMessageStore,
     TopicChannel,
 )
@@ -246,44 +245,6 @@ def test_a_synchronous_topic_answers_for_all_its_receivers_and_stores_nothing() 
     assert topic.browse() == []
     with pytest.raises(UnknownMessageError):
         store.retrieve("o")
-
-
-def test_a_synchronous_topic_refuses_what_would_have_to_wait_for_a_commit() -> None:
-    """STATE-11, STATE-13"""
-    manager = LocalTransactionManager()
-    topic = TopicChannel("t", message_store=MemoryMessageStore("s"), transaction_manager=manager, synchronous=True)
-    with manager.transaction():
-        assert not topic.accept(Text("m"))
-        with pytest.raises(RoutableNotAcceptedError, match="transaction"):
-            topic.handle(Text("m"))
-
-
-def test_switching_says_whether_it_switched(bench: TopicBench) -> None:
-    """STATE-13"""
-    assert not bench.topic.set_synchronous(False)
-    bench.receiver("r1")
-    bench.send("m")
-    assert not bench.topic.set_synchronous(True)
-    bench.topic.acknowledge("m", "r1")
-    assert bench.topic.set_synchronous(True)
-    assert bench.topic.set_synchronous(False)
-
-
-def test_what_it_cannot_hold_is_refused_and_changes_nothing(bench: TopicBench) -> None:
-    """STATE-11"""
-    bench.receiver("r1")
-    bench.send("m")
-    assert not bench.topic.accept(Text("m"))
-    for wrong in (Text("m"), Text("n", body=object(), is_reliable=True)):
-        with pytest.raises(RoutableNotAcceptedError):
-            bench.topic.handle(wrong)
-    plain = TopicChannel("plain", message_store=bench.store)
-    assert not plain.is_reliable
-    with pytest.raises(RoutableNotAcceptedError, match="reliable"):
-        plain.handle(Text("o", is_reliable=True))
-    with pytest.raises(RoutableNotAcceptedError, match="reliable"):
-        plain.state.add(bench.store.store(Text("o", is_reliable=True)))
-    assert [each.message_id for each in bench.topic.browse()] == ["m"]
 
 
 def test_the_contract_s_update_and_remove_work_on_a_topic_s_state(bench: TopicBench) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from jbm_kafka.contract import MessageState
 from jbm_kafka.core.jms_errors import (
     CorruptRecordError,
     IllegalStateError,
-    TransactionRolledBackError,
     UnknownMessageError,
 )
-from jbm_kafka.local import LocalTransactionManager, MemoryPersistenceManager, QueueChannel
+from jbm_kafka.local import LocalTransactionManager, MemoryMessageStore, MemoryPersistenceManager, QueueChannel
 from tests.local.parts import Hand, Text
 from tests.local.topic_parts import TopicBench
 
@@ -90,28 +87,6 @@ def test_a_receiver_that_leaves_with_its_acknowledgement_in_doubt_owes_after_a_r
         bench.nothing_is_left()
 
 
-def test_a_send_that_expires_before_its_commit_rolls_the_transaction_back(bench: TopicBench) -> None:
-    """STATE-2: noticed at commit or before."""
-    receiver = bench.receiver("r1")
-    for is_noticed_before in (False, True):
-        bench.transactions.begin()
-        bench.send("m", expiration_ms=bench.clock.now_ms + 10)
-        bench.clock.now_ms += 10
-        if is_noticed_before:
-            assert bench.topic.expire(bench.clock.now_ms) == []
-        with pytest.raises(TransactionRolledBackError, match="expired"):
-            bench.transactions.commit()
-        with pytest.raises(IllegalStateError):
-            bench.transactions.commit()
-    transaction_id = bench.transactions.begin()
-    bench.send("n", expiration_ms=bench.clock.now_ms)
-    with pytest.raises(TransactionRolledBackError, match="expired"):
-        bench.topic.state.commit_transaction(transaction_id)
-    bench.transactions.commit()
-    assert receiver.ids == []
-    bench.nothing_is_left()
-
-
 def test_a_foreign_manager_commits_it_alone(bench: TopicBench) -> None:
     """STATE-2"""
     receiver = bench.receiver("r1")
@@ -121,23 +96,6 @@ def test_a_foreign_manager_commits_it_alone(bench: TopicBench) -> None:
     bench.transactions.commit()
     assert receiver.ids == ["m"]
     assert bench.topic.state.nacks("m") == {"r1"}
-
-
-def test_an_uncommitted_message_holds_its_unit_and_no_other(bench: TopicBench) -> None:
-    """Of UNIT-4: each receiver gets the unit in the order sent."""
-    hands = [bench.receiver("r1", answer=True), bench.receiver("r2", answer=True)]
-    bench.transactions.begin()
-    bench.send("u1", unit="u")
-    bench.send("x", priority=9)
-    for name, unit in (("u2", "u"), ("v1", "v"), ("m", None)):
-        other = threading.Thread(target=bench.send, args=(name,), kwargs={"unit": unit})
-        other.start()
-        other.join()
-    assert [hand.ids for hand in hands] == [["v1", "m"]] * 2
-    assert not bench.topic.deliver()
-    bench.transactions.commit()
-    assert [hand.ids for hand in hands] == [["v1", "m", "x", "u1", "u2"]] * 2
-    bench.nothing_is_left()
 
 
 def test_after_a_restart_each_receiver_asks_for_what_it_owes(bench: TopicBench) -> None:
@@ -192,31 +150,6 @@ def test_one_store_serves_a_topic_and_the_queues_behind_it(bench: TopicBench) ->
     bench.nothing_is_left()
 
 
-def test_a_closed_topic_keeps_what_is_recorded_and_does_nothing(bench: TopicBench) -> None:
-    """STATE-2, STATE-11"""
-    bench.receiver("r1")
-    bench.send("m")
-    bench.topic.handle(Text("passing"))
-    bench.transactions.begin()
-    bench.send("n")
-    bench.topic.acknowledge("m", "r1")
-    bench.topic.close()
-    bench.topic.close()
-    with pytest.raises(TransactionRolledBackError, match="closed"):
-        bench.transactions.commit()
-    assert not bench.topic.accept(Text("x"))
-    for act in (
-        lambda: bench.topic.handle(Text("x")),
-        bench.topic.deliver,
-        bench.topic.browse,
-        lambda: bench.topic.add_receiver(Hand("r2")),
-    ):
-        with pytest.raises(IllegalStateError, match="closed"):
-            act()
-    bench.topic = bench.open()
-    assert [each.message_id for each in bench.topic.browse()] == ["m"]
-
-
 def test_a_damaged_record_is_named() -> None:
     persistence = MemoryPersistenceManager()
     for damaged in (b"{", b'{"place": 7, "message_id": "m", "owing": null}'):
@@ -225,16 +158,22 @@ def test_a_damaged_record_is_named() -> None:
             TopicBench(persistence)
 
 
-def test_what_comes_after_a_restart_is_recorded_beside_what_was_there(bench: TopicBench) -> None:
-    """STORE-1: in a place of its own, or the next restart would not find what had that place."""
-    bench.receiver("r1")
-    bench.send("m", "n")
-    for name in ("o", "p"):
-        bench.topic = bench.open()
-        bench.receiver("r1")
-        bench.send(name)
-    bench.topic = bench.open()
-    assert [each.message_id for each in bench.topic.state.references()] == [*"mnop"]
+def test_what_version_0_2_0_wrote_is_read() -> None:
+    """STATE-11: of a queue and a topic, byte by byte as that version recorded it."""
+    persistence, key = MemoryPersistenceManager(), f"{3:019d}"
+    store = MemoryMessageStore("bodies", persistence_manager=persistence)
+    for _ in "tq":
+        store.store(Text("m", is_reliable=True))
+    persistence.write("t", {f"topic|{key}": b'{"place": 3, "message_id": "m", "owing": ["r1", "r2"]}'})
+    of_queue = (
+        b'{"offset": 3, "message_id": "m", "attempts": 1, "due_at_ms": 0, "delay_ms": 0, "reason": "returned", '
+        b'"receiver_id": "r1", "is_acknowledged": false}'
+    )
+    persistence.write("q", {f"message|{key}": of_queue})
+    assert TopicBench(persistence).topic.state.nacks("m") == {"r1", "r2"}
+    queue = QueueChannel("q", message_store=store, persistence_manager=persistence)
+    assert [(each.message_id, each.redelivered) for each in queue.browse()] == [("m", True)]
+    assert queue.state.core.redeliveries[3].attempts == 2, "the restart was the loss of r1"
 
 
 def test_a_transaction_commits_though_what_it_acknowledged_was_removed_meanwhile(bench: TopicBench) -> None:

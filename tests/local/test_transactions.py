@@ -9,7 +9,6 @@ from contextlib import suppress
 import pytest
 
 from jbm_kafka.contract import MessageState, TransactionResource
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     TransactionInDoubtError,
@@ -17,6 +16,7 @@ from jbm_kafka.core.jms_errors import (
     TransactionRolledBackError,
     UnknownMessageError,
 )
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.local import LocalTransactionManager, MemoryMessageStore, QueueChannel
 from tests.local.parts import Bench, Text
 

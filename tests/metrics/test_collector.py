@@ -14,7 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from jbm_kafka import AcknowledgeMode, Connection, Queue, Topic
 from jbm_kafka.metrics import JbmCollector
-from jbm_kafka.metrics.collector import METRICS
+from jbm_kafka.metrics.backlog_collector import SPECS
+from jbm_kafka.metrics.collector import KINDS, METRICS
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.docs.test_api_page import rows, section
 from tests.house.sources import ROOT
@@ -22,12 +23,13 @@ from tests.house.sources import ROOT
 ORDERS = Queue("orders")
 PAGE = (ROOT / "docs" / "metrics.md").read_text()
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "docs" / "grafana-dashboard.json").read_text())
-SERIES = {
+OF_CONNECTIONS = {
     f"{spec.exposed}{suffix}": set(spec.labels)
     for spec in METRICS
     for suffix in (("_bucket", "_sum", "_count") if spec.kind == "histogram" else ("",))
 }
-LABELS_OF_ALL = {"le", "instance"}
+SERIES = {**OF_CONNECTIONS, **{spec.name: set(spec.labels) for spec in SPECS}, "up": set[str]()}
+LABELS_OF_ALL = {"le", "instance", "job"}
 
 
 @pytest.fixture
@@ -60,10 +62,12 @@ def test_a_scrape_shows_what_the_connection_counted(connection: Connection) -> N
     assert found["jbm_messages_sent_total", queue[:1]] == 3
     assert found["jbm_messages_acknowledged_total", queue] == 2
     assert found["jbm_messages_held", queue] == 1
+    kinds = {kind: found["jbm_messages_oldest_seconds", tuple(sorted([*queue, ("kind", kind)]))] for kind in KINDS}
+    assert max(kinds.values()) == found["jbm_messages_oldest_held_seconds", queue]
     latency = "jbm_send_to_acknowledge_duration_seconds"
     assert found[f"{latency}_count", queue] == found[f"{latency}_bucket", (queue[0], ("le", "+Inf"), queue[1])] > 0
     assert found["jbm_memory_budget_bytes", ()] > 0
-    assert {name for name, _ in found} - {"jbm_"} == SERIES.keys()
+    assert {name for name, _ in found} - {"jbm_"} == OF_CONNECTIONS.keys()
 
 
 def test_each_subscription_has_a_series_whatever_slashes_its_names_have() -> None:
@@ -109,7 +113,7 @@ def test_the_page_lists_the_metrics() -> None:
 
 
 def test_names_are_as_prometheus_wants_them() -> None:
-    assert [each.name for each in METRICS if not re.fullmatch(r"jbm_[a-z_]+", each.name)] == []
+    assert [each.name for each in (*METRICS, *SPECS) if not re.fullmatch(r"jbm_[a-z_]+", each.name)] == []
     assert [each.name for each in METRICS if each.kind == "histogram" and not each.name.endswith("_seconds")] == []
     assert [each.name for each in METRICS if "memory" in each.name and not each.name.endswith("_bytes")] == []
 
@@ -117,13 +121,13 @@ def test_names_are_as_prometheus_wants_them() -> None:
 def faults_of(query: str) -> list[str]:
     """What is wrong with a query: brackets, names, and labels that its metrics do not have."""
     faults = [bracket for bracket in ("()", "{}", "[]") if query.count(bracket[0]) != query.count(bracket[1])]
-    names = re.findall(r"\bjbm_\w+", query)
+    names = re.findall(r"\b(?:jbm_\w+|up)\b", query)
     faults += [name for name in names if name not in SERIES] or ([] if names else [query])
-    grouped = re.findall(r"by \(([^)]*)\)", query) + re.findall(r"label_values\(\w+, (\w+)\)", query)
-    matched = [label for inner in re.findall(r"\{([^}]*)\}", query) for label in re.findall(r"(\w+)[=!]", inner)]
-    wanted = {label.strip() for each in grouped for label in each.split(",")} | set(matched)
+    grouped = re.findall(r"(?:by|on) \(([^)]*)\)", query) + re.findall(r"label_values\(\w+, (\w+)\)", query)
+    of_all = {label.strip() for each in grouped for label in each.split(",")}
+    matched = {name: re.findall(r"(\w+)[=!]", inner) for name, inner in re.findall(r"(\w+)\{([^}]*)\}", query)}
     for name in names:
-        faults += sorted(wanted - SERIES.get(name, set()) - LABELS_OF_ALL)
+        faults += sorted((of_all | set(matched.get(name, ()))) - SERIES.get(name, set()) - LABELS_OF_ALL)
     return faults
 
 
@@ -135,7 +139,8 @@ def queries() -> list[str]:
 def test_the_queries_of_the_dashboard_are_of_our_metrics() -> None:
     assert {query: faults for query in queries() if (faults := faults_of(query))} == {}
     named = set(re.findall(r"\bjbm_\w+", " ".join(queries())))
-    assert {each.name for each in METRICS if not any(name.startswith(each.name) for name in named)} == set()
+    wanted = {each.name for each in (*METRICS, *SPECS)}
+    assert {each for each in wanted if not any(name.startswith(each) for name in named)} == set()
 
 
 def test_a_fault_in_a_query_is_found() -> None:
@@ -143,7 +148,7 @@ def test_a_fault_in_a_query_is_found() -> None:
     assert faults_of("sum(jbm_messages_held") == ["()"]
     assert faults_of("sum by (queue) (jbm_messages_held)") == ["queue"]
     assert faults_of('jbm_messages_sent_total{subscription="a"}') == ["subscription"]
-    assert faults_of("up") == ["up"]
+    assert faults_of("down") == ["down"]
 
 
 def test_the_query_of_the_autoscaler_is_of_our_metrics() -> None:

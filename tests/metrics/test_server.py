@@ -57,7 +57,7 @@ def worker() -> Iterator[Worker]:
 
 
 def test_a_worker_is_alive_before_it_is_ready(worker: Worker) -> None:
-    with MetricsServer(0, lambda: worker.connection) as server:
+    with MetricsServer.of_connection(0, lambda: worker.connection) as server:
         assert get(server.port, "/healthz") == (200, "ok\n")
         assert get(server.port, "/readyz") == (503, "the worker is not connected: it starts, or it ends\n")
         worker.start()
@@ -83,7 +83,7 @@ def test_a_port_that_is_taken_is_refused_in_a_line(worker: Worker) -> None:
 def test_half_requests_take_no_threads_and_keep_nobody_from_asking(worker: Worker) -> None:
     """AMQP-10: 600 of them were 600 threads."""
     before = threading.active_count()
-    with MetricsServer(0, lambda: worker.connection) as server, ExitStack() as held:
+    with MetricsServer.of_connection(0, lambda: worker.connection) as server, ExitStack() as held:
         for _ in range(2 * CONNECTIONS_MAX):
             half = held.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
             half.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
@@ -94,7 +94,7 @@ def test_half_requests_take_no_threads_and_keep_nobody_from_asking(worker: Worke
 
 
 def test_what_is_no_request_is_not_answered(worker: Worker) -> None:
-    with MetricsServer(0, lambda: worker.connection) as server:
+    with MetricsServer.of_connection(0, lambda: worker.connection) as server:
         for sent in (b"x" * 20_000, b"\r\n\r\n"):
             with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
                 client.sendall(sent)

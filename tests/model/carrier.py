@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.cold_index import Place
-from jbm_kafka.core.entries import (
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.cold_index import Place
+from jbm_kafka.core.channel.entries import (
     Attempted,
     Duplicates,
     Entry,
@@ -19,12 +19,12 @@ from jbm_kafka.core.entries import (
     Position,
     Settled,
 )
-from jbm_kafka.core.freeze import Freeze, freeze
-from jbm_kafka.core.offer import Offer, decide_offer
-from jbm_kafka.core.reference import DEPARTING, GateKey, Reference
-from jbm_kafka.core.shelved_units import ShelvedUnits, UnitHead
-from jbm_kafka.core.spilling import Spillable, shelved
-from jbm_kafka.core.unit_of_order import Gate
+from jbm_kafka.core.channel.freeze import Freeze, freeze
+from jbm_kafka.core.channel.offer import Offer, decide_offer
+from jbm_kafka.core.channel.reference import DEPARTING, GateKey, Reference
+from jbm_kafka.core.channel.shelved_units import ShelvedUnits, UnitHead
+from jbm_kafka.core.channel.spilling import Spillable, shelved
+from jbm_kafka.core.channel.unit_of_order import Gate
 from tests.model.moves import apply_by_the_table
 
 ChangelogKey = tuple[str, int]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.delivery_count import delivery_count_of
-from jbm_kafka.core.reference import DEPARTING, Reference
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.delivery_count import delivery_count_of
+from jbm_kafka.core.channel.reference import DEPARTING, Reference
 from tests.model.carrier import Carrier
 from tests.model.paper_queue import GIVEN_AWAY, PaperQueue, Remembered
 

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.departure import DEPARTS_BY
-from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.offer import Offer
-from jbm_kafka.core.on_hold import decide_released
-from jbm_kafka.core.operator_removal import decide_put_back, may_wait_again
-from jbm_kafka.core.reference import DEPARTING, Reference
-from jbm_kafka.core.settlement import Modified, decide_return, unknown_offsets
-from jbm_kafka.core.states import ACKNOWLEDGED, Transition
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.departure import DEPARTS_BY
+from jbm_kafka.core.channel.entries import MessageFate
+from jbm_kafka.core.channel.offer import Offer
+from jbm_kafka.core.channel.on_hold import decide_released
+from jbm_kafka.core.channel.operator_removal import decide_put_back, may_wait_again
+from jbm_kafka.core.channel.reference import DEPARTING, Reference
+from jbm_kafka.core.channel.settlement import Modified, decide_return, unknown_offsets
+from jbm_kafka.core.channel.states import ACKNOWLEDGED, Transition
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from tests.model import invariants as inv
 from tests.model.carrier import Carrier
 from tests.model.histories import INDIVIDUALS, SESSIONS, some

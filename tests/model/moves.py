@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.states import TRANSITIONS, MessageState, Outcome, Transition
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.reference import DEPARTING
+from jbm_kafka.core.channel.states import TRANSITIONS, MessageState, Outcome, Transition
 
 States = Mapping[int, MessageState]
 

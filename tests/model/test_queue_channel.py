@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from jbm_kafka.core import changes as c
-from jbm_kafka.core.spilling import shelvable, spillable
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.spilling import shelvable, spillable
 from tests.model.histories import (
     SESSIONS,
     mixed_batches,

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from jbm_kafka.core.channel.unit_places import Path, UnitPlaces
 from jbm_kafka.core.murmur2 import partition_for
-from jbm_kafka.core.unit_places import Path, UnitPlaces
 
 LEASE = 1
 ON_ITS_WAY = 1

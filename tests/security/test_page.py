@@ -13,7 +13,7 @@ from jbm_kafka import Queue
 from jbm_kafka.admin import Admin
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.admin.provisioning import provision
-from jbm_kafka.core.address_settings import default_addresses
+from jbm_kafka.core.settings.address_settings import default_addresses
 from jbm_kafka.registry.access_rights import NamespaceTopics, Role, rules_of
 from jbm_kafka.registry.topic_plan import TopicWish
 from tests.docs.page import read_page, run_page

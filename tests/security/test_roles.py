@@ -11,16 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from jbm_kafka import Queue
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.admin.provisioning import provision
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports.access_rules import AccessRule, Operation
-from jbm_kafka.registry.access_rights import Role, rules_of
+from jbm_kafka.registry.access_rights import NamespaceTopics, Role, rules_of
 from jbm_kafka.registry.topic_plan import TopicWish
 from tests.support.role_work import BESIDE, WORK, Shop, Told, Watch, look, one_by_one, stock
 from tests.support.secured import SecuredBroker, as_rule
 
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 
 
 @contextmanager
@@ -89,14 +90,28 @@ def without(secured: SecuredBroker, shop: Shop, missing: AccessRule) -> str:
     return watch.told[0] if watch.told else ""
 
 
+IN_TURN = {
+    Role.PRODUCER: False, Role.LOOK: False, Role.XA: False, Role.SCHEDULES: False, Role.TRUNCATION: True,
+    Role.WORKER: True, Role.OPERATOR: True, Role.REQUESTS: True, Role.MOVING: True,
+}  # fmt: skip
+"""Of which roles each right is taken away; and whether that is slow."""
+
+
+def test_what_a_sidecar_has_is_taken_from_others_in_turn() -> None:
+    """And nothing that one of these has is missing."""
+    installation = NamespaceTopics("shop", [Queue("orders")], [Queue("DLQ")])
+    parts = (Role.WORKER, Role.PRODUCER, Role.REQUESTS)
+    assert rules_of([Role.SIDECAR], installation) == rules_of(parts, installation)
+    assert {*IN_TURN, Role.SIDECAR, Role.SPARK} == set(Role)
+
+
 @pytest.mark.parametrize(
-    "role", [Role.PRODUCER, Role.LOOK, Role.XA, pytest.param(Role.REQUESTS, marks=pytest.mark.slow)]
+    "role", [pytest.param(role, marks=[pytest.mark.slow] * is_slow) for role, is_slow in IN_TURN.items()]
 )
 def test_without_one_of_its_rights_one_line_names_it_and_nothing_hangs(
     secured: SecuredBroker, tmp_path: Path, role: Role
 ) -> None:
-    """Of what a role has besides others only that is taken. Workers' are taken in test_missing_rules and
-    test_rights_taken_away."""
+    """Of what a role has besides others only that is taken."""
     shop = opened(secured, tmp_path, role)
     others = set(one_by_one(rules_of(BESIDE.get(role, ()), shop.installation)))
     unnamed = []

@@ -6,13 +6,14 @@ import threading
 from collections.abc import Iterator
 from typing import Any, cast
 
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.counters import SourceCounters
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.counters import SourceCounters
+from jbm_kafka.core.channel.offered_target import OfferedLimits
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.offered_target import OfferedLimits
+from jbm_kafka.core.receiving.hand import Hand
 from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import HeldStore
@@ -52,11 +53,18 @@ def channel_of(state: ChannelState, *, least: int = 100, partition: int = 0) -> 
     )
 
 
-def link_of(session: str, selector: Selector | None = None, *, records_attempts: bool = False, number: int = 1) -> Link:
-    """`number`: of the session's consumer."""
+def link_of(
+    session: str,
+    selector: Selector | None = None,
+    *,
+    records_attempts: bool = False,
+    number: int = 1,
+    hand: Hand | None = None,
+) -> Link:
+    """`number`: of the session's consumer; `hand`: what its consumers of the queue have in common."""
     lock = threading.Lock()
     terms = LinkTerms(f"{session}/{number}", session, prefetch=10, selector=selector, records_attempts=records_attempts)
-    return Link(terms, filled=Sleepers(lock), lock=lock)
+    return Link(terms, filled=Sleepers(lock), lock=lock, hand=hand)
 
 
 class _NoTargets:

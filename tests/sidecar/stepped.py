@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka

@@ -7,8 +7,8 @@ import pytest
 from jbm_kafka.core.jms_errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Disposition
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Settling, Transfer
 from jbm_kafka.sidecar.lane.assignment import LAST_CHECKPOINT_MS

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.channel.channel_state import ChannelState
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.sidecar.channel.channel_opener import ChannelOpener
 from jbm_kafka.sidecar.channel.group_data import GroupData

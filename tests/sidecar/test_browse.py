@@ -4,15 +4,15 @@ from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 
-from jbm_kafka.browsing.browse import _Look, browse
+from jbm_kafka.browsing.browse import ChannelLook, browse
 from jbm_kafka.browsing.unacknowledged_offsets import UnacknowledgedOffsets
 from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
 from jbm_kafka.codec.registry_records import SubscriptionRecord
-from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.entries import Entry, Held, Position
+from jbm_kafka.core.channel.states import MessageState
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.entries import Entry, Held, Position
 from jbm_kafka.core.selectors.selector import parse_selector
-from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import KafkaAdmin, Outgoing
@@ -87,7 +87,7 @@ def look(
     state = ChannelState()
     for entry in recorded:
         state.apply(entry)
-    looking = _Look(state, hand, None, None, now_ms=500)
+    looking = ChannelLook(state, hand, None, None, now_ms=500)
     records = kafka.log_reader().read(QUEUE.name, {0: (0, len(rows))}, timeout_s=1)
     arrivals = [looking.at(0, record) for record in records]
     return [(each.seen.state, each.seen.is_deliverable) for each in arrivals if each is not None]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka.browsing.intake import reference_of
-from jbm_kafka.core.changes import Fetched
+from jbm_kafka.core.channel.changes import Fetched
 from jbm_kafka.sidecar.stages.flow import Flow
 from jbm_kafka.store.held import RocksHeldStore
 from jbm_kafka.store.rocks import Rocks

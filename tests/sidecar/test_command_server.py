@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
+import pytest
+
 from jbm_kafka.codec.command_records import Answer, Command, decode_answer, encode_command
+from jbm_kafka.memory.memory_admin import MemoryLogReader
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
-from jbm_kafka.ports import Outgoing
+from jbm_kafka.ports import AccessRefused, Outgoing
 from jbm_kafka.registry.command_server import LOOKS_LEFT_OUT, CommandServer
 from tests.simulation.workers import SteppedWorkers
 from tests.support.manual_clock import ManualClock
 
 TOPIC = "jbm.commands"
+
+
+class GuardedKafka(MemoryKafka):
+    """Lets nobody read where it is forbidden."""
+
+    forbids = False
+
+    def log_reader(self) -> MemoryLogReader:
+        if self.forbids:
+            raise AccessRefused(f"no access rule of Kafka's allows Read on topic {TOPIC}")
+        return super().log_reader()
 
 
 class Heard:
@@ -20,7 +35,7 @@ class Heard:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.cluster = MemoryCluster(self.clock, waits=False)
-        self.kafka = MemoryKafka(self.cluster)
+        self.kafka = GuardedKafka(self.cluster)
         self.commands: list[str] = []
         self.workers = SteppedWorkers(self.clock, lambda _: None)
         self.watch = CommandServer(
@@ -87,3 +102,21 @@ def test_a_topic_that_is_made_later_or_anew_is_heard_from_its_beginning() -> Non
     heard.send("c")
     heard.run_for(LOOKS_LEFT_OUT + 3)
     assert heard.commands == ["a", "b", "c"]
+
+
+def test_a_right_that_is_missing_is_told_once_until_it_is_given(caplog: pytest.LogCaptureFixture) -> None:
+    """Administrators saw only that nobody answers, and were told to look after a process that was all right."""
+    heard = Heard()
+    heard.make_topic()
+    heard.run_for(1.5)
+    for turn, id_ in enumerate("ab", 1):
+        heard.kafka.forbids = True
+        heard.send(id_)
+        heard.run_for(3.5)
+        told = [row.getMessage() for row in caplog.records if row.levelno == logging.WARNING]
+        assert len(told) == turn
+        assert "cannot be heard or answered here" in told[-1]
+        assert "Read on topic jbm.commands" in told[-1]
+        heard.kafka.forbids = False
+        heard.run_for(1.5)
+        assert heard.commands == list("ab"[:turn])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from jbm_kafka.codec.branch_records import encode_branch, encode_sends, state_key
-from jbm_kafka.core.branch import Branch, BranchPart, BranchRecord, BranchState, Xid
+from jbm_kafka.core.channel.branch import Branch, BranchPart, BranchRecord, BranchState, Xid
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Outgoing

@@ -3,10 +3,10 @@
 import pytest
 
 from jbm_kafka.codec.scan import Header
-from jbm_kafka.core.departure import Departure
+from jbm_kafka.core.channel.departure import Departure
+from jbm_kafka.core.channel.reference import Reference
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.reference import Reference
-from jbm_kafka.jms.messages_wire import from_record
+from jbm_kafka.jms.messages.messages_wire import from_record
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.channel.departure_records import as_told, copy_of, hoped_bytes
 from tests.support.records import Record

@@ -8,10 +8,10 @@ import pytest
 
 from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.codec.dead_letter import origin_of
-from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.reference import DEPARTING
+from jbm_kafka.core.channel.reference import DEPARTING
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.core.selectors.selector import parse_selector
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from tests.sidecar.parts import link_of
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from jbm_kafka.core.changes import Fetched, OfferedRaised
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.channel.changes import Fetched, OfferedRaised
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.reference import Reference
 from tests.sidecar.parts import channel_of, group_worker_of, link_of
 
 
@@ -101,9 +101,8 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
     gives_back: str, records_first: bool, unit: bytes | None
 ) -> None:
     """ORDER-1, UNIT-1: the session asks again while the group worker is between its decision and the buffer."""
-    first, second = link_of("s"), link_of("s")
-    second.terms = replace(second.terms, link_id="s/2")
-    second.settlement.barrier = first.settlement.barrier
+    first = link_of("s")
+    second = link_of("s", number=2, hand=first.hand)
     state = ChannelState()
     state.apply(OfferedRaised(100))
     state.apply(Fetched(begin=0, end=4, references=[Reference(offset, unit) for offset in range(4)]))

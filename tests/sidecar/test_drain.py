@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.delivery_count import FIRST_DELIVERY
-from jbm_kafka.core.offered_target import OfferedLimits
-from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.delivery_count import FIRST_DELIVERY
+from jbm_kafka.core.channel.offered_target import OfferedLimits
+from jbm_kafka.core.channel.reference import Reference
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease

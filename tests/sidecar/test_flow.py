@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from jbm_kafka.browsing.intake import reference_of
-from jbm_kafka.core.address_settings import AddressSettingsRepository
-from jbm_kafka.core.changes import Acknowledged, Fetched, OfferedRaised, Returned, ReturnedMessage, TimePassed
-from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.channel.changes import Acknowledged, Fetched, OfferedRaised, Returned, ReturnedMessage, TimePassed
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.offer import decide_offer
+from jbm_kafka.core.channel.redelivery_states import RETURNED
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import ChannelLost, ResourceAllocationError
-from jbm_kafka.core.offer import decide_offer
-from jbm_kafka.core.settlement import RETURNED
+from jbm_kafka.core.settings.address_settings import AddressSettingsRepository
 from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka

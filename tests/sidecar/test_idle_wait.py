@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from jbm_kafka.core.settlement import unknown_offsets
+from jbm_kafka.core.channel.settlement import unknown_offsets
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.unit_barrier import Disposition
+from jbm_kafka.ports.deliveries import Disposition
 from jbm_kafka.sidecar.checkpoints.checkpointer import FREEZE_TIMEOUT_S
 from tests.sidecar.stepped import SteppedSidecar
 from tests.support.manual_clock import ManualClock

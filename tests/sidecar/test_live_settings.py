@@ -7,8 +7,8 @@ import pytest
 
 from jbm_kafka.admin.cluster.recorded_settings import recorded_settings, set_settings, unset_settings
 from jbm_kafka.codec.settings_record import SettingsRecord, encode_settings, settings_key
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError, JMSError
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.registry.live_settings import LiveSettings
 from jbm_kafka.registry.registry_log import RegistryLog

@@ -9,9 +9,9 @@ from typing import Literal
 
 import pytest
 
-from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.memory.memory_admin import MemoryAdmin
 from jbm_kafka.memory.memory_consumer import MemoryGroupConsumer
 from jbm_kafka.memory.memory_kafka import MemoryCluster

@@ -6,14 +6,14 @@ import pytest
 
 from jbm_kafka.codec.changelog import decode_entry
 from jbm_kafka.codec.events import decode_events
-from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.delivery_count import FIRST_DELIVERY, DeliveryCount
-from jbm_kafka.core.entries import ChannelEvents, MessageFate, Position
+from jbm_kafka.core.channel.delivery_count import FIRST_DELIVERY, DeliveryCount
+from jbm_kafka.core.channel.entries import ChannelEvents, MessageFate, Position
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
+from jbm_kafka.ports.deliveries import Disposition
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Settling, Transfer
 from tests.sidecar.parts import group_worker_behind
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, Start, SteppedSidecar

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.ports.deliveries import Disposition
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.channel.channel_changelog import ChannelChangelog, LostEntries
 from jbm_kafka.sidecar.checkpoints.transaction import TransactionWriter
 from jbm_kafka.sidecar.topics.topic_watch import LOOK_S

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from jbm_kafka.codec.changelog import decode_entry
-from jbm_kafka.core.entries import Position
+from jbm_kafka.core.channel.entries import Position
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.topics.topic_watch import LOOK_S

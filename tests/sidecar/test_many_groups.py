@@ -10,8 +10,8 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Disposition
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Settling, Transfer
 from jbm_kafka.sidecar.checkpoints.checkpoint_schedule import GROUPS_MAX
 from tests.sidecar.parts import group_worker_behind, link_of

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
+from jbm_kafka.core.channel.reference import Reference
+from jbm_kafka.core.channel.unit_places import Path, UnitPlaces
 from jbm_kafka.core.murmur2 import partition_for
-from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.unit_places import Path, UnitPlaces
 from jbm_kafka.sidecar.log_lines.message_lines import MISPLACED_MS, MessageLines
 from jbm_kafka.sidecar.stages.misrouted_units import UNITS_MAX, UnitRoutes
 

@@ -7,8 +7,8 @@ import pytest
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.sidecar.counted_sources import CountedSources
-from jbm_kafka.sidecar.observation import CHECKPOINT_MS, TURN_MS
-from tests.sidecar.stepped import SteppedSidecar
+from jbm_kafka.sidecar.observation import CHECKPOINT_MS, NEVER_SENT, TURN_MS, levels_of
+from tests.sidecar.stepped import Start, SteppedSidecar
 
 
 @pytest.fixture
@@ -73,3 +73,42 @@ def test_names_without_end_are_not_counted_for_ever(monkeypatch: pytest.MonkeyPa
         name = Queue(f"q{number}")
         counted.begin(ChannelGroup.of_queue(name, namespace="", partitions=1)).has_ended = True
     assert [key for key, _ in counted.look()[0]] == ["q3", "q4"]
+
+
+def test_the_oldest_of_each_kind_has_its_age(one: SteppedSidecar) -> None:
+    link, clock = one.attach("s"), one.clock
+    one.run(lambda: one.group_worker.is_settled)
+    began_ms = clock.now_ms()
+    one.send("in hand", unit=b"a")
+    one.run_for(10_000)
+    assert one.receive(link, 1) == [0]
+    one.send("due later", headers=[("JMSDeliveryTime", b"%d" % (began_ms + 3_600_000))])
+    one.run_for(20_000)
+    one.send("another session has its unit", unit=b"a")
+    other = one.attach("t")
+    one.run_for(30_000)
+    one.send("anybody may have it")
+    one.run_for(40_000)
+    oldest = levels_of(one.group_worker).oldest
+    ages_s = {kind: round((clock.now_ms() - at_ms) / 1_000) for kind, at_ms in oldest._asdict().items()}
+    assert ages_s == {"held": 100, "in_hand": 100, "delayed": 90, "blocked": 70, "deliverable": 40}
+    assert one.receive(other, 1) == [3]
+    assert levels_of(one.group_worker).oldest.deliverable == NEVER_SENT, "nobody else could have one now"
+    rows = one.sidecar.observation.statistics()
+    assert rows.of("orders", "nobody").oldest_held_s == 0
+
+
+def test_ages_are_those_of_the_messages_after_another_process_took_over(one: SteppedSidecar, start: Start) -> None:
+    """What is held is read again, however long it has waited; parked or not."""
+    one.attach("s")
+    due = b"%d" % (one.clock.now_ms() + 86_400_000)
+    one.send("delayed", headers=[("JMSDeliveryTime", due)])
+    one.run_for(10_000)
+    one.crash()
+    one.clock.advance(3_600_000)
+    two = start("two")
+    two.attach("t")
+    two.run(lambda: two.group_worker.is_settled and levels_of(two.group_worker).delayed == 1)
+    oldest = levels_of(two.group_worker).oldest
+    assert two.clock.now_ms() - oldest.delayed >= 3_600_000
+    assert oldest.held == oldest.delayed

@@ -11,11 +11,11 @@ import pytest
 
 from jbm_kafka.browsing.browse import browse
 from jbm_kafka.codec.command_records import Answer, Command
-from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.companion_group import companion_of
-from jbm_kafka.core.freeze import freeze
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.companion_group import companion_of
+from jbm_kafka.core.channel.freeze import freeze
+from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
 from jbm_kafka.ports import CommittedOffset, KafkaRecord, TransactionAborted

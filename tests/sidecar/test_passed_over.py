@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from jbm_kafka.core.branch import Branch, BranchState, Xid, branch_across
-from jbm_kafka.core.delivery_count import FIRST_DELIVERY, DeliveryCount
-from jbm_kafka.core.holders import branch_holder
+from jbm_kafka.core.channel.branch import Branch, BranchState, Xid, branch_across
+from jbm_kafka.core.channel.delivery_count import FIRST_DELIVERY, DeliveryCount
+from jbm_kafka.core.channel.holders import branch_holder
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery

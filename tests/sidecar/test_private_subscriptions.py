@@ -11,9 +11,9 @@ from collections import deque
 import pytest
 
 from jbm_kafka.codec.reader_record import RegisteredReader
-from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing

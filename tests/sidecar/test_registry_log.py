@@ -1,5 +1,6 @@
 """What several processes change in the registry at once: nobody's change is lost, and nobody is asked in vain."""
 
+import itertools
 import random
 import threading
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ import pytest
 from jbm_kafka.codec.registry_records import turn_key
 from jbm_kafka.memory.memory_cluster import CommitFault
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
-from jbm_kafka.ports import AccessRefused, Kafka, Outgoing
+from jbm_kafka.ports import AccessRefused, Kafka, Outgoing, Unreachable
 from jbm_kafka.registry.registry_log import OVERTAKEN, RegistryLog
 from tests.support.manual_clock import ManualClock
 
@@ -141,6 +142,36 @@ def test_a_writer_that_was_overtaken_writes_nothing_more(cluster: MemoryCluster)
     slow.update(late)
     assert asked == [None, None, b"1", b"1"]  # when its turn has come, and when it writes
     assert slow.get(KEY) == b"2"
+
+
+def test_one_that_is_overtaken_for_longer_than_it_would_try_waits_for_its_turn() -> None:
+    clock = ManualClock()
+    cluster = MemoryCluster(clock)
+    slow, fast = waiting_registry(cluster, clock), registry_of(MemoryKafka(cluster))
+    asked = itertools.count(1)
+
+    def late(values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None]:
+        if next(asked) in (2, 4, 6):  # between its looking and its writing
+            clock.advance(20_000)
+            fast.update(one_more)
+        return one_more(values)
+
+    slow.update(late)
+    assert slow.get(KEY) == b"4"
+    assert next(asked) > 8, "it was overtaken three times"
+
+
+def test_one_that_gets_no_answer_gives_up_and_says_what_it_heard() -> None:
+    clock = ManualClock()
+    cluster = MemoryCluster(clock)
+
+    def unheard(values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None]:
+        clock.advance(20_000)
+        cluster.faults.commits.append(CommitFault.NOT_HEARD)
+        return one_more(values)
+
+    with pytest.raises(Unreachable, match=r"not changed in 40000 ms of trying: .*commit"):
+        waiting_registry(cluster, clock).update(unheard)
 
 
 def test_the_open_transaction_of_a_killed_writer_is_ended(cluster: MemoryCluster) -> None:

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from jbm_kafka.core.changes import Fetched
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.duplicate_window import Identified
+from jbm_kafka.core.channel.changes import Fetched
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.duplicate_window import Identified
 from jbm_kafka.sidecar.log_lines.message_lines import MessageLines
 from jbm_kafka.sidecar.stages.repeated_messages import RepeatedMessages
 from tests.core.channel_parts import Channel, message, recovered

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 import pytest
 
 from jbm_kafka.codec.events import decode_events
+from jbm_kafka.core.channel.entries import MessageEvent, MessageFate
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka

@@ -7,10 +7,10 @@ import logging
 import pytest
 
 from jbm_kafka.browsing.intake import reference_of
-from jbm_kafka.core.changes import Acknowledged, Fetched, OfferedRaised, TimePassed
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.offer import decide_offer
-from jbm_kafka.core.reference import EVERYONE, Reference
+from jbm_kafka.core.channel.changes import Acknowledged, Fetched, OfferedRaised, TimePassed
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.offer import decide_offer
+from jbm_kafka.core.channel.reference import EVERYONE, Reference
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel.selections import Selections

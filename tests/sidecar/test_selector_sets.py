@@ -312,18 +312,19 @@ def test_selectors_that_were_given_up_while_kafka_was_away_stayed_while_the_proc
         processes.cluster.faults.step = no_answer
         while consumers:
             consumers.pop().close()
-        processes.cluster.faults.step = None
 
     with caplog.at_level(logging.WARNING):
         close_all()
     assert "queue:orders: its selectors cannot be given back now, others have to wait; it is tried again" in caplog.text
     assert recorded(one) is not None
+    processes.cluster.faults.step = None  # not before: it is tried again on a thread of its own
     consumers.append(Consumer(one, EU))
     processes.clock.advance(RETRY_MS)
     eventually(lambda: not one.claims.holder._not_let_go, "it is not tried again")
     with pytest.raises(IllegalStateError, match="and other processes receive with the selector \"region = 'EU'\""):
         Consumer(other, US)
     close_all()
+    processes.cluster.faults.step = None
     processes.clock.advance(RETRY_MS)
     eventually(lambda: recorded(other) is None, "others are refused")
     Consumer(other, US)

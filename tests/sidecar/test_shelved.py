@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from jbm_kafka.browsing.intake import reference_of
-from jbm_kafka.core.changes import Acknowledged, Fetched, TakenOut
-from jbm_kafka.core.offer import decide_offer
-from jbm_kafka.core.reference import EVERYONE, Reference
+from jbm_kafka.core.channel.changes import Acknowledged, Fetched, TakenOut
+from jbm_kafka.core.channel.offer import decide_offer
+from jbm_kafka.core.channel.reference import EVERYONE, Reference
 from jbm_kafka.ports.link import Link
 from tests.sidecar.test_flow import BODY, LATER_MS, NOW_MS, GroupWorkerUnderTest
 from tests.sidecar.test_selections import choosing

@@ -7,16 +7,16 @@ import random
 import pytest
 
 from jbm_kafka.browsing.intake import reference_of
-from jbm_kafka.core.blocking_rule import Rule
-from jbm_kafka.core.changes import Acknowledged, Fetched, Returned, ReturnedMessage, TakenOut, TimePassed
-from jbm_kafka.core.departure import DEPARTS_BY
-from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.offer import decide_offer
-from jbm_kafka.core.on_hold import decide_released
-from jbm_kafka.core.redelivery import FOREVER_MS
-from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
-from jbm_kafka.core.settlement import HELD_FOR_OPERATOR
-from jbm_kafka.core.shelved_units import ShelvedUnits
+from jbm_kafka.core.channel.blocking_rule import Rule
+from jbm_kafka.core.channel.changes import Acknowledged, Fetched, Returned, ReturnedMessage, TakenOut, TimePassed
+from jbm_kafka.core.channel.departure import DEPARTS_BY
+from jbm_kafka.core.channel.entries import MessageFate
+from jbm_kafka.core.channel.offer import decide_offer
+from jbm_kafka.core.channel.on_hold import decide_released
+from jbm_kafka.core.channel.redelivery import FOREVER_MS
+from jbm_kafka.core.channel.reference import DEPARTING, EVERYONE, Reference
+from jbm_kafka.core.channel.settlement import HELD_FOR_OPERATOR
+from jbm_kafka.core.channel.shelved_units import ShelvedUnits
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.operators.owner_questions import _units
 from jbm_kafka.sidecar.stages.shelved import _store_key

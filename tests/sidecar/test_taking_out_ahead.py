@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from jbm_kafka.codec.command_records import Command
 from jbm_kafka.codec.headers import encode_headers
 from jbm_kafka.codec.registry_records import SubscriptionRecord
-from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.operator_removal import Verb
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.operator_removal import Verb
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.memory.memory_log import MemoryRecord
 from jbm_kafka.ports import Headers, Outgoing

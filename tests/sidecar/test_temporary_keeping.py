@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import TemporaryQueue, TemporaryTopic
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_kafka import MemoryKafka

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from jbm_kafka.core.settlement import Modified, unknown_offsets
+from jbm_kafka.core.channel.settlement import Modified, unknown_offsets
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.link import Link

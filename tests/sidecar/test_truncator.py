@@ -11,7 +11,7 @@ import pytest
 
 from jbm_kafka.codec.reader_record import RegisteredReader
 from jbm_kafka.codec.settings_record import SettingsRecord, encode_settings, settings_key
-from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import CommittedOffset
 from jbm_kafka.registry.readers import keep_original, renew_reader

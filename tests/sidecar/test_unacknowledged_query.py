@@ -15,8 +15,8 @@ from jbm_kafka.browsing.browse import browse
 from jbm_kafka.browsing.unacknowledged_offsets import UnacknowledgedOffsets
 from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
 from jbm_kafka.codec.command_records import IN_HAND
+from jbm_kafka.core.channel.states import MessageState
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.states import MessageState
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import GroupConsumer, Kafka, Outgoing
 from jbm_kafka.registry import command_client as conversation

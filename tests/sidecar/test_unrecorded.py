@@ -8,8 +8,8 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError, JMSSecurityError, TransactionRolledBackError
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Disposition
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Settling, Transfer
 from tests.sidecar.parts import link_of
 from tests.sidecar.stepped import QUEUE, SteppedSidecar

@@ -6,15 +6,14 @@ from typing import cast
 
 import pytest
 
-from jbm_kafka.core.changes import Fetched, OfferedRaised
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.delivery_count import FIRST_DELIVERY
+from jbm_kafka.core.channel.changes import Fetched, OfferedRaised
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.delivery_count import FIRST_DELIVERY
+from jbm_kafka.core.channel.offer import decide_offer
+from jbm_kafka.core.channel.reference import Reference
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.offer import decide_offer
-from jbm_kafka.core.reference import Reference
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.deliveries import Delivery, PartitionLease
-from jbm_kafka.ports.unit_barrier import Disposition
+from jbm_kafka.ports.deliveries import Delivery, Disposition, PartitionLease
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FreezeRequest, FrozenGroup, Participant
 from tests.sidecar.parts import channel_of, group_worker_of, link_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from jbm_kafka.core.branch import BranchState, Xid, checked_xid
+from jbm_kafka.core.channel.branch import BranchState, Xid, checked_xid
 from jbm_kafka.core.jms_errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.jms.xa import XASession
 from tests.simulation.acts import Acts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jbm_kafka.codec.branch_records import decode_branch, state_key
-from jbm_kafka.core.branch import BranchState, Xid
+from jbm_kafka.core.channel.branch import BranchState, Xid
 from tests.simulation.names import BRANCHES
 from tests.simulation.paper import Commit, Epoch, HandOver
 from tests.simulation.views import LogView

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from jbm_kafka.core.checkpoint_id import CommittedOffset
-from jbm_kafka.core.entries import Position
+from jbm_kafka.core.channel.checkpoint_id import CommittedOffset
+from jbm_kafka.core.channel.entries import Position
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from tests.simulation.names import DLQ, EXPIRED, MOVED

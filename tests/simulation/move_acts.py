@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from jbm_kafka.admin.messages.batches import Portions
 from jbm_kafka.admin.messages.selection import Choice, ChosenMessage, check_whole, choose
 from jbm_kafka.codec.command_records import Answer, Command, decode_answer, encode_command
+from jbm_kafka.core.channel.operator_removal import Verb
+from jbm_kafka.core.channel.states import MessageState
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import OrderError
-from jbm_kafka.core.operator_removal import Verb
 from jbm_kafka.core.selectors.selector import parse_selector
-from jbm_kafka.core.states import MessageState
 from jbm_kafka.memory.memory_kafka import ProcessCrashed
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.provider import Seen

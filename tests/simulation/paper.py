@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from jbm_kafka.core.entries import Position
+from jbm_kafka.core.channel.entries import Position
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from tests.simulation.profile import Profile
 from tests.simulation.views import PaperChangelog

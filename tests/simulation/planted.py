@@ -8,16 +8,23 @@ from typing import Any
 
 import pytest
 
-from jbm_kafka.core import offer
-from jbm_kafka.core.changes import Acknowledged, OfferedRaised
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import Modified
-from jbm_kafka.core.unsettled import UnsettledOffsets
-from jbm_kafka.jms.acknowledge import AcknowledgeStrategy, AutoAcknowledge, ClientAcknowledge, ExplicitAcknowledge
-from jbm_kafka.jms.lazy_acknowledge import LazyAcknowledge
-from jbm_kafka.jms.transacted_acknowledge import TransactedAcknowledge
-from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages, give_back
+from jbm_kafka.core.channel import offer
+from jbm_kafka.core.channel.changes import Acknowledged, OfferedRaised
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.reference import DEPARTING
+from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.core.channel.unsettled import UnsettledOffsets
+from jbm_kafka.core.receiving import unacknowledged as places
+from jbm_kafka.core.receiving.unacknowledged import Unacknowledged
+from jbm_kafka.jms.settling.acknowledge import (
+    AcknowledgeStrategy,
+    AutoAcknowledge,
+    ClientAcknowledge,
+    ExplicitAcknowledge,
+    give_back,
+)
+from jbm_kafka.jms.settling.lazy_acknowledge import LazyAcknowledge
+from jbm_kafka.jms.settling.transacted_acknowledge import TransactedAcknowledge
 from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
@@ -123,7 +130,7 @@ def stragglers_are_handed_out(patch: pytest.MonkeyPatch) -> None:
 
     def give_back(self: Link, *args: Any, **options: Any) -> None:
         real(self, *args, **options)
-        self.settlement.barrier.units.clear()
+        self.hand.fenced.clear()
 
     patch.setattr(Link, "give_back", give_back)
 
@@ -199,19 +206,19 @@ def auto_acknowledges_when_it_hands_over(patch: pytest.MonkeyPatch) -> None:
 
 
 def client_acknowledges_later_ones_too(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(UnacknowledgedMessages, "take_through", lambda self, last: self.take_all())
+    patch.setattr(Unacknowledged, "through", lambda self, last: self.standing(places.SEEN))
 
 
 def a_commit_leaves_one_out(patch: pytest.MonkeyPatch) -> None:
-    real = TransactedAcknowledge._take_all
-    patch.setattr(TransactedAcknowledge, "_take_all", lambda self: real(self)[:1])
+    real = TransactedAcknowledge._take_part
+    patch.setattr(TransactedAcknowledge, "_take_part", lambda *args: dict(list(real(*args).items())[:1]))
 
 
 def a_nack_counts_the_whole_unit(patch: pytest.MonkeyPatch) -> None:
-    def nack_item(self: ClientAcknowledge, item: Unacknowledged, delay_ms: int | None) -> None:
-        with self._session.lock:
-            items = self._held.take_unit_from(item)
-        give_back([each for each in items if not each.delivery.lease.is_revoked], counted=True, delay_ms=delay_ms)
+    def nack_item(self: ClientAcknowledge, item: Delivery, delay_ms: int | None) -> None:
+        rows = self._unacknowledged.unit_from(item)
+        self._unacknowledged.apply(places.GIVE_BACK, rows)
+        give_back(rows, delay_ms)
 
     patch.setattr(ClientAcknowledge, "nack_item", nack_item)
 
@@ -235,8 +242,7 @@ def dups_ok_gives_back_what_it_finished(patch: pytest.MonkeyPatch) -> None:
     real = LazyAcknowledge.abandon
 
     def abandon(self: LazyAcknowledge) -> None:
-        give_back([row for row in self._done if not row.delivery.lease.is_revoked], counted=True)
-        self._done.clear()
+        give_back(self._leave(places.GIVE_BACK))
         real(self)
 
     patch.setattr(LazyAcknowledge, "abandon", abandon)

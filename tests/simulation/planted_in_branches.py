@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from jbm_kafka.codec.branch_records import branches_in
-from jbm_kafka.core import freeze as freezing
-from jbm_kafka.core.branch import BranchRecord, BranchState
-from jbm_kafka.core.changes import BranchEnded, PassedToBranch
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.durable_state import DurableState
-from jbm_kafka.core.entries import Prepared
-from jbm_kafka.core.freeze import Freeze
-from jbm_kafka.core.holders import branch_holder
-from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.channel import freeze as freezing
+from jbm_kafka.core.channel.branch import BranchRecord, BranchState
+from jbm_kafka.core.channel.changes import BranchEnded, PassedToBranch
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.durable_state import DurableState
+from jbm_kafka.core.channel.entries import Prepared
+from jbm_kafka.core.channel.freeze import Freeze
+from jbm_kafka.core.channel.holders import branch_holder
+from jbm_kafka.core.channel.reference import Reference
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.ports import Outgoing, TransactionalProducer
 from jbm_kafka.registry.registry_log import Values
 from jbm_kafka.sidecar.branches import branches, decider

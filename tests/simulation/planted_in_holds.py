@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from jbm_kafka.core import settlement
-from jbm_kafka.core.changes import Released, ReturnedMessage
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.cold_index import ColdIndex
-from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
-from jbm_kafka.core.on_hold import decide_released
-from jbm_kafka.core.redelivery import FOREVER_MS
-from jbm_kafka.core.redelivery_states import RedeliveryState, RedeliveryStates
-from jbm_kafka.core.unit_of_order import Gate, Gates
+from jbm_kafka.core.channel import settlement
+from jbm_kafka.core.channel.changes import Released, ReturnedMessage
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.cold_index import ColdIndex
+from jbm_kafka.core.channel.departure import OUT_OF_ATTEMPTS
+from jbm_kafka.core.channel.on_hold import decide_released
+from jbm_kafka.core.channel.redelivery import FOREVER_MS
+from jbm_kafka.core.channel.redelivery_states import RedeliveryState, RedeliveryStates
+from jbm_kafka.core.channel.unit_of_order import Gate, Gates
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.operators import owner_commands
 from jbm_kafka.sidecar.operators.owner_commands import OwnerCommands

@@ -10,12 +10,12 @@ import pytest
 
 from jbm_kafka.admin.messages.batches import Portions
 from jbm_kafka.codec.command_records import Answer
-from jbm_kafka.core.changes import Acknowledged
-from jbm_kafka.core.departure import DEPARTS_BY, Departure
-from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.operator_removal import OperatorRemoval, find
-from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.channel.changes import Acknowledged
+from jbm_kafka.core.channel.departure import DEPARTS_BY, Departure
+from jbm_kafka.core.channel.entries import MessageFate
+from jbm_kafka.core.channel.operator_removal import OperatorRemoval, find
+from jbm_kafka.core.channel.reference import DEPARTING
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.sidecar.channel.departure_records import copy_of as copy_of_departure
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel

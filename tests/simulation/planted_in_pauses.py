@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from jbm_kafka.codec.pause_record import NOTHING, Pause
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
 from jbm_kafka.registry.pauses import Pauses
 from jbm_kafka.sidecar.channel.owned_channel import owned

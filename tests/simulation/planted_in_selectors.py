@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from jbm_kafka.core import offer
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.unit_of_order import Gate, Gates
+from jbm_kafka.core.channel import offer
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.reference import Reference
+from jbm_kafka.core.channel.unit_of_order import Gate, Gates
 from jbm_kafka.sidecar.channel.selections import Selections
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -9,7 +9,7 @@ import pytest
 
 from jbm_kafka.browsing import intake
 from jbm_kafka.codec.registry_records import SubscriptionRecord
-from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.channel.reference import Reference
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.registry import subscriptions
 from jbm_kafka.registry.channel_group import ChannelGroup

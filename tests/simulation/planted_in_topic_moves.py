@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jbm_kafka.codec.command_records import Command
-from jbm_kafka.core.operator_removal import OperatorRemoval
+from jbm_kafka.core.channel.operator_removal import OperatorRemoval
 from jbm_kafka.sidecar.lane.group_workers import GroupWorkers
 from jbm_kafka.sidecar.operators.operator_departures import OperatorDepartures
 from tests.simulation.planted_in_moves import Plant

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from jbm_kafka.core.cold_index import ColdIndex, Place
-from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.unsettled import UnsettledOffsets
+from jbm_kafka.core.channel.cold_index import ColdIndex, Place
+from jbm_kafka.core.channel.reference import Reference
+from jbm_kafka.core.channel.unsettled import UnsettledOffsets
 from jbm_kafka.memory.memory_log import MemoryRecord
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.branch import Branch, BranchState, PreparedBranch, Xid
+from jbm_kafka.core.channel.branch import Branch, BranchState, PreparedBranch, Xid
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import InvalidClientIDError, JMSError
 from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.core.statistics import Health, Statistics
 from jbm_kafka.core.subscription import Source, Subscription
-from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
+from jbm_kafka.jms.shared.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.ports import Clock, KafkaClientError, KafkaRecord, Outgoing, SendReport
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.ports.provider import Seen, Temporary, TopicInfo, Traits
+from jbm_kafka.ports.provider import HeldPartitions, Provider, Seen, Temporary, TopicInfo, Traits
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker, transfer_of
 from jbm_kafka.sidecar.sidecar import Sidecar
@@ -95,6 +95,15 @@ class SimulatedProvider:
 
     def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
         return self._process.sidecar.sources.end_positions(source, timeout_s)
+
+    def held_partitions(self, source: Source) -> HeldPartitions:
+        raise NotImplementedError
+
+    def on_drain(self, drain: Callable[[], bool]) -> Callable[[], None]:
+        raise NotImplementedError
+
+    def wait_recorded(self, timeout_s: float) -> bool:
+        raise NotImplementedError
 
     def submit(self, work: UnitOfWork) -> None:
         sidecar, transfer = self._process.sidecar, transfer_of(work)
@@ -174,7 +183,7 @@ class SimulatedConnection(ConnectionCore):
     def __init__(
         self,
         name: str,
-        provider: SimulatedProvider,
+        provider: Provider,
         *,
         prefetch: int,
         blocks: bool,

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, TransactionRolledBackError
+from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.inbox import Inbox
-from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.jms.receiving.inbox import ConsumerInbox
 from jbm_kafka.jms.session import Session
-from jbm_kafka.jms.transacted_acknowledge import PendingCommit, TransactedAcknowledge
+from jbm_kafka.jms.settling.transacted_acknowledge import PendingCommit, TransactedAcknowledge
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
-from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
 from tests.simulation import at_hand_over
 from tests.simulation.lives import Life
 from tests.simulation.paper import Commit, HandOver
@@ -44,7 +43,7 @@ class Item:
     delivery: Delivery
     message: Message
     noted: HandOver
-    inbox: Inbox
+    inbox: ConsumerInbox
     """The consumer that received it."""
 
     @property
@@ -112,7 +111,7 @@ class Receiver:
         """(topic, partition, offset) of what it was told to hold in vain."""
         self._unconfirmed: list[tuple[list[Completion], list[HandOver]]] = []
         """Blocking acknowledgements that have not returned."""
-        self._turn: tuple[Inbox | None, int] = (None, 0)
+        self._turn: tuple[ConsumerInbox | None, int] = (None, 0)
         """Which consumer asked last, and until when the others leave it what it gets."""
         behind = provider(node, records_attempts=records_attempts)
         self._connection = self._connect(behind, prefetch, blocks=blocks)
@@ -165,7 +164,7 @@ class Receiver:
 
     # -- receiving -------------------------------------------------------------------------------------------------
 
-    def receive(self, inbox: Inbox) -> Item | None:
+    def receive(self, inbox: ConsumerInbox) -> Item | None:
         """The next message, if one is here; else it is asked for."""
         if self.node.is_stopping:
             return None
@@ -195,7 +194,7 @@ class Receiver:
             self.lazy.in_hand = item
         return item
 
-    def _is_turn_of(self, inbox: Inbox) -> bool:
+    def _is_turn_of(self, inbox: ConsumerInbox) -> bool:
         """One consumer after the other: what one asked for is not taken from it before it can have come."""
         now_ms = self.node.clock.monotonic_ms()
         if inbox.link.siblings and inbox is not self._turn[0] and now_ms < self._turn[1]:
@@ -354,9 +353,7 @@ class Receiver:
     def _note_arrivals(self) -> None:
         here: set[Delivery] = set()
         for link in (inbox.link for inbox in self.inboxes):
-            here.update(link.buffer.ready)
-            if isinstance(link, PreAcknowledgedLink):
-                here.update(link.acknowledged.kept)
+            here.update(link.buffer.ready, link.buffer.kept)
             if link.terms.records_first:
                 here.update(delivery for batch in link.buffer.coming for delivery in batch)
         for delivery in self._arrived - here:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from jbm_kafka.codec.dead_letter import ORIG_SUBSCRIPTION
 from jbm_kafka.codec.headers import decode_headers
-from jbm_kafka.core.entries import Held, HeldGone, Position, Prepared
+from jbm_kafka.core.channel.entries import Held, HeldGone, Position, Prepared
 from jbm_kafka.core.jms_errors import TransactionRolledBackError
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_log import MemoryRecord, PartitionLog

@@ -13,8 +13,8 @@ from functools import partial
 
 import pytest
 
-from jbm_kafka.core import parking
-from jbm_kafka.core.entries import Parked
+from jbm_kafka.core.channel import parking
+from jbm_kafka.core.channel.entries import Parked
 from jbm_kafka.ports import CommittedOffset
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.channel import parked_records

@@ -11,8 +11,8 @@ from functools import partial
 import pytest
 
 from jbm_kafka.codec.events import decode_events
-from jbm_kafka.core.address_settings import AddressSettings, changed_settings
-from jbm_kafka.core.entries import ChannelEvents
+from jbm_kafka.core.channel.entries import ChannelEvents
+from jbm_kafka.core.settings.address_settings import AddressSettings, changed_settings
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.ports.deliveries import Delivery
 from tests.simulation.paper import HandOver

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import decode_entry, group_of
-from jbm_kafka.core.entries import (
+from jbm_kafka.core.channel.entries import (
     BLOCK_BITS,
     Attempted,
     Entry,

@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.checkpoint_id import CommittedOffset
-from jbm_kafka.core.companion_group import companion_of
+from jbm_kafka.core.channel.checkpoint_id import CommittedOffset
+from jbm_kafka.core.channel.companion_group import companion_of
+from jbm_kafka.core.channel.offered_target import OfferedLimits
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.murmur2 import partition_for
-from jbm_kafka.core.offered_target import OfferedLimits
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, ProcessCrashed
 from jbm_kafka.ports import Outgoing

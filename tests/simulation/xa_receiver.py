@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jbm_kafka.core.branch import Xid
+from jbm_kafka.core.channel.branch import Xid
 from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
-from jbm_kafka.jms.inbox import Inbox
+from jbm_kafka.jms.receiving.inbox import ConsumerInbox
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.xa import XASession
 from jbm_kafka.ports import Outgoing
@@ -70,7 +70,7 @@ class XAReceiver(Receiver):
         """What is prepared waits for its manager, and its session too."""
         return super().can_act and not self.is_prepared
 
-    def receive_by_several(self, inboxes: Sequence[Inbox]) -> None:
+    def receive_by_several(self, inboxes: Sequence[ConsumerInbox]) -> None:
         """One message by each of these consumers, in this order; each waits for a moment."""
         for inbox in inboxes:
             self._turn = (None, 0)

@@ -20,7 +20,7 @@ def main(server: str, bootstrap: str, source: str, queue: str, package: str, che
     print(spark.conf.get("spark.sql.mapKeyDedupPolicy"))
     spark.addArtifacts(package, pyfile=True)
 
-    held = messages(spark, source, bootstrap=bootstrap)
+    held = messages(spark, source, bootstrap=bootstrap, raw=True)
     large = held.where(property_column("qty", "int") >= 20).orderBy("kafka.offset")
     print([(row["unit_of_order"], row["body_text"]) for row in large.select("unit_of_order", "body_text").collect()])
     write_messages(large.withColumn("body_text", F.upper("body_text")), queue, bootstrap=bootstrap)

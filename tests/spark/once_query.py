@@ -1,6 +1,6 @@
 """A query from queue to queue in a process of its own, at default settings: `BOOTSTRAP SOURCE QUEUE CHECKPOINT HOW`.
 
-HOW is `write_stream`, or `format` for Spark's format "jbm" at both ends.
+HOW is `format` for Spark's format "jbm" at both ends, or the writer of `write_stream`: `java` or `python`.
 """
 
 import sys
@@ -8,6 +8,7 @@ import sys
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jbm_spark.java_writer import WRITER
 from jbm_spark.messages import message_stream, wait_until_done, write_stream
 from jbm_spark.session import build_session
 
@@ -25,6 +26,7 @@ def main(bootstrap: str, source: str, queue: str, checkpoint: str, how: str) -> 
     if how == "format":
         query = by_format(spark, bootstrap, source, queue, checkpoint)
     else:
+        spark.conf.set(WRITER, how)
         frame = message_stream(spark, source, bootstrap=bootstrap).drop("message_id")
         query = write_stream(frame, queue, bootstrap=bootstrap, checkpoint=checkpoint)
     wait_until_done(query)

@@ -9,8 +9,16 @@ from pyroaring import BitMap
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.codec.dead_letter import dead_letter_headers
 from jbm_kafka.codec.events import encode_events
+from jbm_kafka.core.channel.entries import (
+    ChannelEvents,
+    DeliveryRun,
+    MessageEvent,
+    MessageFate,
+    OffsetRange,
+    Position,
+    Settled,
+)
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.entries import ChannelEvents, DeliveryRun, MessageEvent, MessageFate, OffsetRange, Position, Settled
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.registry.own_topics import events_topic
 from jbm_kafka.registry.topic_configs import SYSTEM_PARTITIONS
@@ -26,17 +34,20 @@ class Planted:
 
     bootstrap: str
     namespace: str
+    name: str | None = None
+    """Of one more queue in a namespace that has one; None: the first."""
     queue: Queue = field(init=False)
     dead_letters: Queue = field(init=False)
     topic_id: str = ""
     """As the records tell it; the topic's own."""
 
     def __post_init__(self) -> None:
-        self.queue, self.dead_letters = Queue(f"{self.namespace}-q"), Queue(f"{self.namespace}-dlq")
-        create_topic(self.bootstrap, events_topic(self.namespace), partitions=SYSTEM_PARTITIONS,
-                     config={"retention.ms": "-1"})  # fmt: skip
-        for name in (self.queue.changelog_topic(self.namespace), self.dead_letters.name):
-            create_topic(self.bootstrap, name, config={"retention.ms": "-1"})
+        self.queue, self.dead_letters = Queue(self.name or f"{self.namespace}-q"), Queue(f"{self.namespace}-dlq")
+        if self.name is None:
+            create_topic(self.bootstrap, events_topic(self.namespace), partitions=SYSTEM_PARTITIONS,
+                         config={"retention.ms": "-1"})  # fmt: skip
+            create_topic(self.bootstrap, self.dead_letters.name, config={"retention.ms": "-1"})
+        create_topic(self.bootstrap, self.queue.changelog_topic(self.namespace), config={"retention.ms": "-1"})
         self.make_topic()
 
     def make_topic(self) -> None:
@@ -107,6 +118,10 @@ class Planted:
     def delete_letters(self, partition: int, before: int) -> None:
         """As truncation does when they were received."""
         self._delete(self.dead_letters.name, partition, before)
+
+    def delete_messages(self, before: int) -> None:
+        """As truncation does when they are settled."""
+        self._delete(self.queue.name, 0, before)
 
     def _delete(self, topic: str, partition: int, before: int) -> None:
         admin = admin_client(self.bootstrap)  # named, because its futures fail as soon as nobody holds the client

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from jbm_kafka import AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.entries import MessageEvent, MessageFate
+from jbm_kafka.core.channel.entries import MessageEvent, MessageFate
 from jbm_spark.archiving.archive_folder import locked_archive
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import SparkJobError

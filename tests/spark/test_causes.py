@@ -41,12 +41,20 @@ JAVA = """An error occurred while calling o810.count.
 \tat java.base/java.util.concurrent.CompletableFuture.reportGet(CompletableFuture.java:396)
 Caused by: org.apache.kafka.common.errors.{0}
 """
+OUR_JAVA = """An error occurred while calling z:jbm.spark.SinkTask.write.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 3 times, most recent \
+failure: Lost task 0.2 in stage 3.0 (TID 9) (127.0.0.1 executor driver): jbm.spark.WriteError: batch 0 comes again
+\tat jbm.spark.SinkProducer.hasWritten(SinkProducer.java:97)
+Caused by: jbm.spark.WriteError: batch 0 comes again
+\tat jbm.spark.SinkProducer.hasWritten(SinkProducer.java:97)
+"""
 GONE = "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may have been lost because they are not"
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        (OUR_JAVA, "batch 0 comes again"),
         (FAILED_BATCH, "queue:invoices: there is no Kafka topic 'invoices'; create it"),
         (
             JAVA.format("UnknownTopicOrPartitionException: This server does not host this topic-partition."),

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from jbm_kafka.codec.events import encode_events
-from jbm_kafka.core.entries import ChannelEvents, DeliveryRun, MessageEvent, MessageFate, OffsetRange
+from jbm_kafka.codec.operator_actions import OperatorAction, encode_operator_action
+from jbm_kafka.core.channel.entries import ChannelEvents, DeliveryRun, MessageEvent, MessageFate, OffsetRange
 from jbm_spark.committed import committed_records
 from jbm_spark.events import event_columns, events
 from tests.spark.conftest import Topics
@@ -88,6 +89,16 @@ def test_a_record_that_nobody_can_read_blocks_no_other(spark: SparkSession, topi
     assert {row.group for row in unreadable} == {"g"}
     assert "C30107" in unreadable[4].reason
     assert sum(row.fate != "unreadable" for row in found) == 6
+
+
+def test_what_operators_did_is_no_fate_of_a_message(spark: SparkSession, topics: Topics) -> None:
+    done = OperatorAction(
+        id="1", action="pause", by="ann", destination="q", wanted="{}", outcome="done", text="paused", at_ms=1
+    )
+    key, value = encode_operator_action(done)
+    rows = rows_of(spark, topics, Record(key=key, value=value), encoded(NEW))
+    assert {row["group"] for row in rows} == {"jbm.queue.q"}
+    assert "unreadable" not in {row["fate"] for row in rows}
 
 
 def test_where_nobody_has_received_there_are_no_events(spark: SparkSession, topics: Topics) -> None:

@@ -1,9 +1,9 @@
-"""Queries, of write_stream and of the format, their tasks and their zombies killed in the midst of writing: every
-message is in the queue once.
+"""Queries, of write_stream by both writers and of the format, their tasks and their zombies killed in the midst of
+writing: every message is in the queue once.
 
 Method: a process copies a queue at default settings, more than 10,000 messages of a partition in a batch. When records
-of the batch are in the target's log it is killed, or its Python workers are, or these are stopped, go on as zombies
-when the next process has written, and try to commit. At the end the committed records are read from the log.
+of the batch are in the target's log it is killed, or what writes for it is, or that is stopped, goes on as a zombie
+when the next process has written, and tries to commit. At the end the committed records are read from the log.
 """
 
 import itertools
@@ -42,11 +42,11 @@ class Copying:
     source: str
     queue: str
     checkpoint: str
-    how: str
-    """Of tests.spark.once_query."""
+    hows: Iterator[str]
+    """Of tests.spark.once_query, run by run."""
     sent: int = 0
     stopped: list[int] = field(default_factory=list)
-    """Python workers that are to go on when others have written."""
+    """Processes that are to go on when others have written."""
 
     def send(self, count: int) -> None:
         """Numbers, one after the other, each of the unit of its number."""
@@ -64,9 +64,9 @@ class Copying:
             consumer.close()
 
     @contextmanager
-    def process(self) -> Iterator[subprocess.Popen[bytes]]:
+    def process(self, how: str) -> Iterator[subprocess.Popen[bytes]]:
         command = [sys.executable, "-m", "tests.spark.once_query",
-                   self.topics.bootstrap, self.source, self.queue, self.checkpoint, self.how]  # fmt: skip
+                   self.topics.bootstrap, self.source, self.queue, self.checkpoint, how]  # fmt: skip
         process = subprocess.Popen(command, start_new_session=True)
         try:
             yield process
@@ -76,22 +76,23 @@ class Copying:
 
     def run(self) -> None:
         """To the end."""
-        with self.process() as process:
+        with self.process(next(self.hows)) as process:
             assert process.wait(PATIENCE_S) == 0
 
-    def run_and_kill(self, how: str, chance: random.Random) -> None:
+    def run_and_kill(self, what: str, chance: random.Random) -> None:
         """Until it has written some."""
-        before = self.written()
-        with self.process() as process:
+        before, how = self.written(), next(self.hows)
+        with self.process(how) as process:
             wait_until(lambda: self.written() > before or process.poll() is not None,
                        about="something to be written", timeout_s=PATIENCE_S)  # fmt: skip
             with suppress(subprocess.TimeoutExpired):  # in another place of the batch each time
                 process.wait(chance.uniform(0, 0.6))
-            if how == "workers":
-                signal_all(members(process.pid, "pyspark.daemon"), signal.SIGKILL)
+            writers = members(process.pid, "org.apache.spark" if how == "java" else "pyspark.daemon")
+            if what == "workers":
+                signal_all(writers, signal.SIGKILL)
                 process.wait(PATIENCE_S)
-            elif how == "zombies":
-                self.stopped += members(process.pid, "pyspark.daemon")
+            elif what == "zombies":
+                self.stopped += writers
                 signal_all(self.stopped, signal.SIGSTOP)
 
     def wake_zombies(self) -> None:
@@ -119,12 +120,11 @@ def signal_all(pids: Sequence[int], which: signal.Signals) -> None:
             os.kill(pid, which)
 
 
-def copy_with_kills(topics: Topics, folder: Path, *, kills: int, how: str = "write_stream", each: int = EACH) -> None:
+def copy_with_kills(topics: Topics, folder: Path, *hows: str, kills: int, each: int = EACH) -> None:
     chance, queue = random.Random(7), topics.create(QUEUE_PARTITIONS)
-    copying = Copying(topics, topics.create(SOURCES), queue, str(folder / "checkpoint"), how)
-    hows = itertools.islice(itertools.cycle(["zombies", "driver", "workers", "driver"]), kills)
+    copying = Copying(topics, topics.create(SOURCES), queue, str(folder / "checkpoint"), itertools.cycle(hows))
     try:
-        for killed in hows:
+        for killed in itertools.islice(itertools.cycle(["zombies", "driver", "workers", "driver"]), kills):
             copying.send(each * SOURCES)
             copying.run_and_kill(killed, chance)
             if killed != "zombies" and copying.stopped:
@@ -151,13 +151,13 @@ def check(topics: Topics, copying: Copying) -> None:
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_a_message_is_written_once_whatever_is_killed(topics: Topics, tmp_path: Path) -> None:
-    """SPARK-3: a zombie, and the process after it, in the midst of one batch."""
-    copy_with_kills(topics, tmp_path, kills=2)
+    """SPARK-3: a zombie, and the process after it, in the midst of one batch; each writer goes on for the other."""
+    copy_with_kills(topics, tmp_path, "java", "python", kills=2)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("how", ["write_stream", "format"])
-def test_many_kills(topics: Topics, tmp_path: Path, how: str) -> None:
-    """SPARK-3: the same again and again, and Python workers alone."""
-    copy_with_kills(topics, tmp_path, kills=10, how=how, each=EACH_LARGE)
+@pytest.mark.parametrize("hows", ["java", "python", "java python python java java", "format"])
+def test_many_kills(topics: Topics, tmp_path: Path, hows: str) -> None:
+    """SPARK-3: the same again and again, and of Python its workers alone."""
+    copy_with_kills(topics, tmp_path, *hows.split(), kills=10, each=EACH_LARGE)

@@ -52,7 +52,7 @@ def test_rows_and_records_are_those_of_the_functions(
     topics.write(source, [*(any_record(chance) for _ in range(600)), bad_id, no_map, of_a_codec])
     topics.write(source, [Record(value=b"aborted")], transactional_id=f"{source}-a").abort_transaction()
     frame = spark.read.format("jbm").options(**options(source)).load()
-    expected = messages(spark, source, bootstrap=topics.bootstrap)
+    expected = messages(spark, source, bootstrap=topics.bootstrap, raw=True)
     assert frame.columns == expected.columns
     rows = frame.orderBy("kafka.partition", "kafka.offset").collect()
     assert rows == expected.orderBy("kafka.partition", "kafka.offset").collect()

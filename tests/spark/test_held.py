@@ -135,7 +135,7 @@ def test_what_is_parked_is_held_though_the_log_has_it_no_more(
         admin.create_queue(queue, partitions=PARTITIONS)
     park(bootstrap, queue)
     assert assert_as_shown(spark, bootstrap, queue) == Counter(delayed=1, behind=1)
-    rows = {row.body_text: row for row in held(spark, queue, bootstrap=bootstrap).collect()}
+    rows = {row.body_text: row for row in held(spark, queue, bootstrap=bootstrap, raw=True).collect()}
     assert rows["late"].properties == {"kind": "late"}
     assert [(each.key, bytes(each.value)) for each in rows["behind it"].kafka.headers if each.key == "raw"] == [
         ("raw", b"1")

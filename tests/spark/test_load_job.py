@@ -118,7 +118,7 @@ def test_what_was_read_from_a_queue_is_loaded_as_it_was(spark: SparkSession, loa
     first, second = topics.create(), topics.create()
     load.file("orders.json", JSON)
     load("orders.json", first)
-    rows = messages(spark, first, bootstrap=topics.bootstrap)
+    rows = messages(spark, first, bootstrap=topics.bootstrap, raw=True)
     rows.coalesce(1).write.parquet(str(load.folder / "archive.parquet"))
     load("archive.parquet", second)
     kept = [(record.key(), record.value(), headers(record)) for record in topics.read(first)]

@@ -17,7 +17,7 @@ Written = Callable[..., str]
 
 
 def rows_of(spark: SparkSession, bootstrap: str, topic: str) -> list[Row]:
-    return messages(spark, topic, bootstrap=bootstrap).orderBy("kafka.offset").collect()
+    return messages(spark, topic, bootstrap=bootstrap, raw=True).orderBy("kafka.offset").collect()
 
 
 def at(ms: int) -> datetime:
@@ -46,7 +46,7 @@ def test_our_headers_become_typed_columns(spark: SparkSession, bootstrap: str, w
         "message_id": "ID:p:1", "timestamp": at(1_700_000_000_123), "correlation_id": "c-1", "type": "order",
         "reply_to": "queue:answers", "delivery_mode": "NON_PERSISTENT", "priority": 9,
         "expiration": at(1_800_000_000_000), "delivery_time": at(1_700_000_060_000), "body_kind": "text",
-        "body_text": "grüß dich", "body_bytes": bytearray("grüß dich".encode()), "unit_of_order": "joe",
+        "body_text": "grüß dich", "body_bytes": None, "unit_of_order": "joe",
         "duplicate_id": "d-1",
         "properties": {"qty": "42", "region": "EU", "note": None, "trace": "abc"},
     }  # fmt: skip
@@ -54,6 +54,9 @@ def test_our_headers_become_typed_columns(spark: SparkSession, bootstrap: str, w
     assert kafka["timestamp"] == at(1_700_000_000_000)
     assert kafka["key"] == b"joe"
     assert len(kafka["headers"]) == 15
+    (slim,) = messages(spark, topic, bootstrap=bootstrap).collect()
+    assert slim.kafka.asDict() == {name: kafka[name] for name in ("topic", "partition", "offset", "timestamp")}
+    assert slim.asDict(recursive=True) == {**told, "kafka": slim.kafka.asDict()}
 
 
 def test_a_record_without_headers_is_a_bytes_message_with_the_defaults(

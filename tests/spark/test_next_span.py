@@ -6,7 +6,7 @@ from jbm_spark.archiving.manifest import Span
 from jbm_spark.archiving.next_span import TopicState, next_span
 from jbm_spark.errors import ArchiveError
 
-ARCHIVED = Span("id", {0: 0, 1: 0}, {0: 10, 1: 10}, {})
+ARCHIVED = Span("id", {0: 0, 1: 0}, {0: 10, 1: 10}, {}, "jbm.events")
 
 
 def state(begin: dict[int, int], end: dict[int, int]) -> TopicState:
@@ -17,12 +17,12 @@ def test_what_other_queues_have_lost_or_made_is_nothing_of_a_quiet_one() -> None
     """It failed: the topic of the events is all queues', and each has one partition of it."""
     cut = state({0: 10, 1: 25}, {0: 12, 1: 30})
     found = next_span(cut, ARCHIVED, offsets_max=100, accept_loss=False, only={0})
-    assert found == Span("id", {0: 10, 1: 10}, {0: 12, 1: 10}, {})
+    assert found == Span("id", {0: 10, 1: 10}, {0: 12, 1: 10}, {}, "jbm.events")
     assert (
         next_span(state({0: 10, 1: 25}, {0: 10, 1: 30}), ARCHIVED, offsets_max=100, accept_loss=False, only={0}) is None
     )
     assert found is not None
-    assert ARCHIVED.followed_by(found) == Span("id", {0: 0, 1: 0}, {0: 12, 1: 10}, {})
+    assert ARCHIVED.followed_by(found) == Span("id", {0: 0, 1: 0}, {0: 12, 1: 10}, {}, "jbm.events")
 
 
 def test_lost_messages_are_told_as_messages_and_lost_events_are_passed() -> None:
@@ -32,4 +32,4 @@ def test_lost_messages_are_told_as_messages_and_lost_events_are_passed() -> None
     with pytest.raises(ArchiveError, match=told):
         next_span(cut, ARCHIVED, offsets_max=100, accept_loss=False)
     found = next_span(cut, ARCHIVED, offsets_max=100, accept_loss=True, only={0})
-    assert found == Span("id", {0: 15, 1: 10}, {0: 20, 1: 10}, {0: 10})
+    assert found == Span("id", {0: 15, 1: 10}, {0: 20, 1: 10}, {0: 10}, "jbm.events")

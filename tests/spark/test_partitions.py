@@ -20,5 +20,7 @@ def test_the_spark_sink_and_our_murmur2_agree_on_every_key(spark: SparkSession, 
     rows = spark.createDataFrame(pairs, "key binary, value binary")
     rows.write.format("kafka").option("kafka.bootstrap.servers", topics.bootstrap).option("topic", topic).save()
 
-    found = messages(spark, topic, bootstrap=topics.bootstrap).select("kafka.key", "kafka.partition").collect()
+    found = (
+        messages(spark, topic, bootstrap=topics.bootstrap, raw=True).select("kafka.key", "kafka.partition").collect()
+    )
     assert {bytes(row.key): row.partition for row in found} == {key: partition_for(key, PARTITIONS) for key in keys}

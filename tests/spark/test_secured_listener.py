@@ -16,13 +16,14 @@ from jbm_kafka.admin.provisioning import provision
 from jbm_kafka.errors import InvalidSettingError, JMSSecurityError
 from jbm_kafka.registry.access_rights import NamespaceTopics, Role, rules_of
 from jbm_kafka.registry.topic_plan import TopicWish
-from jbm_spark.errors import OptionRefusedError
+from jbm_spark.errors import OptionRefusedError, QueryError
 from jbm_spark.events import events
+from jbm_spark.java_writer import WRITER
 from jbm_spark.kafka_properties import kafka_options
 from jbm_spark.messages import message_stream, messages, wait_until_done, write_messages, write_stream
 from jbm_spark.reader_registration import ReaderRegistration
 from jbm_spark.topic_check import check_topics
-from tests.support.secured import ALICE, PASSWORD, PLAIN_PASSWORD, PLAIN_USER, SecuredBroker, as_rule
+from tests.support.secured import ALICE, PASSWORD, PLAIN_PASSWORD, PLAIN_USER, Rule, SecuredBroker, as_rule
 
 pytestmark = pytest.mark.thorough
 
@@ -128,3 +129,14 @@ def test_a_job_does_its_work_with_the_rights_of_the_table_alone(
     assert events(spark, **there).count() == 0
     with ReaderRegistration(**there) as registration:
         registration.renew(kafka_name, queue.name, {0: 0})
+    topic = other.kafka_topic(NAMESPACE)
+    with ConnectionFactory(secured.open, namespace=NAMESPACE).create_connection() as connection:
+        connection.create_session().create_producer(queue).send("refused")
+    with secured.denied(user, Rule("topic", topic, ("WRITE",))):
+        for writer in ("java", "python"):
+            spark.conf.set(WRITER, writer)
+            query = write_stream(stream, other, checkpoint=tmp_path / "checkpoint", **there)
+            with pytest.raises(QueryError, match=rf"^the query ended: .*{topic}.*(?i:authoriz)") as told:
+                wait_until_done(query, timeout=60)
+            assert "\n" not in str(told.value)
+            spark.conf.unset(WRITER)

@@ -2,6 +2,7 @@
 
 import random
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,11 +93,30 @@ def test_a_text_that_was_changed_wins_over_the_bytes_it_was_read_from(spark: Spa
     source, queue = topics.create(), topics.create()
     topics.write(source, [Record(value=b"one", headers=(("JBMBody", b"text"),)), Record(value=b"two")])
     frame = messages(spark, source, bootstrap=topics.bootstrap)
-    loud = frame.withColumn("body_text", F.upper(F.decode("body_bytes", "UTF-8")))
+    loud = frame.withColumn("body_text", F.upper(F.coalesce("body_text", F.decode("body_bytes", "UTF-8"))))
     write_messages(loud, queue, bootstrap=topics.bootstrap)
     assert [(record.value(), headers(record)["JBMBody"]) for record in topics.read(queue)] == [
         (b"ONE", b"text"), (b"TWO", b"text"),
     ]  # fmt: skip
+
+
+def test_what_writing_on_needs_is_carried_along_or_asked_for(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """SPARK-2: through filters and joins; a frame that has lost it is refused, and so is a text without its text."""
+    source, queue = topics.create(), topics.create()
+    topics.write(source, [Record(key=b"\xff", value=b"one", headers=(("JBMBody", b"text"), ("trace-id", b"7")))])
+    frame, numbers = messages(spark, source, bootstrap=topics.bootstrap), spark.range(3)
+    joined = frame.where("priority = 4").join(numbers, F.col("kafka.offset") == numbers.id).drop("id")
+    for each in (joined.withColumn("type", F.lit("new")), frame.select("unit_of_order", "body_text", "kafka")):
+        write_messages(each, queue, bootstrap=topics.bootstrap)
+    assert [(record.key(), headers(record)["trace-id"]) for record in topics.read(queue)] == [(b"\xff", b"7")] * 2
+    frame.write.parquet(str(tmp_path / "slim"))
+    for lost in (spark.read.parquet(str(tmp_path / "slim")), frame.union(frame)):
+        with pytest.raises(FrameRefusedError, match=r"are not known any more.*read them with raw=True"):
+            write_messages(lost, queue, bootstrap=topics.bootstrap)
+    with pytest.raises(WriteError, match=r"is a text, which body_text has.*keep body_text"):
+        write_messages(frame.select("body_bytes", "kafka"), queue, bootstrap=topics.bootstrap)
 
 
 def shown(row: Any) -> dict[str, Any]:
@@ -119,8 +139,10 @@ def test_what_spark_reads_and_writes_on_is_the_same_message(spark: SparkSession,
     ])  # fmt: skip
     frame = messages(spark, source, bootstrap=topics.bootstrap)
     write_messages(frame, queue, bootstrap=topics.bootstrap)
-    before = frame.orderBy("kafka.offset").collect()
-    after = messages(spark, queue, bootstrap=topics.bootstrap).orderBy("kafka.offset").collect()
+    before, after = (
+        messages(spark, topic, bootstrap=topics.bootstrap, raw=True).orderBy("kafka.offset").collect()
+        for topic in (source, queue)
+    )
     assert len(before) == 400 + len(CASES)
     assert [shown(row) for row in after] == [shown(row) for row in before]
     has_key = [row.unit_of_order is not None for row in before]
@@ -435,7 +457,7 @@ def test_no_record_is_larger_than_what_is_known_of_it_at_most(spark: SparkSessio
     columns = checked_columns(frame)
     made = outgoing_columns(frame, columns).withColumn("out_id", F.col("message_id"))
     written = F.concat("out_carried", header(MESSAGE_ID_HEADER, F.col("out_id")), "out_own")
-    bound = record_bytes.batch_bytes_at_most(columns, frame.schema["properties"].dataType)
+    bound = record_bytes.batch_bytes_at_most(columns)
     found = made.where("out_fault is null").select("out_key", "out_value", written.alias("headers"), bound.alias("n"))
     measured = [(row.n, batch_bytes(row.out_key, row.out_value, row.headers)) for row in found.collect()]
     assert len(measured) > 50

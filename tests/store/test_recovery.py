@@ -13,10 +13,10 @@ import pytest
 from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.companion_group import companion_of
-from jbm_kafka.core.entries import Attempted, Duplicates, Held, HeldGone, Parked, Position, SeenId
-from jbm_kafka.core.start_position import StartReason
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.companion_group import companion_of
+from jbm_kafka.core.channel.entries import Attempted, Duplicates, Held, HeldGone, Parked, Position, SeenId
+from jbm_kafka.core.channel.start_position import StartReason
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.ports import AccessRefused, CommittedOffset, Unreachable
 from jbm_kafka.store.changelog_reader import CHANGELOG_ID_KEY

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.core.checkpoint_id import CheckpointId, first_checkpoint_id
-from jbm_kafka.core.entries import Entry, Position
-from jbm_kafka.core.start_position import StartReason
+from jbm_kafka.core.channel.checkpoint_id import CheckpointId, first_checkpoint_id
+from jbm_kafka.core.channel.entries import Entry, Position
+from jbm_kafka.core.channel.start_position import StartReason
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import CommittedOffset, Outgoing, Unreachable

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.core.entries import Entry, OffsetRange, Position
-from jbm_kafka.core.start_position import StartReason
+from jbm_kafka.core.channel.entries import Entry, OffsetRange, Position
+from jbm_kafka.core.channel.start_position import StartReason
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from tests.support.recovery_world import CHANGELOG, GROUP, TOPIC, World, corrupt, held, settled
 

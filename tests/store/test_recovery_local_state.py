@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.core.entries import Entry, HeldGone, Position
-from jbm_kafka.core.start_position import StartReason
+from jbm_kafka.core.channel.entries import Entry, HeldGone, Position
+from jbm_kafka.core.channel.start_position import StartReason
 from jbm_kafka.store.changelog_reader import CHANGELOG_ID_KEY
 from jbm_kafka.store.folder import StateFolder
 from jbm_kafka.store.recovery import recover_channels

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from jbm_kafka import AddressSettings
 from jbm_kafka.amqp.access import OPEN, Access
 from jbm_kafka.amqp.amqp_server import Server
-from jbm_kafka.amqp.server_settings import Limits, Listener, ServerSettings
+from jbm_kafka.amqp.server_settings import Listener, ServerSettings
+from jbm_kafka.configuration.server_limits import Limits
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 

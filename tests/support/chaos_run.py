@@ -18,9 +18,12 @@ from tests.support.chaos_topics import (
 )
 from tests.support.chaos_worker import Task
 from tests.support.topics import create_topic
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, wait_while_moving
 
 DONE_S = 150.0
+"""So long nothing may move."""
+MOST_S = 600.0
+"""And so long all may take."""
 LOOK_AT_JOURNALS_S = 0.2
 
 
@@ -91,18 +94,24 @@ class Run:
         wanted = len(must) if count is None else count
         pause = threading.Event()
 
-        def is_done() -> bool:
+        def done() -> set[tuple[str, int]]:
             pause.wait(LOOK_AT_JOURNALS_S)  # reading all journals costs the workers time
-            done = done_by(self.folder)
-            return len(done) >= wanted if count is not None else must <= done
+            return done_by(self.folder)
 
-        wait_until(is_done, about=self.explain(f"{wanted} messages done"), timeout_s=DONE_S)
+        wait_while_moving(
+            done,
+            lambda done: len(done) >= wanted if count is not None else must <= done,
+            about=self.explain(f"{wanted} messages done"),
+            stuck_s=DONE_S,
+            most_s=MOST_S,
+        )
         if count is None:
             self.wait_settled()
 
     def wait_settled(self) -> None:
         """Return when the group has committed the end of the queue."""
-        wait_until(lambda: self.lag() == 0, about=self.explain("everything settled"), timeout_s=DONE_S)
+        about = self.explain(f"{self.task.group}: everything settled")
+        wait_while_moving(self.lag, lambda lag: lag == 0, about=about, stuck_s=DONE_S, most_s=MOST_S)
 
     def wait_dead_letters(self, count: int) -> None:
         """Return when about so many are there: the ends count the transactions' markers too."""

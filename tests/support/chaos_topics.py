@@ -136,8 +136,12 @@ def group_of(queue: str) -> str:
     """The queue's consumer group; or the group itself, where that is given."""
     if queue.startswith("jbm."):
         return queue
-    escaped = "".join(c if c.isalnum() else f"%{ord(c):02X}" for c in queue)
-    return f"jbm.queue.{escaped}"
+    return f"jbm.queue.{escaped(queue)}"
+
+
+def escaped(name: str) -> str:
+    """A name of ASCII as it stands in that of a group."""
+    return "".join(c if c.isalnum() else f"%{ord(c):02X}" for c in name)
 
 
 def committed_offsets(bootstrap: str, queue: str, admin: AdminClient | None = None) -> Mapping[int, int]:

@@ -22,10 +22,16 @@ from typing import TYPE_CHECKING, Any
 
 import jbm_kafka
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, Queue
-from jbm_kafka.errors import IllegalStateError, InvalidClientIDError, TransactionRolledBackError
+from jbm_kafka.errors import (
+    IllegalStateError,
+    InvalidClientIDError,
+    JMSError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
 from jbm_kafka.jms.connection import Connection
 from tests.support.chaos_journal import DONE, GOT, NACKING, REFUSED, SETTLED, SETTLING, JournalWriter
-from tests.support.chaos_topics import group_of
+from tests.support.chaos_topics import escaped, group_of
 
 if TYPE_CHECKING:
     from jbm_kafka import MessageConsumer
@@ -88,7 +94,7 @@ class Task:
         if not self.subscription:
             return group_of(self.queue)
         kind = "durable" if self.client_id else "shared-durable"
-        return f"jbm.{kind}.{self.client_id}.{self.subscription}"
+        return f"jbm.{kind}.{escaped(self.client_id)}.{escaped(self.subscription)}"
 
     def factory(self) -> ConnectionFactory:
         """Of the worker's connection. Over AMQP the settings are the server's."""
@@ -131,12 +137,29 @@ class ChaosWorker:
         self._journal = JournalWriter(Path(task.folder) / f"{task.name}.journal")
         self._random = random.Random(f"{task.seed}/{task.name}")
         connection.exception_listener = lambda error: self._journal.write_trouble(str(error))
-        self._session = connection.create_session(AcknowledgeMode[task.mode])
-        self._consumer = self._made_consumer()
-        self._forward = self._session.create_producer(Queue(task.forward_to)) if task.forward_to else None
+        self._connection = connection
+        self._open()
         self._unsettled: list[Message] = []
         self.is_stopping = threading.Event()
         self._never = threading.Event()
+
+    def _open(self) -> None:
+        task = self._task
+        self._session = self._connection.create_session(AcknowledgeMode[task.mode])
+        self._consumer = self._made_consumer()
+        self._forward = self._session.create_producer(Queue(task.forward_to)) if task.forward_to else None
+
+    def _open_again(self) -> None:
+        """Another session, as soon as Kafka lets it be opened."""
+        while True:
+            self._session.close()
+            try:
+                self._open()
+            except JMSError:
+                if self.is_stopping.wait(RECEIVE_S):
+                    raise
+            else:
+                return
 
     def _made_consumer(self) -> MessageConsumer:
         task, session = self._task, self._session
@@ -185,6 +208,11 @@ class ChaosWorker:
         except (IllegalStateError, TransactionRolledBackError) as error:
             for message in messages:
                 self._journal.write(REFUSED, message, str(error))
+        except TransactionInDoubtError as error:
+            for message in messages:
+                self._journal.write(REFUSED, message, str(error))
+            logging.getLogger(__name__).warning("goes on with another session, as its text asks for: %s", error)
+            self._open_again()
         else:
             for message in messages:
                 self._journal.write(SETTLED, message)

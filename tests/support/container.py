@@ -20,6 +20,13 @@ def build_image() -> str:
     return done.stdout.strip().splitlines()[-1]
 
 
+def build_images() -> list[str]:
+    """Makes the images of worker, sidecar, console and exporter; their names."""
+    command = [str(BUILD), "images"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=2 * BUILD_TIMEOUT_S, check=True)
+    return done.stdout.split()
+
+
 def container_broker() -> AbstractContextManager[str]:
     """Runs a broker in a container while the block runs; its `host:port`."""
     return run_container(build_image(), lambda bootstrap: {"ADVERTISED": bootstrap})

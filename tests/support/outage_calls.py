@@ -44,7 +44,7 @@ class Bench:
 
     def __init__(self, bootstrap: str, folder: Path, gone: ExitStack) -> None:
         self.bootstrap = bootstrap
-        self.admin = gone.enter_context(Admin(bootstrap))
+        self.admin = gone.enter_context(Admin(bootstrap, large_bodies="memory://bodies-of-outages"))
         self._folder = folder
         self.connection = gone.enter_context(self.connect())
         self.blocking = gone.enter_context(self.connect(block_on_acknowledge=True))

@@ -3,13 +3,15 @@
 Who only looks gets the right answer, if need be when he asks again. Who changes something finds it changed, once.
 """
 
+import os
+import platform
 from collections.abc import Callable
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue, Topic
-from jbm_kafka.admin import Admin, Truncation
+from jbm_kafka.admin import Admin, BodiesRemoved, Truncation
 from jbm_kafka.admin.messages.operations import MessagesReport
 from jbm_kafka.admin.moving.export_file import check_export
-from jbm_kafka.errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.errors import IllegalStateError, InvalidDestinationError, JMSError
 from tests.support.outage_calls import LOOK_S, SOON_S, Bench, Call, received
 from tests.support.waiting import wait_until
 
@@ -69,6 +71,23 @@ def _looks() -> list[Callable[[Bench], Call]]:
             TEXTS,
             lambda bench: bench.filled("looked-into", *TEXTS),
         ),
+        "page": _look(
+            lambda admin: [each.preview for each in admin.page("paged-before", ask_receivers=False).messages],
+            TEXTS,
+            lambda bench: bench.filled("paged-before", *TEXTS),
+        ),
+        "message_at": _look(
+            lambda admin: admin.message_at("read-at", *admin.page("read-at").messages[0].place).message.body,  # type: ignore[union-attr]
+            "a",
+            lambda bench: bench.filled("read-at", "a"),
+        ),
+        "message_life": _look(
+            lambda admin: [
+                hop.state for hop in admin.message_life("lived", place=admin.page("lived").messages[0].place).hops
+            ],
+            ["waits"],
+            lambda bench: bench.filled("lived", "a"),
+        ),
         "doctor": _look(
             lambda admin: admin.doctor().brokers,  # others make and delete meanwhile, and it may find that
             1,
@@ -79,6 +98,14 @@ def _looks() -> list[Callable[[Bench], Call]]:
         ),
         "queues_with_dead_letters": _look(
             lambda admin: Queue("looked-letters.dlq") in admin.queues_with_dead_letters(queues_max=1_000), True, nothing
+        ),
+        "send_edited_letter": _look(
+            lambda admin: [
+                admin.send_edited_letter(letter.place, "looked-letters.dlq", body="b", dry_run=True).destination
+                for letter, _ in admin.dead_letters("looked-letters.dlq")
+            ],
+            [Queue("looked-letters")],
+            nothing,
         ),
     }
     for name, call in found.items():
@@ -163,6 +190,33 @@ def give_up(bench: Bench) -> Call:
         return bench.admin.send_to_dead_letter(queue, everything=True, dead_letter_address=target.name)
 
     return _taken_out(bench, "given-up", target, take_out, is_owned=False)
+
+
+def send_now(bench: Bench) -> Call:
+    """Of SEND-10: all are there, once; what was told to be let go waits for nothing."""
+    queue = bench.filled("sent-now")
+    with bench.session() as session:
+        session.create_producer(queue).send("later", delivery_delay_ms=86_400_000)
+
+    def judge(returned: object) -> None:
+        assert bench.counts(queue).held == 1
+        if isinstance(returned, MessagesReport) and returned.messages:
+            assert bench.left(queue) == ["later"]
+
+    return Call(lambda: bench.admin.send_now(queue, everything=True), judge, is_repeatable=True)
+
+
+def drain(bench: Bench) -> Call:
+    """It runs no worker, and says so; while Kafka is away nobody answers."""
+    session = bench.session()
+    session.create_consumer(bench.filled("drained"))
+
+    def judge(returned: object) -> None:
+        assert isinstance(returned, JMSError), returned
+        session.close()
+
+    me = f"{platform.node()}/{os.getpid()}"
+    return Call(lambda: bench.admin.drain(me), judge, is_repeatable=True)
 
 
 def release(bench: Bench) -> Call:
@@ -258,6 +312,20 @@ def end_a_subscription(bench: Bench) -> Call:
     return Call(make, judge, is_repeatable=True)
 
 
+def create_a_subscription(bench: Bench) -> Call:
+    topic = Topic("subscribed-by-admin")
+    bench.session().create_producer(topic).send("x")
+
+    def judge(returned: object) -> None:
+        assert not isinstance(returned, Exception), returned
+        assert [found.name for found in bench.admin.subscriptions(topic)] == ["made-by-admin"]
+
+    def make() -> object:
+        return bench.admin.create_subscription(topic, "made-by-admin", shared=True)
+
+    return Call(make, judge, is_repeatable=True)
+
+
 def release_a_subscription(bench: Bench) -> Call:
     topic = Topic("released-by-admin")
     bench.session(connection=bench.named).create_durable_consumer(topic, "released-by-admin").close()
@@ -278,6 +346,24 @@ def end_a_reader(bench: Bench) -> Call:
     def make() -> object:
         assert bench.admin.readers() == []
         return bench.admin.end_reader("nobody")
+
+    def judge(returned: object) -> None:
+        assert isinstance(returned, InvalidDestinationError), returned
+
+    return Call(make, judge, is_repeatable=True)
+
+
+def change_a_schedule(bench: Bench) -> Call:
+    """None is recorded: that it does not know the name is the answer; so is an empty list."""
+
+    def make() -> object:
+        assert bench.admin.schedules() == []
+        for call in (bench.admin.pause_schedule, bench.admin.resume_schedule, bench.admin.run_schedule):
+            try:
+                return call("nobodys", "nobody")
+            except InvalidDestinationError:
+                continue
+        return bench.admin.remove_schedule("nobodys", "nobody")
 
     def judge(returned: object) -> None:
         assert isinstance(returned, InvalidDestinationError), returned
@@ -307,6 +393,18 @@ def truncate(bench: Bench) -> Call:
 
     def judge(returned: object) -> None:
         assert isinstance(returned, Truncation), returned
+
+    return Call(make, judge, is_repeatable=True)
+
+
+def large_bodies(bench: Bench) -> Call:
+    """All topics of the cluster are read; nothing is removed that is younger than a day."""
+
+    def make() -> object:
+        return bench.admin.large_bodies(with_names=True), bench.admin.remove_large_bodies(unnamed=True)
+
+    def judge(returned: object) -> None:
+        assert returned == ([], BodiesRemoved((), 0, dry_run=False)), returned
 
     return Call(make, judge, is_repeatable=True)
 
@@ -353,7 +451,9 @@ def adopt(bench: Bench) -> Call:
 
 OPERATOR_CALLS: tuple[Callable[[Bench], Call], ...] = (
     *_looks(),
-    *(explain, move, move_by_the_owner, remove, expire, give_up, release),
+    *(explain, move, move_by_the_owner, remove, expire, give_up, send_now, drain, release),
     *(admit_partitions, end_paths, resume, unset_settings, create_a_topic, end_a_subscription),
-    *(release_a_subscription, end_a_reader, resolve_a_branch, truncate, export_messages, import_messages, adopt),
+    *(create_a_subscription, release_a_subscription),
+    *(end_a_reader, change_a_schedule, resolve_a_branch, truncate, large_bodies),
+    *(export_messages, import_messages, adopt),
 )

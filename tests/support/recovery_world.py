@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.core.entries import Entry, Held, Position, Settled
+from jbm_kafka.core.channel.entries import Entry, Held, Position, Settled
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.ports import CommittedOffset, Journal
 from jbm_kafka.store.changelog_reader import ChangelogScope

@@ -21,13 +21,15 @@ from jbm_kafka import (
     MessageConsumer,
     Queue,
     Topic,
+    Worker,
     XAConnectionFactory,
 )
 from jbm_kafka.admin import Admin, Rule
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import Outgoing
+from jbm_kafka.ports import CommittedOffset, Outgoing
 from jbm_kafka.ports.access_rules import AccessRule, Operation
 from jbm_kafka.registry.access_rights import NamespaceTopics, Role
+from jbm_kafka.registry.topic_configs import CHANGELOG_CONFIG, DEFAULT_MAX_MESSAGE_BYTES
 from tests.support.waiting import wait_until
 
 PATIENCE_S = 25.0
@@ -63,7 +65,7 @@ class Watch(logging.Handler):
         if self.missing is None:
             return "AUTHORIZATION_FAILED" in line or "access rule" in line
         (operation,) = self.missing.operations
-        is_named = self.missing.name in line or self.missing.kind.value == "cluster"
+        is_named = self.missing.name in line or self.missing.kind.value == "cluster" or self.missing.name == "*"
         says = f"{operation.value} on {self.missing.kind.value.replace('-', ' ')}", f"{operation.value}"
         return is_named and ("AUTHORIZATION_FAILED" in line or any(word in line for word in says))
 
@@ -120,7 +122,9 @@ class Shop:
 
     @property
     def installation(self) -> NamespaceTopics:
-        return NamespaceTopics(self.namespace, [self.orders, self.prices], self.letters)
+        has_topic = self.role not in (Role.MOVING, Role.TRUNCATION, Role.SCHEDULES)
+        destinations = [self.orders, self.prices] if has_topic else [self.orders]
+        return NamespaceTopics(self.namespace, destinations, self.letters)
 
     @property
     def settings(self) -> dict[str, AddressSettings]:
@@ -217,6 +221,7 @@ def work(shop: Shop, watch: Watch) -> None:
         def ends() -> list[int]:
             return [log.end_positions(each.name, [0], stable=True)[0] for each in shop.letters]
 
+        admin.remove(shop.orders, everything=True)  # what an attempt without some right has left
         before = ends()
         with shop.connected(watch, client_id="me") as connection:
             session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
@@ -245,12 +250,14 @@ def look(shop: Shop, watch: Watch) -> None:
         for queue in (shop.orders, *shop.letters):
             admin.counts(queue)
             list(admin.browse(queue))
+            admin.page(queue)
         admin.counts(shop.prices, subscription="kept", client_id="me")
         admin.subscriptions()
         admin.readers()
         admin.prepared()
         admin.address_settings()
         admin.dead_letters(shop.letters[0])
+        admin.export_messages(shop.letters[0], shop.folder / f"{next(shop.numbers)}.avro")
 
 
 def explained(shop: Shop, watch: Watch) -> None:
@@ -272,6 +279,12 @@ def operate(shop: Shop, watch: Watch) -> None:
     """Pauses, settings, messages given up and removed, letters sent again, a branch that its manager forgot."""
     prepare(shop, watch, by_somebody=True)
     shop.send("move", "give up", "remove")
+    shop.send("dear", to=shop.prices)
+    dead, expired = shop.letters
+
+    def retry(admin: Admin, letters: Queue) -> None:
+        watch.lines += [each.why for each in admin.retry_dead_letters(letters).kept]
+
     with shop.admin() as admin:
         for branch in admin.prepared():
             admin.resolve(branch.xid, "rollback")
@@ -279,8 +292,12 @@ def operate(shop: Shop, watch: Watch) -> None:
         admin.resume(shop.orders)
         admin.set_address_settings(shop.orders.name, AddressSettings(redelivery_delay_ms=5))
         admin.unset_address_settings(shop.orders.name)
-        admin.send_to_dead_letter(shop.orders, everything=True, dead_letter_address=shop.letters[0].name)
-        admin.retry_dead_letters(shop.letters[0])
+        admin.send_to_dead_letter(shop.orders, everything=True, dead_letter_address=dead.name)
+        kept = {"subscription": "kept", "client_id": "me"}
+        admin.send_to_dead_letter(shop.prices, **kept, everything=True, dead_letter_address=dead.name)  # type: ignore[arg-type]
+        retry(admin, dead)
+        admin.expire(shop.orders, everything=True)
+        retry(admin, expired)
         admin.remove(shop.orders, everything=True)
 
 
@@ -327,17 +344,50 @@ def prepare(shop: Shop, watch: Watch, *, by_somebody: bool = False) -> None:
             session.tpc_commit()
 
 
+def keep_a_schedule(shop: Shop, watch: Watch) -> None:
+    """A worker sends a run of its schedule when it is due, and handles it."""
+    worker, ran = Worker(
+        shop.address, kafka=shop.kafka, namespace=shop.namespace, address_settings=shop.settings, auto_create=False,
+        state_dir=str(shop.folder / str(next(shop.numbers))),
+    ), threading.Event()  # fmt: skip
+    worker.cron("* * * * * *", queue=shop.orders, name="tick")(ran.set)
+    worker.start()
+    try:
+        watch.until(ran.is_set, "a run")
+    finally:
+        worker.stop()
+
+
 def truncate(shop: Shop, watch: Watch) -> None:
-    """What is settled goes."""
+    """What is settled goes, and another program's group has read it, too."""
     with shop.connected(watch) as connection:
         consumer = connection.create_session(AcknowledgeMode.AUTO).create_consumer(shop.orders)
         shop.send("gone")
         watch.receive(consumer)
+    with closing(ConfluentKafka(shop.open).admin()) as log:
+        end = log.end_positions(shop.orders.name, [0], stable=True)[0]
+        log.alter_offsets("others", shop.orders.name, {0: CommittedOffset(end, "")})
     with shop.admin() as admin:
         said = admin.truncate(shop.orders)
         watch.lines.append(said.because)
     if watch.missing is None:
         assert not said.because, said
+
+
+def put_back(shop: Shop, watch: Watch) -> None:
+    """A topic that others made is taken as it is, and gets what was exported from another queue."""
+    source, file = Queue("exported"), shop.folder / f"{next(shop.numbers)}.avro"
+    with shop.anyone() as admin, closing(ConfluentKafka(shop.open).admin()) as log:
+        admin.delete_destination(shop.orders)  # else it was imported into
+        log.create_topic(shop.orders.kafka_topic(shop.namespace), partitions=1, config={})
+        config = {**CHANGELOG_CONFIG, "max.message.bytes": str(2 * DEFAULT_MAX_MESSAGE_BYTES)}
+        log.create_topic(shop.orders.changelog_topic(shop.namespace), partitions=1, config=config)
+        admin.create_queue(source, partitions=1)
+        shop.send("held", to=source)
+        held = admin.export_messages(source, file).messages
+    with shop.admin() as admin:
+        assert admin.adopt(shop.orders, begin="end").records == 0
+        assert admin.import_messages(file, to=shop.orders).messages == held
 
 
 WORK: Mapping[Role, tuple[Callable[[Shop, Watch], None], ...]] = {
@@ -347,13 +397,16 @@ WORK: Mapping[Role, tuple[Callable[[Shop, Watch], None], ...]] = {
     Role.LOOK: (look, explained),
     Role.OPERATOR: (look, explained, operate),
     Role.REQUESTS: (request,),
+    Role.SCHEDULES: (keep_a_schedule,),
     Role.XA: (prepare,),
+    Role.MOVING: (put_back,),
     Role.TRUNCATION: (truncate,),
 }
 """But that of Spark, which has its own tests."""
 
 BESIDE: Mapping[Role, tuple[Role, ...]] = {
     Role.REQUESTS: (Role.PRODUCER, Role.WORKER),
+    Role.SCHEDULES: (Role.WORKER,),
     Role.XA: (Role.WORKER,),
     Role.TRUNCATION: (Role.WORKER, Role.LOOK),
 }

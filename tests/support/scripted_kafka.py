@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from jbm_kafka.core.companion_group import is_companion
+from jbm_kafka.core.channel.companion_group import is_companion
 from jbm_kafka.ports import (
     CommittedOffset,
     GroupDescription,
     GroupMember,
     KafkaRecord,
+    LogPlace,
     TopicDescription,
     UnknownTopic,
     Unreachable,
@@ -108,6 +109,9 @@ class ScriptedKafka:
     def allow(self, principal: str, rules: Sequence[AccessRule]) -> None:
         self._unasked()
 
+    def positions_since(self, topic: str, partitions: Sequence[int], since_ms: int) -> Mapping[int, int]:
+        self._unasked()
+
     def cluster_id(self) -> str:
         self._unasked()
 
@@ -138,6 +142,12 @@ class ScriptedKafka:
         self._unasked()
 
     def group_members(self, group: str) -> int:
+        self._unasked()
+
+    def member_counts(self, groups: Sequence[str]) -> Mapping[str, int]:
+        self._unasked()
+
+    def positions(self, topics: Mapping[str, int], at: LogPlace) -> Mapping[str, Mapping[int, int]]:
         self._unasked()
 
     def members(self, group: str, topic: str) -> Sequence[GroupMember]:

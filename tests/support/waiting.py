@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+S = TypeVar("S")
 LOOK_S = 0.01
 TRIES = 4
 
@@ -22,6 +23,25 @@ def wait_until(holds: Callable[[], T | None], *, about: str, timeout_s: float) -
         assert time.monotonic() < deadline, f"{about}: not within {timeout_s:g} s"
         look.wait(LOOK_S)
     return answer
+
+
+def wait_while_moving(
+    look: Callable[[], S], holds: Callable[[S], bool], *, about: str, stuck_s: float, most_s: float
+) -> None:
+    """Return when what is seen holds: a slow machine may take its time as long as what is seen changes.
+
+    Raises:
+        AssertionError: nothing changed for `stuck_s`, or it took longer than `most_s`; it says what about.
+    """
+    begun = moved = time.monotonic()
+    pause = threading.Event()
+    seen = look()
+    while not holds(seen):
+        pause.wait(LOOK_S)
+        before, seen, now = seen, look(), time.monotonic()
+        moved = now if seen != before else moved
+        assert now < moved + stuck_s, f"{about}: nothing has changed for {stuck_s:g} s"
+        assert now < begun + most_s, f"{about}: not within {most_s:g} s"
 
 
 def in_time(call: Callable[[], T], limit_s: float) -> T:

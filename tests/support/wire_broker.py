@@ -28,6 +28,7 @@ _SUPPORTED = (
 )
 """Nothing is ever produced: of a producer it is asked whether it could be."""
 _UNSUPPORTED_VERSION = 35
+_UNKNOWN_TOPIC_OR_PARTITION = 3
 _LEADER_NOT_AVAILABLE = 5
 _NODE = 1
 END_POSITION = 7
@@ -41,13 +42,15 @@ class WireBroker(socketserver.ThreadingTCPServer):
 
     daemon_threads = True
 
-    def __init__(self, topic: str, names_itself: Sequence[bool], host: str, *, has_leader: bool) -> None:
+    def __init__(self, topic: str, names_itself: Sequence[bool], host: str, *, has_leader: bool, denials: int) -> None:
         """`names_itself`: in the first list of brokers, in the second, and so on; the last one goes on. `host` is
-        what it calls itself there. `has_leader`: the partition."""
+        what it calls itself there. `has_leader`: the partition. `denials`: so many times it names the topic and does
+        not know where it ends."""
         super().__init__(("127.0.0.1", 0), _Connection)
         self.topic = topic
         self._host = host
         self._has_leader = has_leader
+        self._denials = denials
         self._names_itself = list(names_itself)
         self._lock = threading.Lock()
 
@@ -64,7 +67,10 @@ class WireBroker(socketserver.ThreadingTCPServer):
             case _ApiKey.METADATA:
                 return self._metadata(is_asked_for=b"\0\0\0\1" + _text(self.topic) in request)
             case _ApiKey.LIST_OFFSETS:
-                partition = struct.pack(">ihqq", 0, 0, -1, END_POSITION)
+                with self._lock:
+                    self._denials, is_denied = max(self._denials - 1, 0), self._denials > 0
+                error, end = (_UNKNOWN_TOPIC_OR_PARTITION, -1) if is_denied else (0, END_POSITION)
+                partition = struct.pack(">ihqq", 0, error, -1, end)
                 return struct.pack(">ii", 0, 1) + _text(self.topic) + struct.pack(">i", 1) + partition
             case _ApiKey.INIT_PRODUCER_ID:
                 return struct.pack(">ihqh", 0, 0, 7, 0)
@@ -103,10 +109,15 @@ def _text(value: str) -> bytes:
 
 @contextmanager
 def wire_broker(
-    topic: str, *, names_itself: Sequence[bool] = (True,), host: str = "127.0.0.1", has_leader: bool = True
+    topic: str,
+    *,
+    names_itself: Sequence[bool] = (True,),
+    host: str = "127.0.0.1",
+    has_leader: bool = True,
+    denials: int = 0,
 ) -> Iterator[str]:
     """`host:port` of one that answers while the block runs."""
-    with WireBroker(topic, names_itself, host, has_leader=has_leader) as server:
+    with WireBroker(topic, names_itself, host, has_leader=has_leader, denials=denials) as server:
         thread = threading.Thread(target=server.serve_forever, name="wire-broker", daemon=True)
         thread.start()
         try:

@@ -122,10 +122,11 @@ class _Worker:
 
     def _run(self, folder: str) -> None:
         """Works until a file `stop` is in the folder, and ends what a killed one left whenever something fails."""
-        while not Path(folder, "stop").exists():
+        stop = Path(folder, "stop")
+        while self._database.closed or not stop.exists():
             try:
                 if self._database.closed:
-                    self._reconnect()
+                    self._begin_anew()
                 if self._work(PAUSE_S) is None:
                     self._manager.recover()
                     continue
@@ -135,12 +136,12 @@ class _Worker:
             except (JMSError, psycopg.Error):
                 logging.getLogger(__name__).warning("begins anew", exc_info=True)
                 self._database.close()
-                self._begin_anew()
 
     def _begin_anew(self) -> None:
         """With a session that has no branch in hand: what was prepared is ended by recovery."""
         self._session.close()
         self._session, self._consumer = self._connection.create_xa_session(), None
+        self._reconnect()
 
 
 def main() -> None:

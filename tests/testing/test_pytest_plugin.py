@@ -50,6 +50,38 @@ def test_each_test_has_a_world_of_its_own(tmp_path: Path) -> None:
     assert "2 passed" in done.stdout, done.stdout
 
 
+WORKERS = """
+from jbm_kafka import Worker
+
+worker = Worker("localhost:9092")
+sent = []
+
+
+@worker.handler("orders")
+def ship(body: str) -> None:
+    sent.append(body)
+
+
+def test_one(jbm_memory, jbm_worker):
+    assert jbm_worker(worker) is worker
+    jbm_memory.send("orders", "a")
+    jbm_memory.drain()
+    assert sent == ["a"]
+
+
+def test_two(jbm_memory, jbm_worker):
+    assert worker.connection is None
+    jbm_worker(worker)
+    jbm_memory.drain(worker)
+    assert sent == ["a"]
+"""
+
+
+def test_a_worker_of_the_application_runs_in_the_world_of_each_test(tmp_path: Path) -> None:
+    done = run(tmp_path, WORKERS)
+    assert "2 passed" in done.stdout, done.stdout
+
+
 LEFT_OPEN = """
 from jbm_kafka import Queue
 

@@ -21,13 +21,14 @@ from jbm_kafka.errors import (
     JMSSecurityError,
     TransactionInDoubtError,
 )
+from jbm_kafka.jms.base.handler_threads import HandlerThreads
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.handler_settlement import Settlement
-from jbm_kafka.jms.handler_threads import HandlerThreads
+from jbm_kafka.jms.receiving.handler_settlement import Settlement
 from jbm_kafka.testing.memory_world import MemoryWorld
 from jbm_kafka.worker import lanes, message_worker
-from jbm_kafka.worker.lanes import PAUSE_MAX_S, TransactedLane
+from jbm_kafka.worker.gated_receiving import at_gate
+from jbm_kafka.worker.lanes import PAUSE_MAX_S, SessionLane
 from tests.support.waiting import wait_until
 
 ORDERS, BILLS, LETTERS = Queue("orders"), Queue("bills"), Queue("DLQ")
@@ -62,8 +63,14 @@ class Outage:
         """Whenever it paused."""
         self.failures: list[Exception] = []
         self.in_pause: Callable[[], object] = lambda: None
-        self.lane = TransactedLane(
-            "bills", connection, self._consumer, self._handle, self.failures.append, rest=self._rest
+        self.lane = SessionLane(
+            "bills",
+            connection,
+            self._consumer,
+            self._handle,
+            self.failures.append,
+            rest=self._rest,
+            door=functools.partial(at_gate, None),
         )
         self.lane.start()
 

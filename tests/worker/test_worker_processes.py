@@ -175,7 +175,7 @@ def children(pid: int) -> list[int]:
         (["tests.support.shop_workers:worker", "--concurrency", "2"], 2, "--concurrency goes with --queue"),
         (["tests.support.shop_workers:nothing"], 1, "has no such name"),
         (["no.such.module:worker"], 1, "cannot be imported"),
-        (["shop"], 1, "MODULE:NAME"),
+        (["shop"], 2, "MODULE:NAME"),
     ],
 )
 def test_what_cannot_be_run_is_one_line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 import threading
@@ -37,12 +38,6 @@ ORDERS, LETTERS, ANSWERS, OUT = Queue("orders"), Queue("DLQ"), Queue("answers"),
 UNITS, EACH = 8, 6
 SOON_S = 30.0
 WAYS = ["threads", "loop", "transacted"]
-
-
-@pytest.fixture
-def world() -> Iterator[MemoryWorld]:
-    with MemoryWorld() as world:
-        yield world
 
 
 @pytest.fixture
@@ -333,6 +328,14 @@ def test_what_cannot_be_is_refused_when_it_is_said(
         Worker("memory://refused").handler(destination, **options)(function)
 
 
+def test_a_decorator_without_its_queue_is_refused_at_once() -> None:
+    """`@worker.handler` without parentheses: it would be no handler, and nobody would hear of it."""
+    worker: Any = Worker("memory://refused")
+    for decorator, what in ((worker.handler, "destination"), (worker.task, "queue")):
+        with pytest.raises(InvalidSettingError, match=f"{what} is <.*>: it is a queue's name"):
+            decorator(print)
+
+
 def test_a_coroutine_has_no_transaction() -> None:
     async def pay(message: Message, session: Session) -> None: ...
 
@@ -412,6 +415,35 @@ with factory.create_connection() as connection, connection.create_session() as s
     session.create_producer(Queue("orders")).send("one")
     sys.exit(worker.run())
 """
+
+
+TWICE = """
+import logging, os, signal, sys, threading
+from jbm_kafka import ConnectionFactory, Queue, Worker
+
+logging.basicConfig(level=logging.WARNING, format="%(message)s")
+factory = ConnectionFactory("memory://twice")
+worker = Worker(factory, drain_s=60)
+
+@worker.handler("orders")
+def ship(message):
+    os.kill(os.getpid(), signal.SIGINT)
+    while signal.getsignal(signal.SIGINT).__name__ != "_end_at_once":
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+    threading.Event().wait()
+
+with factory.create_connection() as connection, connection.create_session() as session:
+    session.create_producer(Queue("orders")).send("one")
+    sys.exit(worker.run())
+"""
+
+
+def test_a_second_interrupt_while_it_drains_ends_it_in_one_line() -> None:
+    """It was a traceback."""
+    ended = subprocess.run([sys.executable, "-c", TWICE], check=False, timeout=60, capture_output=True, text=True)
+    assert ended.returncode == 128 + signal.SIGINT
+    assert ended.stderr == "worker: asked once more, it ends at once; what its handlers work on comes again\n"
 
 
 def test_a_worker_ends_also_when_another_thread_takes_the_signal() -> None:

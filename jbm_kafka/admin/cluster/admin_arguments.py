@@ -1,16 +1,17 @@
-"""What callers of the administration give, as it takes them: queues by name, what chooses messages."""
+"""Takes the arguments of the administration as callers give them: queues by name, and conditions that choose
+messages."""
 
 from __future__ import annotations
 
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
-from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT
+from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT, Subscription, SubscriptionKind
 from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
-from jbm_kafka.jms.arguments import as_queue, as_topic
+from jbm_kafka.jms.base.arguments import as_queue, as_topic, checked_flag
 
 NOT_EMPTY = "it is not empty; leave it out, or set None, for any"
-"""Of what names or chooses messages."""
+"""The remedy for an empty name or condition."""
 
 
 def queue_of(queue: Queue | Topic | str, name: str = "queue") -> Queue:
@@ -43,6 +44,31 @@ def named(destination: Queue | Topic | str, subscription: str | None, client_id:
     if isinstance(destination, Queue):
         raise no_subscriptions(destination, subscription)
     return Topic(destination) if isinstance(destination, str) else as_topic(destination)
+
+
+def durable_wanted(
+    topic: Topic | str, name: str, client_id: str, *, is_shared: bool, selector: str | None, no_local: bool
+) -> Subscription:
+    """The durable subscription that a caller describes.
+
+    Raises:
+        InvalidDestinationError, InvalidSelectorError, InvalidSettingError, InvalidTypeError: an argument cannot be.
+    """
+    checked_flag("shared", is_shared)
+    checked_flag("no_local", no_local)
+    if not isinstance(client_id, str):
+        raise wrong_type("client_id", client_id, "it is a str; '' is none")
+    if is_shared and no_local:
+        raise wrong_value(
+            "no_local", no_local, "only a subscription that is not shared leaves out its connection's own"
+        )
+    if not is_shared and not client_id:
+        raise wrong_value("client_id", client_id, "a subscription of none is shared: give shared=True, or a client id")
+    kind = SubscriptionKind.SHARED_DURABLE if is_shared else SubscriptionKind.DURABLE
+    chosen = parse_selector(selector)
+    normal = "" if chosen is None else chosen.normal
+    found = Topic(topic) if isinstance(topic, str) else as_topic(topic)
+    return Subscription(found, kind, name, client_id, no_local, selector=normal)
 
 
 def check_subscription(subscription: object) -> None:
@@ -86,7 +112,7 @@ def check_named(name: str, text: object) -> None:
 
 
 def chosen_by(selector: str | None) -> Selector | None:
-    """What chooses the messages that something is done to.
+    """Return what chooses the messages that something is done to.
 
     An empty one is refused: for JMS it means every message, and here it is a value that somebody forgot to fill in.
 

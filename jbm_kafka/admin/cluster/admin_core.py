@@ -1,4 +1,4 @@
-"""What all parts of an Admin share: one cluster, one namespace, one registry."""
+"""The ground that all parts of an Admin share: one cluster, one namespace, one registry."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from jbm_kafka.admin.owners.owner_client import Owners
 from jbm_kafka.admin.owners.present_owners import PresentOwners
 from jbm_kafka.browsing.browse import browse
 from jbm_kafka.browsing.unacknowledged_query import UnacknowledgedQuery
+from jbm_kafka.client.bodies.large_bodies import LargeBodies
 from jbm_kafka.codec.registry_records import SubscriptionRecord
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Destination, Queue, Topic, with_namespace
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.plain_text import plain_texts
 from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.core.wrong_values import wrong_type
-from jbm_kafka.jms.arguments import checked_seconds
+from jbm_kafka.jms.base.arguments import checked_seconds
 from jbm_kafka.jms.browser import browsed
 from jbm_kafka.jms.factory import checked_namespace
-from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.messages.message import Message
 from jbm_kafka.ports import Unreachable
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.provider import Seen
@@ -43,20 +44,22 @@ Tell = Callable[[str], object]
 
 T = TypeVar("T")
 READ_TRIES = 3
-"""Of `timeout_s` each: brokers end the transaction of a killed process after 10 s, and look for such every 10 s."""
+"""So many tries of `timeout_s` each: brokers end the transaction of a killed process after 10 s, and look for such
+every 10 s."""
 
 
 def patiently(read: Callable[[], T]) -> T:
-    """What is read; tried again where the transaction of a killed process holds it back, which ends by itself."""
+    """Return what is read; tried again where the transaction of a killed process holds it back, which ends by
+    itself."""
     for _ in range(READ_TRIES - 1):
         with suppress(Unreachable):
             return read()
     return read()
 
 
-def as_browsed(seen: Seen, destination: Destination) -> Message:
+def as_browsed(seen: Seen, destination: Destination, bodies: LargeBodies | None = None) -> Message:
     """The message as a browser shows it; of one that waits, `delivery_time` is when it may go."""
-    message = browsed(seen, destination)
+    message = browsed(seen, destination, bodies=bodies)
     if seen.due_at_ms:
         message.delivery_time = seen.due_at_ms
     return message
@@ -65,7 +68,14 @@ def as_browsed(seen: Seen, destination: Destination) -> Message:
 class AdminCore:
     """One cluster and namespace, for the parts of an Admin. Any thread. Its arguments are those of `Admin`."""
 
-    def __init__(self, bootstrap: str, kafka: Mapping[str, object] | None, namespace: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        kafka: Mapping[str, object] | None,
+        namespace: str,
+        timeout_s: float,
+        bodies: LargeBodies | None = None,
+    ) -> None:
         namespace = checked_namespace(namespace)
         if kafka is not None and not isinstance(kafka, Mapping):
             raise wrong_type("kafka", kafka, "it is a dict of librdkafka properties, or None")
@@ -76,6 +86,8 @@ class AdminCore:
         self.kafka = self.cluster.kafka
         self.admin = self.kafka.admin()
         self.namespace = namespace
+        self.bodies = bodies
+        """Where large bodies are; None: no store was given."""
         self._lock, self._is_closed, self._is_met, self._process = Lock(), False, False, os.getpid()
         self.registry = Registry(self.kafka, self.admin, with_namespace("jbm.registry", namespace))
         is_in_memory = self.registry.pauses.is_in_memory = bootstrap.startswith(IN_MEMORY)

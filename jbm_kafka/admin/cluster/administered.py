@@ -15,11 +15,11 @@ IN_MEMORY = "memory://"
 
 @dataclass(frozen=True, slots=True)
 class Administered:
-    """What administration needs of it."""
+    """The installation as administration needs it."""
 
     kafka: Kafka
     clock: Clock
-    """By which delays and expiry are judged there."""
+    """The clock by which delays and expiry are judged there."""
     let_go: Callable[[], None]
     """To be called once, at the end."""
     settle: Callable[[], None]

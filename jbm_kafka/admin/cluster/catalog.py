@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 
 from jbm_kafka.admin.cluster.admin_arguments import letters_in_topic, which_subscription
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
-from jbm_kafka.core.address_settings import DefaultAddresses, default_addresses
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, name_fault, with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError
+from jbm_kafka.core.settings.address_settings import DefaultAddresses, default_addresses
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
@@ -51,7 +51,7 @@ class Catalog:
         return [Queue(name) for name in sorted(found - theirs)]
 
     def _without_changelog(self, topics: Collection[str]) -> frozenset[str]:
-        """Those of them that were used as queues."""
+        """Return those of them that were used as queues."""
         used = [name for name in self._registry.names_among(topics) if name_fault(name) is None]
         return self._registry.recorded_of(self._admin.describe(used)) if used else frozenset()
 
@@ -153,7 +153,7 @@ class Catalog:
         return default_addresses(addresses_of(self._namespace, self._registry.log.values()))
 
     def grower(self, destination: Queue | Topic) -> Callable[[int], None]:
-        """What has a queue or topic have so many partitions, and its changelog too; it has no more."""
+        """Return a call that gives a queue or topic and its changelog so many partitions, and never fewer."""
 
         def grow(partitions: int) -> None:
             found = self.described(destination)
@@ -168,7 +168,7 @@ class Catalog:
         return grow
 
     def subscriptions_of(self, topic: Topic) -> Sequence[Subscription]:
-        """Those that the topic has now."""
+        """Return those that the topic has now."""
         return [record.subscription for record in self.records_of(topic)]
 
     def subscription(self, topic: Topic, name: str, client_id: str) -> SubscriptionRecord:
@@ -189,13 +189,13 @@ class Catalog:
         )
 
     def records_of(self, topic: Topic) -> Sequence[SubscriptionRecord]:
-        """What the registry says of the subscriptions that the topic has now."""
+        """Return what the registry says of the subscriptions that the topic has now."""
         self._registry.refresh()
         found = [record for _, record in subscriptions_in(self._registry.log.values()) if not record.is_ending]
         return [each for each in found if each.subscription.topic == topic]
 
     def info_of(self, destination: Queue | Topic) -> TopicInfo:
-        """What is needed to send a dead letter to the queue or topic that it came from.
+        """Return what is needed to send a dead letter to the queue or topic that it came from.
 
         Raises:
             InvalidDestinationError: it is not there any more.

@@ -11,11 +11,16 @@ from jbm_kafka.codec.settings_record import (
     patterns_in,
     settings_key,
 )
-from jbm_kafka.core.address_pattern import checked_pattern, specificity
-from jbm_kafka.core.address_settings import AddressSettings, changed_settings, check_setting_name, settings_without
-from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, JMSError, NewerRecordError
 from jbm_kafka.core.plain_text import plain_text
+from jbm_kafka.core.settings.address_pattern import checked_pattern, specificity
+from jbm_kafka.core.settings.address_settings import (
+    AddressSettings,
+    changed_settings,
+    check_setting_name,
+    settings_without,
+)
+from jbm_kafka.core.settings.addresses import destination_at
 from jbm_kafka.core.wrong_values import shown, wrong_type
 from jbm_kafka.registry.registry_log import Changes, RegistryLog, Values
 
@@ -27,7 +32,7 @@ OWN_ADDRESS = {
 
 
 def recorded_settings(registry: RegistryLog, pattern: str | None) -> dict[str, AddressSettings]:
-    """Of this pattern or of all, by pattern, the least specific first.
+    """Return the settings of this pattern or of all, by pattern, the least specific first.
 
     Raises:
         JMSError: a record cannot be read here.
@@ -82,7 +87,7 @@ def set_settings(registry: RegistryLog, pattern: str, settings: AddressSettings)
 
 
 def own_addresses(pattern: str, settings: AddressSettings) -> list[str]:
-    """What is to be said of addresses at which the one queue or topic that the pattern names is its own."""
+    """Return what is to be said of addresses at which the one queue or topic that the pattern names is its own."""
     given, found = settings.given(), []
     for name, what in OWN_ADDRESS.items():
         address = given.get(name)
@@ -134,7 +139,7 @@ def unset_settings(registry: RegistryLog, pattern: str, names: tuple[str, ...]) 
 
 
 def _others(record: SettingsRecord, but: Collection[str]) -> dict[str, object]:
-    """What of the record means nothing here, and stays."""
+    """Return what of the record means nothing here, and stays."""
     return {name: value for name, value in record.others.items() if name not in but}
 
 

@@ -1,4 +1,4 @@
-"""What subscriptions there are, and what of their topics each of them still needs."""
+"""Counts subscriptions, and what of their topics each of them still needs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SubscriptionCounts:
     created_ms: int
     """When it was made, ms since the epoch; of private ones when their process told last how far they are."""
     pins: Mapping[int, int]
-    """By partition the offset of the oldest message that it has not settled: from there on the log must be kept."""
+    """The offset of the oldest message that it has not settled, by partition: from there on the log must be kept."""
     held_at_most: int
     """Records from there on: what waits, and a few that are settled or are marks of transactions."""
     owner: str = ""
@@ -63,7 +63,7 @@ class SubscriptionCounts:
 def subscription_counts(
     registry: RegistryLog, admin: KafkaAdmin, namespace: str, topic: Topic | None, *, now_ms: int
 ) -> list[SubscriptionCounts]:
-    """Those of the topic, or all, by topic and group. Those that are ending do not count.
+    """Return those of the topic, or all, by topic and group. Those that are ending do not count.
 
     Raises:
         KafkaClientError: no answer.

@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 from jbm_kafka.admin.cluster.admin_arguments import check_named, chosen_by, letters_in_topic, queue_of
 from jbm_kafka.admin.dead_letters.letters import LetterFilter, reason_fault
-from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.settings.addresses import destination_at
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
-from jbm_kafka.jms.arguments import as_topic
+from jbm_kafka.jms.base.arguments import as_topic
 
 
 def letters_queue(queue: Queue | Topic | str) -> Queue:

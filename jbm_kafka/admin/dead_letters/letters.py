@@ -10,7 +10,7 @@ from typing import Literal
 from jbm_kafka.codec.dead_letter import Origin, origin_of
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_value
-from jbm_kafka.core.departure import EXPIRED, OPERATOR, OUT_OF_ATTEMPTS, REJECTED, UNDECODABLE
+from jbm_kafka.core.channel.departure import EXPIRED, OPERATOR, OUT_OF_ATTEMPTS, REJECTED, UNDECODABLE
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.summary import summary, with_lines
@@ -40,7 +40,7 @@ class DeadLetter:
     """
 
     partition: int
-    """Of the dead-letter queue's Kafka topic."""
+    """The partition of the dead-letter queue's Kafka topic."""
     offset: int
     """Its place in the partition."""
     message_id: str
@@ -48,7 +48,7 @@ class DeadLetter:
     unit: str | None
     """Its unit of order; None: it has none."""
     origin: Origin
-    """What it tells of where it was; a record that somebody else wrote there tells nothing."""
+    """The place where it was, as it tells; a record that somebody else wrote there tells nothing."""
     died_at_ms: int
     """When the copy was written, ms since 1970."""
 
@@ -96,7 +96,7 @@ class DeadLetter:
 
 
 def letter_of(record: KafkaRecord) -> DeadLetter:
-    """What a record of a dead-letter queue tells."""
+    """Return what a record of a dead-letter queue tells."""
     partition, offset = record.partition() or 0, record.offset() or 0
     headers = record.headers()
     return DeadLetter(
@@ -122,12 +122,13 @@ class LetterFilter:
     message_id: str | None = None
     """Its id, or that of the original."""
     selector: Selector | None = None
-    """What is to be so of its copy's headers and properties."""
+    """The condition on its copy's headers and properties."""
     places: frozenset[tuple[int, int]] | None = None
     """Partition and offset in its queue: one of these."""
 
     def matches(self, letter: DeadLetter, record: KafkaRecord) -> bool:
-        """Whether all that is asked for is so of a letter and its record. An id names every message that has it."""
+        """Return True if all that is asked for is so of a letter and its record. An id names every message that has
+        it."""
         return (
             (self.places is None or letter.place in self.places)
             and (self.origin is None or letter.origin.destination == str(self.origin))
@@ -153,7 +154,7 @@ class KeptLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryReport:
-    """What became of a retry, or, of a dry run, what would."""
+    """The outcome of a retry, or, of a dry run, the outcome that it would have."""
 
     source: Queue
     """The dead-letter queue."""
@@ -166,7 +167,7 @@ class RetryReport:
     taken: Sequence[DeadLetter]
     """Asked for, and gone when it came to them: another consumer or retry was faster."""
     warnings: Sequence[str]
-    """What the caller should know, such as units of which later messages went on."""
+    """Remarks that the caller should read, such as units of which later messages went on."""
 
     @property
     def sent(self) -> int:
@@ -189,7 +190,8 @@ class RetryReport:
 
 
 def oldest_first(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
-    """By when they died; within a partition, and so within a unit, as they stand in the log whatever the clocks say."""
+    """Return them by when they died; within a partition, and so within a unit, as they stand in the log whatever the
+    clocks say."""
     latest: dict[int, int] = {}
     keyed: list[tuple[int, int, int, DeadLetter]] = []
     for letter in letters:

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from jbm_kafka.admin.cluster.admin_core import patiently
 from jbm_kafka.admin.dead_letters.letters import DeadLetter, KeptLetter, RetryReport
 from jbm_kafka.admin.dead_letters.retry_plan import RetryPlan, passed_over
+from jbm_kafka.core.channel.redelivery import FOREVER_MS
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
-from jbm_kafka.core.redelivery import FOREVER_MS
+from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.selective_receive import SelectiveReceive
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports import KafkaClientError, KafkaRecord, Outgoing
@@ -25,8 +25,13 @@ BATCH_BYTES = 8 * 2**20
 TRIES = 3
 """How often a letter is sent on its own before it is left where it is: a rebalance may refuse one that is all right."""
 LOOK_TIMEOUT_S = 5.0
+STOPPED = "it was stopped before its turn"
 GATHER_S = 0.0
-"""What is there goes at once; a batch waits for nothing."""
+"""All that is there goes at once; a batch waits for nothing."""
+
+
+def _never() -> bool:
+    return False
 
 
 def carry_out(
@@ -36,13 +41,14 @@ def carry_out(
     outgoing: Callable[[DeadLetter, KafkaRecord], Outgoing],
     timeout_s: float,
     rate: float | None,
+    stop: Callable[[], bool] = _never,
 ) -> LetterRetry:
     """Send the letters over a connection of their own, so many a second at most; the retry that was made, ended.
 
     Raises as `LetterRetry.run` does.
     """
     with connection, connection.create_session(AcknowledgeMode.TRANSACTED) as session:
-        retry = LetterRetry(session, source, letters, outgoing)
+        retry = LetterRetry(session, source, letters, outgoing, stop)
         retry.run(timeout_s, rate)
     return retry
 
@@ -50,7 +56,7 @@ def carry_out(
 def retried_report(
     done: LetterRetry, plan: RetryPlan, still_there: Callable[[], Iterable[Seen]], timeout_s: float
 ) -> RetryReport:
-    """What became of a retry that has ended; `still_there`: what its queue holds now."""
+    """Return what became of a retry that has ended; `still_there`: what its queue holds now."""
     left, taken = patiently(lambda: sort_out(done, still_there(), timeout_s)) if done.wanted else ([], [])
     stayed = [*done.kept, *left]
     return RetryReport(
@@ -66,7 +72,7 @@ def retried_report(
 def sort_out(
     retry: LetterRetry, still_there: Iterable[Seen], timeout_s: float
 ) -> tuple[list[KeptLetter], list[DeadLetter]]:
-    """What did not come: letters that are still in their queue, and why, and those that somebody else took."""
+    """Return what did not come: letters that are still in their queue, and why, and those that somebody else took."""
     seen_by_place = {(each.record.partition(), each.record.offset()): each for each in still_there}
     kept: list[KeptLetter] = []
     taken: list[DeadLetter] = []
@@ -75,7 +81,9 @@ def sort_out(
         if seen is None:
             taken.append(letter)
             continue
-        if letter.partition not in retry.partitions:
+        if retry.is_stopped:
+            why = STOPPED
+        elif letter.partition not in retry.partitions:
             why = (
                 f"partition {letter.partition} of {retry.source.name} is with another receiver or retry: when that has "
                 f"ended, retry again"
@@ -106,17 +114,21 @@ class LetterRetry:
         source: Queue,
         letters: Sequence[DeadLetter],
         outgoing: Callable[[DeadLetter, KafkaRecord], Outgoing],
+        stop: Callable[[], bool] = _never,
     ) -> None:
-        """`outgoing`: the record that sends a letter again, or raises JMSError."""
+        """`outgoing`: the record that sends a letter again, or raises JMSError; `stop`: send no more."""
         self._session = session
         self.source = source
         self._outgoing = outgoing
+        self._stop = stop
+        self.is_stopped = False
+        """It ended because somebody asked for it."""
         self.wanted = {letter.place: letter for letter in letters}
         """Not sent yet, and not found to be impossible."""
         self.sent: list[DeadLetter] = []
         self.kept: list[KeptLetter] = []
         self.partitions: frozenset[int] = frozenset()
-        """Of the dead-letter queue: those that this process had when it ended."""
+        """The partitions of the dead-letter queue that this process had when it ended."""
         self._batch_max = self._limit = BATCH
         self._refusals: Counter[DeadLetter] = Counter()
 
@@ -136,13 +148,16 @@ class LetterRetry:
                 self._batch_max = min(BATCH, max(int(rate), 1))
                 self._limit = self._batch_max
             while self.wanted:
+                if self._stop():
+                    self.is_stopped = True
+                    return
                 batch = self._gather(queue, timeout_s)
                 if not batch:
                     self.partitions = queue.partitions(LOOK_TIMEOUT_S)
                     return
                 self._send(queue, batch)
                 if rate is not None and self.wanted:
-                    queue.rest(len(batch) / rate)
+                    queue.rest(len(batch) / rate, is_over=self._stop)
 
     def _is_wanted(self, delivery: Delivery) -> bool:
         return delivery.place in self.wanted

@@ -19,12 +19,13 @@ from jbm_kafka.browsing.intake import reference_of, what_it_has
 from jbm_kafka.codec.bodies import NONE, body_kind
 from jbm_kafka.codec.dead_letter import Origin, retried_headers
 from jbm_kafka.codec.identity import message_id_of, unit_name
+from jbm_kafka.codec.large_body import is_kept_elsewhere
 from jbm_kafka.codec.record_size import batch_bytes, compressed_bytes_max
-from jbm_kafka.core.address_settings import default_addresses
-from jbm_kafka.core.addresses import destination_at
-from jbm_kafka.core.departure import OPERATOR
+from jbm_kafka.core.channel.departure import OPERATOR
 from jbm_kafka.core.destination import Queue, Topic, parse_destination
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, MessageTooLargeError, OrderError
+from jbm_kafka.core.settings.address_settings import default_addresses
+from jbm_kafka.core.settings.addresses import destination_at
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.ports import KafkaAdmin, KafkaClientError, KafkaRecord, LogReader, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
@@ -41,7 +42,7 @@ FOLLOWING_MAX = 50_000
 
 @dataclass(frozen=True, slots=True)
 class RetryPlan:
-    """What a retry is to do."""
+    """The plan of a retry."""
 
     letters: Sequence[DeadLetter] = ()
     kept: Sequence[KeptLetter] = ()
@@ -72,7 +73,7 @@ class RetryPlanner:
         self._namespace = namespace
         self._admin = admin
         self._is_received_here: dict[str, bool] = {}
-        """By destination, where a letter did not say whose it is."""
+        """Tells by destination if it is received from here, where a letter did not say whose it is."""
         self._reader = reader
         self._info_of = info_of
         self._check_sendable = check_sendable
@@ -108,7 +109,7 @@ class RetryPlanner:
         Raises:
             JMSError: it cannot be sent; the text says why, and what to do.
         """
-        destination = self._destination(letter)
+        destination = self.destination(letter)
         self._check_ours(letter, destination)
         info = self._info(destination)
         if self._check_sendable is not None:
@@ -118,7 +119,7 @@ class RetryPlanner:
             subscription = self._check_subscription(letter, destination, record)
         key = record.key() or None
         value = record.value()
-        if value is None and body_kind(record.headers()) != NONE:
+        if value is None and body_kind(record.headers()) != NONE and not is_kept_elsewhere(record.headers()):
             value = self._original_body(letter, destination)
         headers = retried_headers(record.headers(), subscription=subscription)
         size = batch_bytes(key, value, headers)
@@ -159,7 +160,12 @@ class RetryPlanner:
             return str(error)
         return None
 
-    def _destination(self, letter: DeadLetter) -> Queue | Topic:
+    def destination(self, letter: DeadLetter) -> Queue | Topic:
+        """Where it came from.
+
+        Raises:
+            InvalidDestinationError: it does not tell, or that is no more.
+        """
         address = letter.origin.destination
         if address is None:
             raise InvalidDestinationError(
@@ -235,7 +241,7 @@ class RetryPlanner:
                 )
 
     def _info(self, destination: Queue | Topic) -> TopicInfo:
-        """What is known of a destination, or why it cannot be sent to; asked for once."""
+        """Return what is known of a destination, or why it cannot be sent to; asked for once."""
         if destination not in self._infos:
             try:
                 self._infos[destination] = self._info_of(destination)
@@ -281,7 +287,7 @@ def _partition(letter: DeadLetter, info: TopicInfo, key: bytes | None) -> int:
 
 
 def _line(letter: DeadLetter) -> _Line:
-    """What stays in order: one unit's letters from one queue or subscription."""
+    """Return what stays in order: one unit's letters from one queue or subscription."""
     return letter.partition, letter.origin.destination, letter.origin.subscription, letter.unit or ""
 
 
@@ -384,7 +390,7 @@ def _later_units(records: Iterable[KafkaRecord], originals: Mapping[int, str]) -
 
 
 def planned_report(source: Queue, plan: RetryPlan, *, is_dry_run: bool) -> RetryReport:
-    """What a retry that sends nothing tells."""
+    """Return what a retry that sends nothing tells."""
     return RetryReport(
         source=source, is_dry_run=is_dry_run, letters=plan.letters, kept=plan.kept, taken=(), warnings=plan.warnings
     )

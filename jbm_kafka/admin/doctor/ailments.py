@@ -9,20 +9,19 @@ from jbm_kafka.admin.cluster.subscription_counts import SubscriptionCounts
 from jbm_kafka.admin.doctor.finding import Ailment, Finding
 from jbm_kafka.admin.doctor.looked import Looked, LookedTopic, TopicRole
 from jbm_kafka.core.open_files import files_needed, too_few_files
+from jbm_kafka.registry.topic_faults import cleanup_fault, copies_fault, retention_fault, setting
 
-REPLICAS_WANTED = 3
 IN_SYNC_WANTED = 2
 CLOCK_APART_MS = 1_000
 """Half of a second is what asking takes on a busy machine, and no delay needs to be that exact."""
 COMPACTED = (TopicRole.CHANGELOG, TopicRole.REGISTRY)
-FOREVER = ("-1", None)
 
 Row = tuple[Ailment, str, str, str]
 """A kind, whom it is about, text and remedy."""
 
 
 def findings_of(looked: Looked) -> tuple[Finding, ...]:
-    """By kind; those of one kind that say the same are one, about several."""
+    """Return the findings by kind; those of one kind that say the same are one, about several."""
     about: dict[tuple[Ailment, str, str], list[str]] = {}
     for kind, name, text, remedy in _rows(looked):
         about.setdefault((kind, text, remedy), []).append(name)
@@ -53,10 +52,8 @@ def _rows(looked: Looked) -> Iterator[Row]:
 
 
 def _of_copies(topic: LookedTopic, brokers: int) -> Iterator[Row]:
-    wanted = min(REPLICAS_WANTED, brokers)
-    if topic.replicas < wanted:
-        text = f"it is on {topic.replicas} of {brokers} brokers; {wanted} are wanted, so that one may be lost"
-        yield Ailment.REPLICATION, topic.name, text, "kafka-reassign-partitions.sh gives NAME more replicas"
+    if fault := copies_fault(topic.replicas, brokers):
+        yield Ailment.REPLICATION, topic.name, fault.text, fault.remedy
     elif topic.in_sync < topic.replicas:
         text = f"only {topic.in_sync} of its {topic.replicas} replicas have all of it"
         yield Ailment.REPLICATION, topic.name, text, "look after the brokers that are away or behind"
@@ -66,27 +63,18 @@ def _of_copies(topic: LookedTopic, brokers: int) -> Iterator[Row]:
     wanted = min(IN_SYNC_WANTED, topic.replicas - 1)
     if found < wanted:
         text = f"min.insync.replicas is {found}: what one broker alone has confirmed is lost with it"
-        yield Ailment.MIN_ISR, topic.name, text, _set("min.insync.replicas", str(IN_SYNC_WANTED))
+        yield Ailment.MIN_ISR, topic.name, text, setting("min.insync.replicas", str(IN_SYNC_WANTED))
     elif found >= topic.replicas:
         text = f"min.insync.replicas is {found} of {topic.replicas} replicas: while a broker is away nothing is written"
-        yield Ailment.MIN_ISR, topic.name, text, _set("min.insync.replicas", str(max(wanted, 1)))
+        yield Ailment.MIN_ISR, topic.name, text, setting("min.insync.replicas", str(max(wanted, 1)))
 
 
 def _of_cleanup(topic: LookedTopic) -> Iterator[Row]:
     config = topic.config or {}
-    policy = config.get("cleanup.policy", "delete")
-    wanted = "compact" if topic.role in COMPACTED else "delete"
-    if policy != wanted:
-        harm = (
-            "what is to be kept goes by age" if wanted == "compact" else "later messages of a unit replace earlier ones"
-        )
-        text = f"cleanup.policy is {policy} and must be {wanted}: {harm}"
-        yield Ailment.COMPACTION, topic.name, text, _set("cleanup.policy", wanted)
-    if topic.role is TopicRole.DESTINATION and "delete" in policy:
-        limits = [name for name in ("retention.ms", "retention.bytes") if config.get(name) not in FOREVER]
-        if limits:
-            text = f"{' and '.join(f'{each} is {config[each]}' for each in limits)}: Kafka deletes messages unread"
-            yield Ailment.RETENTION, topic.name, text, _set(*[part for name in limits for part in (name, "-1")])
+    if fault := cleanup_fault(config, is_compacted=topic.role in COMPACTED):
+        yield Ailment.COMPACTION, topic.name, fault.text, fault.remedy
+    if topic.role is TopicRole.DESTINATION and (fault := retention_fault(config)):
+        yield Ailment.RETENTION, topic.name, fault.text, fault.remedy
 
 
 def _of_maker(topic: LookedTopic) -> Iterator[Row]:
@@ -110,11 +98,6 @@ def _of_parked(looked: Looked) -> Iterator[Row]:
         else:
             text = f"{many} parked messages had their only copy in {changelog}, which is not there"
             yield Ailment.PARKED, group, text, "from a backup of that topic, or from the senders"
-
-
-def _set(*pairs: str) -> str:
-    changes = ",".join(f"{name}={value}" for name, value in zip(pairs[::2], pairs[1::2], strict=True))
-    return f"kafka-configs.sh --alter --entity-type topics --entity-name NAME --add-config {changes}"
 
 
 # -- who asks, and processes -------------------------------------------------------------------------------------------

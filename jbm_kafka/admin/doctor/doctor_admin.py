@@ -7,7 +7,7 @@ from jbm_kafka.admin.doctor.ailments import findings_of
 from jbm_kafka.admin.doctor.doctor_look import ROLES, DoctorLook
 from jbm_kafka.admin.doctor.finding import Checkup
 from jbm_kafka.core.wrong_values import wrong_value
-from jbm_kafka.jms.arguments import checked_seconds
+from jbm_kafka.jms.base.arguments import checked_seconds
 
 DOCTOR_TIMEOUT_S = 5.0
 
@@ -19,7 +19,7 @@ class DoctorAdmin:
         self._core = core
 
     def doctor(self, *, role: str, timeout_s: float) -> Checkup:
-        """What is not as it should be."""
+        """Return what is not as it should be."""
         if role not in ROLES:
             raise wrong_value("role", role, f"it is {', '.join(map(repr, ROLES))}")
         timeout_s = checked_seconds("timeout_s", timeout_s)

@@ -89,7 +89,7 @@ class DoctorLook:
     # -- topics --------------------------------------------------------------------------------------------------------
 
     def _wanted(self, destinations: Iterable[Destination]) -> tuple[dict[str, TopicRole], dict[str, str]]:
-        """By name what each topic is to us, and of those that must be there in words."""
+        """Return by name what each topic is to us, and of those that must be there in words."""
         namespace = self._core.namespace
         roles = dict.fromkeys(KAFKAS_OWN, TopicRole.KAFKAS_OWN)
         roles[registry_topic(namespace)] = roles[branches_topic(namespace)] = TopicRole.REGISTRY
@@ -130,7 +130,7 @@ class DoctorLook:
         return is_ours or recorded.resolve(name).truncate is not None
 
     def _groups(self) -> Sequence[ChannelGroup]:
-        """Of every queue and subscription that is there, with the partitions of its topic."""
+        """Return the groups of every queue and subscription that is there, with the partitions of its topic."""
         core = self._core
         core.registry.refresh()
         found = [
@@ -144,7 +144,7 @@ class DoctorLook:
         return [replace(group, partitions=self._destinations[group.destination].partitions) for group in found]
 
     def _parked(self, groups: Iterable[ChannelGroup], names: Collection[str]) -> Mapping[str, int | None]:
-        """By group; a changelog that nobody was ever able to write into parks nothing."""
+        """Return by group how many are parked; a changelog that nobody was ever able to write into parks nothing."""
         core, counts = self._core, dict[str, int | None]()
         for group in groups:
             if group.changelog_topic not in names:
@@ -157,10 +157,14 @@ class DoctorLook:
     # -- processes -----------------------------------------------------------------------------------------------------
 
     def _processes(
-        self, groups: Iterable[ChannelGroup], names: Collection[str]
+        self, groups: Sequence[ChannelGroup], names: Collection[str]
     ) -> tuple[Sequence[LookedProcess], Sequence[str]]:
-        """Those that answered, and the names of those that did not; each is asked once of each group."""
+        """Return those that answered, and the names of those that did not and still have what they were asked of.
+
+        Each is asked once of each group.
+        """
         admin, asked, members = self._core.admin, dict[str, GroupMember](), list[Command]()
+        topics = {group.group_id: group.topic for group in groups}
         for group in groups:
             for member in admin.members(group.group_id, group.topic):
                 if member.partitions:
@@ -184,11 +188,23 @@ class DoctorLook:
                 files_max=int(told.get("files_max", -1)),
                 sources=1 if before is None else before.sources + 1,
             )
-        silent = {member.name for id_, member in asked.items() if id_ not in answers}
+        unanswered = {command.id: command for command in members if command.id not in answers}
+        present = {
+            (command.group, member.member_id, partition)
+            for command in unanswered.values()
+            for member in admin.members(command.group, topics[command.group])
+            for partition in member.partitions
+        }
+        # Who rests leaves its group soon, and who gives a partition up answers for it no more: neither hangs.
+        silent = {
+            asked[id_].name
+            for id_, command in unanswered.items()
+            if (command.group, asked[id_].member_id, command.partition) in present
+        }
         return list(found.values()), sorted(silent - found.keys())
 
     def _answers(self, commands: Sequence[Command]) -> tuple[Mapping[str, Answer], Mapping[str, int]]:
-        """By the command's id its answer, and how far at least the clock of who gave it is ahead of ours."""
+        """Return by the command's id its answer, and how far at least the clock of who gave it is ahead of ours."""
         core, answers, apart = self._core, dict[str, Answer](), dict[str, int]()
         clock = core.cluster.clock
         asked_ms, began_s = clock.now_ms(), time.monotonic()
@@ -211,7 +227,7 @@ class DoctorLook:
     # -- rights --------------------------------------------------------------------------------------------------------
 
     def _refused(self, topics: Sequence[str], groups: Sequence[str]) -> Mapping[tuple[str, str], Sequence[str]]:
-        """What he may not do that he needs."""
+        """Return what he may not do that he needs."""
         core = self._core
         letters = core.catalog.default_addresses()
         installation = NamespaceTopics(

@@ -1,4 +1,4 @@
-"""What the doctor tells: the findings, each with its remedy."""
+"""The findings of the doctor, each with its remedy."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ class Finding:
     text: str
     """For people, on one line."""
     remedy: str
-    """What mends it, on one line; NAME stands for each of those that it is about."""
+    """The remedy, on one line; NAME stands for each of those that it is about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What the doctor looked at, and found."""
+    """The things that the doctor looked at, and the findings."""
 
     findings: tuple[Finding, ...]
     """Empty: everything is as it should be."""
     brokers: int
-    """Of the cluster, as many as are there now."""
+    """The number of the cluster's brokers that are there now."""
     topics: int
-    """Of Kafka, that belong to the namespace."""
+    """The number of Kafka's topics that belong to the namespace."""
     members: tuple[str, ...]
     """Processes that receive and answered."""
     parked: Mapping[str, int | None]

@@ -1,4 +1,4 @@
-"""What the doctor looked at, as plain values."""
+"""The things that the doctor looked at, as plain values."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from jbm_kafka.admin.cluster.subscription_counts import SubscriptionCounts
 
 
 class TopicRole(Enum):
-    """What a Kafka topic is to us."""
+    """The role that a Kafka topic has for us."""
 
     DESTINATION = "destination"
     CHANGELOG = "changelog"
     REGISTRY = "registry"
     """Compacted, as a changelog."""
     PASSING = "passing"
-    """What is told there is old after some time: events, commands."""
+    """News that is old after some time: events, commands."""
     KAFKAS_OWN = "kafkas-own"
     """Kafka keeps our offsets and transactions there."""
 
@@ -58,20 +58,20 @@ class Looked:
     """All of it."""
 
     version: str
-    """Of who looks."""
+    """The version of the program that looks."""
     brokers: int = 1
     topics: Sequence[LookedTopic] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
-    """By the name of a topic that is not there, what it is."""
+    """The role of a topic that is not there, by name."""
     parked: Mapping[str, int | None] = field(default_factory=dict)
-    """By consumer group, of those with any; None: not known."""
+    """The number of parked messages by consumer group, where there are any; None: not known."""
     changelogs: Mapping[str, str] = field(default_factory=dict)
-    """By consumer group the name of its changelog."""
+    """The name of the changelog by consumer group."""
     processes: Sequence[LookedProcess] = ()
     silent: Sequence[str] = ()
     """Processes that did not answer."""
     subscriptions: Sequence[SubscriptionCounts] = ()
     refused: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
-    """By ("topic" or "group", name), what who asks may not do and should: in Kafka's words."""
+    """The operations that the caller lacks and should have, in Kafka's words, by ("topic" or "group", name)."""
     role: str = ""
-    """What he says that he is."""
+    """The role that the caller claims."""

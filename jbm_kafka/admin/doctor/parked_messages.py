@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jbm_kafka.core.entries import Parked
+from jbm_kafka.core.channel.entries import Parked
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.store.changelog_reader import ChangelogScope, read_changelogs

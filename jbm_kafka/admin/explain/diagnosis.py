@@ -33,11 +33,11 @@ from jbm_kafka.browsing.browse import Sought, browse
 from jbm_kafka.codec.command_records import EXPLAIN
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.pause_record import Halt, Pause
-from jbm_kafka.core.blocking_rule import Rule
-from jbm_kafka.core.companion_group import lost_of
-from jbm_kafka.core.entries import Prepared
-from jbm_kafka.core.holders import branch_of
-from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.core.channel.blocking_rule import Rule
+from jbm_kafka.core.channel.companion_group import lost_of
+from jbm_kafka.core.channel.entries import Prepared
+from jbm_kafka.core.channel.holders import branch_of
+from jbm_kafka.core.channel.unit_places import UnitPlaces
 from jbm_kafka.ports import FoundTransactions, GroupMember, KafkaClientError, KafkaRecord, Unreachable
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.command_client import waited_for
@@ -63,7 +63,7 @@ _RULES = {each.value: each for each in Rule}
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is to be explained; without unit and id all of it."""
+    """The part that is to be explained; without unit and id all of it."""
 
     unit: str | None
     message_id: str | None
@@ -80,7 +80,7 @@ class Question:
         return self.unit is None and self.message_id is None
 
     def is_about(self, row: HeldMessageRow) -> bool:
-        """Whether that message, or its unit, was named."""
+        """Return True if that message, or its unit, was named."""
         return not self.is_all and self.unit in (None, row.unit) and self.message_id in (None, row.message_id)
 
 
@@ -98,9 +98,9 @@ class Diagnosis:
         self._members: Sequence[GroupMember] = ()
         self._owners: Mapping[int, GroupMember] = {}
         self._transactions: Mapping[int, list[Reason]] = {}
-        """By partition that one holds back."""
+        """The transactions that hold a partition back, by partition."""
         self._hidden: Mapping[int, tuple[int, int]] = {}
-        """Of these partitions the end for readers, and that of the log."""
+        """The end for readers, and that of the log, of these partitions."""
         self._held = HeldUnits()
         self._unreadable: list[Reason] = []
         """Why what is held cannot be read."""
@@ -156,7 +156,7 @@ class Diagnosis:
         return silent_members(self._members, asked, results)
 
     def _gone(self) -> Sequence[GroupMember]:
-        """Of the silent members, those that are no members any more."""
+        """Return the silent members that are no members any more."""
         found = self._silent()
         if not found:
             return ()
@@ -231,7 +231,8 @@ class Diagnosis:
             self._unreadable = [reasons.unreadable(error)]
 
     def _wanted(self) -> Callable[[KafkaRecord], bool]:
-        """Whether a record belongs to what was asked about: of its unit all, for what is before and behind it there."""
+        """Return True if a record belongs to what was asked about: of its unit all, for what is before and behind it
+        there."""
         question = self._question
         if question.unit is not None:
             unit = question.unit
@@ -270,7 +271,8 @@ class Diagnosis:
         return waiting[:UNITS_MAX] if self._question.unit is None else waiting
 
     def _unread(self) -> Iterable[ExplainedMessage]:
-        """What was asked about and lies behind an open transaction, so that no reader of committed records sees it."""
+        """Yield what was asked about and lies behind an open transaction, so that no reader of committed records sees
+        it."""
         for partition, why in self._transactions.items():
             begin, end = self._hidden[partition]
             ranges = {partition: (begin, min(end, begin + RECORDS_MAX))}
@@ -315,14 +317,14 @@ class Diagnosis:
         )
 
     def _answer_on(self, row: HeldMessageRow) -> Mapping[str, Any]:
-        """What the owner says of the message; empty: nothing."""
+        """Return what the owner says of the message; empty: nothing."""
         messages = self._answers.results.get(row.partition, {}).get("messages", ())
         return next((each for each in messages if each.get("offset") == row.offset), {})
 
     # -- the answer ------------------------------------------------------------------------------------------------
 
     def _of_all(self, *, is_found: bool) -> Iterable[Reason]:
-        """What keeps all of the queue or subscription."""
+        """Yield what keeps all of the queue or subscription."""
         lost = self._held.parked_lost
         if lost != 0:
             yield reasons.parked_lost(self._group, lost)
@@ -384,10 +386,8 @@ class Diagnosis:
             return reasons.prepared(branch)
         if first is not row:
             return reasons.behind(first.offset)
-        if row.rule is Rule.ON_HOLD:
-            return self._on_hold(first)
         if row.rule is not Rule.READY:
-            return reason(row.rule, until_ms=row.due_at_ms if row.rule in _TIMED else None)
+            return self._held_back(row.rule, first, row.last_error, row.due_at_ms)
         if not self._members:
             return self._nobody()
         if answer is None and self._answers.not_asked:
@@ -396,7 +396,7 @@ class Diagnosis:
         return next(iter(self._of_partition(row.partition)), reason(Rule.READY))
 
     def _as_said(self, said: Mapping[str, Any], first: HeldMessageRow, answer: Mapping[str, Any]) -> Reason:
-        """What the owner says of one message."""
+        """Return what the owner says of one message."""
         process, rule = process_of(answer), _RULES.get(said.get("rule", ""))
         holder = None if said.get("holder") is None else holder_of(said["holder"], process)
         if rule is Rule.BEHIND or (rule not in _NOT_WAITING and said.get("offset") != first.offset):
@@ -420,20 +420,23 @@ class Diagnosis:
                 return self._paused(rule, halt)
             case Rule.NOT_SELECTED:
                 return reasons.not_selected(each.selector for each in self._receivers)
-            case Rule.ON_HOLD:
-                return self._on_hold(first, said.get("last_error"))
-        return reason(rule, until_ms=said.get("due_at_ms") if rule in _TIMED else None)
+        return self._held_back(rule, first, said.get("last_error"), said.get("due_at_ms"))
 
     def _paused(self, rule: Rule, halt: Halt) -> Reason:
         return reason(rule, since_ms=halt.since_ms, by=halt.by, command=self._command("resume"))
 
-    def _on_hold(self, first: HeldMessageRow, last_error: str | None = None) -> Reason:
+    def _held_back(self, rule: Rule, first: HeldMessageRow, last_error: str | None, due_at_ms: int | None) -> Reason:
+        """Return what keeps a message by itself; of one that came back with why it failed, as far as that is known."""
         failure = "" if last_error is None else f"; its last attempt failed with {last_error}"
-        command = reasons.release_command(self._group, first.unit, first.message_id)
-        return reason(Rule.ON_HOLD, failure=failure, command=command)
+        if rule is Rule.ON_HOLD:
+            command = reasons.release_command(self._group, first.unit, first.message_id)
+            return reason(rule, failure=failure, command=command)
+        if rule is Rule.DELAYED:
+            return reason(rule, failure=failure, until_ms=due_at_ms)
+        return reason(rule, until_ms=due_at_ms if rule in _TIMED else None)
 
     def _of_partition(self, partition: int) -> list[Reason]:
-        """What keeps all of a partition."""
+        """Return what keeps all of a partition."""
         found = list(self._transactions.get(partition, ()))
         answer, owner = self._answers.results.get(partition), self._owners.get(partition)
         if answer is None:
@@ -453,7 +456,8 @@ class Diagnosis:
         return found
 
     def _partitions(self, messages: Sequence[ExplainedMessage]) -> Iterable[ExplainedPartition]:
-        """Those that hold something or are kept; where a message was asked about, its own, or those that hide it."""
+        """Yield those that hold something or are kept; where a message was asked about, its own, or those that hide
+        it."""
         is_all = self._question.is_all
         meant = range(self._group.partitions) if is_all else {each.partition for each in messages} or self._transactions
         for partition in sorted(meant):

@@ -9,10 +9,10 @@ from jbm_kafka.admin.cluster.admin_arguments import check_named
 from jbm_kafka.admin.cluster.admin_core import AdminCore, Tell
 from jbm_kafka.admin.explain.diagnosis import Diagnosis, Question
 from jbm_kafka.admin.explain.explanation import Explanation
+from jbm_kafka.core.channel.unit_places import UnitPlaces
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.core.wrong_values import shown, wrong_value
-from jbm_kafka.jms.arguments import check_callable, checked_seconds
+from jbm_kafka.jms.base.arguments import check_callable, checked_seconds
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.registry.other_namespaces import namespaces_among
 

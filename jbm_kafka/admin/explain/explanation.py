@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from jbm_kafka.core.blocking_rule import Rule
-from jbm_kafka.core.branch import name_of
-from jbm_kafka.core.holders import branch_of
+from jbm_kafka.core.channel.blocking_rule import Rule
+from jbm_kafka.core.channel.branch import name_of
+from jbm_kafka.core.channel.holders import branch_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,13 +18,13 @@ class Holder:
     process: str
     """`process 4711 at worker-3`, as the process says it."""
     client_id: str = ""
-    """Of its connection; empty: none."""
+    """The client id of its connection; empty: none."""
     session: str = ""
     """`<connection>/<number>`: as it stands in the names of its threads and in the ids of what it sends."""
     receiver: str = ""
     """`<session>/<number>` of the consumer; empty where it is not known any more."""
     mode: str = ""
-    """Of the session, such as `CLIENT`."""
+    """The mode of the session, such as `CLIENT`."""
     is_unread: bool = False
     """It lies in the receiver's buffer, and the application has not had it yet."""
 
@@ -49,9 +49,9 @@ class Reason:
     until_ms: int | None = None
     """When it ends by itself; None: not by itself, or nobody knows when."""
     holder: Holder | None = None
-    """Of what is in hand, and of what waits behind that."""
+    """The holder of the message itself, or of what it waits behind."""
     remedy: str = ""
-    """What can be done about it; empty: wait, or nothing need be done."""
+    """The remedy; empty: wait, or nothing need be done."""
 
     def __str__(self) -> str:
         since = "" if self.since_ms is None else f", since {_when(self.since_ms)}"
@@ -65,7 +65,7 @@ class ExplainedMessage:
     """A message that was asked about, or the first of a unit."""
 
     partition: int
-    """Of the Kafka topic."""
+    """The number of the Kafka topic's partition."""
     offset: int
     """Its place in the partition."""
     message_id: str
@@ -81,6 +81,8 @@ class ExplainedMessage:
     reasons: tuple[Reason, ...]
     """What keeps it; where that is an earlier message of its unit, then what keeps that; and of what lies in a buffer,
     what its receiver does meanwhile."""
+    last_error: str | None = None
+    """Why its latest failed attempt failed, as recorded: type and text; None: it was not said."""
 
     def __str__(self) -> str:
         unit = "a message without a unit" if self.unit is None else f"unit {self.unit}"
@@ -96,15 +98,15 @@ class ExplainedPartition:
     """A partition that somebody might wait for."""
 
     partition: int
-    """Of the Kafka topic."""
+    """The number of the Kafka topic's partition."""
     owner: str
     """The process that has it, `process 4711 at worker-3`, or its member of the group; empty: none."""
     held: int | None
     """Messages not settled, as far as was looked; None: that could not be read."""
     units: Mapping[str, int] = field(default_factory=dict)
-    """By the value of a `Rule` how many units it keeps, and messages without one, as its owner says."""
+    """The number of units that a rule keeps, and of messages without one, by the rule's value, as the owner says."""
     reasons: tuple[Reason, ...] = ()
-    """What keeps all of it."""
+    """The reasons that keep all of it."""
 
     def __str__(self) -> str:
         held = "not readable now" if self.held is None else f"{self.held} held"
@@ -119,7 +121,7 @@ class Taken:
     """A message that an application has, by its place."""
 
     partition: int = 0
-    """Of the Kafka topic."""
+    """The number of the Kafka topic's partition."""
     offset: int = 0
     """Its place in the partition."""
     message_id: str = ""
@@ -160,23 +162,23 @@ class ExplainedReceiver:
     process: str
     """`process 4711 at worker-3`, as the process says it."""
     client_id: str = ""
-    """Of its connection; empty: none."""
+    """The client id of its connection; empty: none."""
     session: str = ""
     """`<connection>/<number>`."""
     receiver: str = ""
     """`<session>/<number>`."""
     mode: str = ""
-    """Of the session, such as `CLIENT`."""
+    """The mode of the session, such as `CLIENT`."""
     selector: str = ""
     """In its normal form; empty: it has none."""
     prefetch: int = 0
     """How many messages it may have in hand."""
     in_hand: int = 0
-    """What its session has, with what is unread."""
+    """The number of messages that its session has, with unread ones."""
     unread: int = 0
-    """Of those in hand, what lies in its buffer."""
+    """The number of those in hand that lie in its buffer."""
     asks: Asks
-    """Whether and when it asks for messages."""
+    """Tells if and when it asks for messages."""
     is_stopped: bool = False
     """Its connection is not started."""
     is_idle: bool = False
@@ -204,17 +206,19 @@ class Explanation:
     members: int
     """Processes that receive."""
     idle_members: tuple[str, ...]
-    """Of them, those without a partition: there are more processes than partitions, or they have just come."""
+    """The members without a partition: there are more processes than partitions, or they have just come."""
     silent_members: tuple[str, ...]
-    """Of them, those that did not answer: what they have in hand is not known."""
+    """The members that did not answer: what they have in hand is not known."""
     reasons: tuple[Reason, ...]
-    """What keeps all of it."""
+    """The reasons that keep all of it."""
     messages: tuple[ExplainedMessage, ...]
-    """What was asked about: the message; the first of the unit; or the units that wait longest, the longest first."""
+    """The messages that were asked about: the message; the first of the unit; or the units that wait longest, the
+    longest first."""
     partitions: tuple[ExplainedPartition, ...]
-    """Those that hold something, or are kept as a whole; where a message or a unit was asked about, its own."""
+    """The partitions that hold something, or are kept as a whole; where a message or a unit was asked about, its
+    own."""
     receivers: tuple[ExplainedReceiver, ...]
-    """Of the processes that answered."""
+    """The receivers of the processes that answered."""
     misplaced: int
     """Messages in another partition than their unit's hash says, as far as was looked."""
     is_whole: bool

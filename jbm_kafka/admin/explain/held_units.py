@@ -1,4 +1,4 @@
-"""What is held, unit by unit: the first message of each, and how many wait behind it."""
+"""Held messages, unit by unit: the first message of each, and how many wait behind it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from jbm_kafka.admin.explain.explanation import ExplainedMessage, Reason
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_timestamp_ms
 from jbm_kafka.codec.scan import scan
-from jbm_kafka.core.blocking_rule import Rule
-from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
-from jbm_kafka.core.start_position import Reset
-from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.core.channel.blocking_rule import Rule
+from jbm_kafka.core.channel.redelivery import FOREVER_MS, is_expired
+from jbm_kafka.core.channel.start_position import Reset
+from jbm_kafka.core.channel.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.provider import Seen
 
@@ -32,8 +32,9 @@ class HeldMessageRow:
     sent_at_ms: int
     attempts: int
     rule: Rule
-    """What keeps it by topic and changelog; READY: nothing does."""
+    """The rule that keeps it by topic and changelog; READY: nothing does."""
     due_at_ms: int
+    last_error: str | None = None
 
     @property
     def unit(self) -> str | None:
@@ -54,6 +55,7 @@ class HeldMessageRow:
             unit=self.unit,
             sent_at_ms=self.sent_at_ms,
             attempts=self.attempts,
+            last_error=self.last_error,
             behind=behind,
             reasons=tuple(reasons),
         )
@@ -61,22 +63,22 @@ class HeldMessageRow:
 
 @dataclass(slots=True)
 class HeldUnits:
-    """What a look at a queue found."""
+    """The units that a look at a queue found."""
 
     firsts: dict[Place, HeldMessageRow] = field(default_factory=dict)
-    """By place the first of each unit, or the message without one."""
+    """The first of each unit by place, or the message without one."""
     requested: list[HeldMessageRow] = field(default_factory=list)
     """The messages that were asked about."""
     behind: Counter[Place] = field(default_factory=Counter)
-    """By place how many later messages of the unit were seen."""
+    """The number of later messages of the unit that were seen, by place."""
     by_partition: Counter[int] = field(default_factory=Counter)
     """How many messages each partition holds."""
     misplaced: int = 0
     is_whole: bool = True
     prepared: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    """By partition and offset the id of the prepared branch that has the message."""
+    """The id of the prepared branch that has the message, by partition and offset."""
     resets: Mapping[int, Reset] = field(default_factory=dict)
-    """By partition a reset of the group's offsets by which nobody has received yet."""
+    """Resets of the group's offsets by which nobody has received yet, by partition."""
     parked_lost: int | None = 0
     """How many parked messages the changelog has no more; None: nobody knows."""
 
@@ -120,6 +122,7 @@ def row_of(record: KafkaRecord, seen: Seen | None, now_ms: int) -> HeldMessageRo
         attempts=0 if seen is None else seen.attempts,
         rule=_recorded_rule(record, due_at_ms, now_ms),
         due_at_ms=due_at_ms,
+        last_error=None if seen is None else seen.last_error,
     )
 
 

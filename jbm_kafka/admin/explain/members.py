@@ -9,14 +9,14 @@ from jbm_kafka.admin.explain.explanation import Reason
 from jbm_kafka.admin.explain.held_units import HeldMessageRow
 from jbm_kafka.admin.explain.reasons import reason, some
 from jbm_kafka.admin.explain.receiver_states import process_of
-from jbm_kafka.core.blocking_rule import Rule
-from jbm_kafka.core.partition_names import named
-from jbm_kafka.core.process_names import named_process
+from jbm_kafka.core.channel.blocking_rule import Rule
+from jbm_kafka.core.channel.partition_names import named
+from jbm_kafka.core.channel.process_names import named_process
 from jbm_kafka.ports import GroupMember
 
 
 def suspects(firsts: Iterable[HeldMessageRow]) -> Mapping[int, str]:
-    """By partition the id of the first message that a worker could have had; `firsts`: of each unit."""
+    """Return by partition the id of the first message that a worker could have had; `firsts`: of each unit."""
     lowest: dict[int, HeldMessageRow] = {}
     for row in firsts:
         if row.rule is Rule.READY and row.offset <= lowest.get(row.partition, row).offset:

@@ -8,11 +8,11 @@ from typing import Final, assert_never
 
 from jbm_kafka.admin.explain.explanation import ExplainedReceiver, Holder, Reason
 from jbm_kafka.admin.explain.receiver_states import HANGS_MS, Doing, doing, how_busy, may_hang
-from jbm_kafka.core.blocking_rule import Rule
-from jbm_kafka.core.branch import name_of
-from jbm_kafka.core.companion_group import lost_remedy, lost_text
-from jbm_kafka.core.reset_effects import effects_of, offsets_before
-from jbm_kafka.core.start_position import Reset
+from jbm_kafka.core.channel.blocking_rule import Rule
+from jbm_kafka.core.channel.branch import name_of
+from jbm_kafka.core.channel.companion_group import lost_remedy, lost_text
+from jbm_kafka.core.channel.reset_effects import effects_of, offsets_before
+from jbm_kafka.core.channel.start_position import Reset
 from jbm_kafka.ports import FoundTransactions, OpenTransaction, Unreachable
 from jbm_kafka.registry.channel_group import ChannelGroup
 
@@ -43,9 +43,8 @@ def _words(rule: Rule) -> tuple[str, str]:
             return ("it is behind {earlier}", "")
         case Rule.DELAYED:
             return (
-                "it came back, and waits for its redelivery delay",
-                "why its last attempt failed is in the log of the process that had it; to have it at once pause "
-                "receiving, give its unit up, retry those dead letters, and resume",
+                "it came back, and waits for its redelivery delay{failure}",
+                "to have it at once pause receiving, give its unit up, retry those dead letters, and resume",
             )
         case Rule.NOT_YET_DUE:
             return ("it was sent with a delivery delay, which is not over", "")
@@ -179,7 +178,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def unreadable(error: Unreachable) -> Reason:
-    """What is held cannot be read."""
+    """Return the reason that what is held cannot be read."""
     return Reason(
         rule=Rule.IN_DOUBT,
         text=f"what is held cannot be read now, most likely as a process that died has left a checkpoint open: {error}",
@@ -228,7 +227,7 @@ def prepared(branch: str) -> Reason:
 
 
 def working_on(receiver: ExplainedReceiver, now_ms: int) -> Reason:
-    """What a receiver does while other messages wait in its buffer or in its session's hand."""
+    """Return what a receiver does while other messages wait in its buffer or in its session's hand."""
     taken, what = receiver.asks.taken, doing(receiver)
     since_ms = now_ms - (receiver.asks.ago_ms or 0) if taken is None else taken.since_ms
     about = "" if taken is None else f": {taken}"
@@ -272,7 +271,7 @@ def offsets_reset(resets: Mapping[int, Reset], group: ChannelGroup, bootstrap: s
 def open_transactions(
     topic: str, partition: int, position: int, waiting: int, found: FoundTransactions | str, *, bootstrap: str
 ) -> list[Reason]:
-    """What holds a partition back at this position.
+    """Return what holds a partition back at this position.
 
     Args:
         waiting: records from there on.

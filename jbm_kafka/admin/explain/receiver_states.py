@@ -1,4 +1,4 @@
-"""What receivers of a queue or subscription do now: which wait, work, hang, or are never called."""
+"""The states of a queue's or subscription's receivers: which wait, work, hang, or are never called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, Final
 
 from jbm_kafka.admin.explain.explanation import Asks, ExplainedReceiver, Holder, Taken
-from jbm_kafka.core.process_names import process_name
+from jbm_kafka.core.channel.process_names import process_name
 
 LOOKS_MS: Final = 2_000
 """A session's thread looks for messages of its listeners ten times a second, and its process notes that a bit later:
@@ -21,7 +21,7 @@ HANGS_MS: Final = 30_000
 
 
 class Doing(Enum):
-    """What a receiver does now; the value is how people read it."""
+    """The present activity of a receiver; the value is how people read it."""
 
     STOPPED = "of a connection that is not started"
     IN_LISTENER = "in its listener"
@@ -39,7 +39,7 @@ _AT_A_MESSAGE = (Doing.IN_LISTENER, Doing.WORKING)
 
 
 def doing(receiver: ExplainedReceiver) -> Doing:
-    """What it does now."""
+    """Return what it does now."""
     asks, ago_ms = receiver.asks, receiver.asks.ago_ms or 0
     if receiver.is_stopped:
         return Doing.STOPPED
@@ -57,7 +57,7 @@ def doing(receiver: ExplainedReceiver) -> Doing:
 
 
 def does(receiver: ExplainedReceiver) -> str:
-    """What it does, for how long, and with which message."""
+    """Return what it does, for how long, and with which message."""
     what, taken = doing(receiver), receiver.asks.taken
     since = f" for {_duration(receiver.asks.ago_ms or 0)}" if what in _TIMED else ""
     return f"{what.value}{since}{f': {taken}' if taken else ''}"

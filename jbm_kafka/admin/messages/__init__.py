@@ -1,1 +1,1 @@
-"""What an operator does to messages that wait: move, remove, expire, dead-letter, release."""
+"""The actions of an operator on messages that wait: move, remove, expire, dead-letter, release."""

@@ -1,4 +1,4 @@
-"""What the owner of one partition is asked to take out, portion after portion, as far as units allow: pure."""
+"""Divides what the owner of one partition is asked to take out into portions, as far as units allow: pure."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 from jbm_kafka.admin.messages.selection import ChosenMessage
 from jbm_kafka.codec.command_records import Answer
+from jbm_kafka.core.channel.operator_removal import Verb
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.operator_removal import Verb
 
 PORTION = 1_000
 """Messages that leave in one transaction."""
 PORTION_BYTES = 8 * 2**20
 PORTION_UNCOPIED = 20_000
-"""Of what is only removed. It bounds the size of a command."""
+"""The size of a portion that is only removed. It bounds the size of a command."""
 
 BEHIND = "behind"
-"""What an owner answers of a message that stays with its unit."""
+"""An owner's answer about a message that stays with its unit."""
 FATES = ("done", "in_hand", BEHIND, "too_large", "gone")
 """All that it answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Portions:
-    """Of one partition."""
+    """The portions of one partition."""
 
     verb: Verb
     to: Queue | None
@@ -34,7 +34,7 @@ class Portions:
     """In their order."""
 
     def arguments(self, answers: Sequence[Answer]) -> Mapping[str, Any] | None:
-        """What is asked for next, when the first portions were answered so; None: nothing more."""
+        """Return what is asked for next, when the first portions were answered so; None: nothing more."""
         number = len(answers)
         if number == len(self.messages):
             return None
@@ -66,7 +66,7 @@ class Portions:
 def portions_of(
     messages: Sequence[ChosenMessage], *, is_copied: bool
 ) -> Mapping[int, Sequence[Sequence[ChosenMessage]]]:
-    """By partition, each in one transaction of a fair size; in their order."""
+    """Return them by partition, each in one transaction of a fair size, in their order."""
     limit = PORTION if is_copied else PORTION_UNCOPIED
     found: dict[int, list[list[ChosenMessage]]] = {}
     sizes: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What an operator's command would do: the messages that are meant, without those that workers have in hand."""
+"""Foresees an operator's command: the messages that are meant, without those that workers have in hand."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from jbm_kafka.admin.messages.selection import ChosenMessage
 from jbm_kafka.admin.owners.present_owners import PresentOwners
 from jbm_kafka.codec.command_records import EXPLAIN
 from jbm_kafka.codec.identity import unit_name
-from jbm_kafka.core.states import MessageState
+from jbm_kafka.core.channel.states import MessageState
 from jbm_kafka.ports.provider import Seen
 
 ASKED_MAX = 5_000
-"""Of one partition, in one command. More in hand is more than any prefetch, and what is not asked stays, to be safe."""
+"""The number asked about one partition in one command. More in hand is more than any prefetch, and what is not asked
+stays, to be safe."""
 TIMEOUT_S = 5.0
 
 Place = tuple[int, int]
@@ -23,7 +24,7 @@ Place = tuple[int, int]
 
 @dataclass(slots=True)
 class Handed:
-    """What of a queue is with receivers, unread or not, by a look at it."""
+    """The part of a queue that is with receivers, unread or not, by a look at it."""
 
     units: dict[Place, bytes | None] = field(default_factory=dict)
 
@@ -37,7 +38,7 @@ class Handed:
             yield each
 
     def worked_on(self, owners: PresentOwners) -> InHand:
-        """Of them, what stays: applications have it. What lies unread in a process is taken back."""
+        """Return what of them stays: applications have it. What lies unread in a process is taken back."""
         by_partition: dict[int, dict[int, str | None]] = {}
         for (partition, offset), key in self.units.items():
             by_partition.setdefault(partition, {})[offset] = None if key is None else key.hex()
@@ -62,7 +63,7 @@ class Handed:
 
 @dataclass(frozen=True, slots=True)
 class InHand:
-    """What applications work on."""
+    """The messages that applications work on."""
 
     places: Collection[Place] = frozenset()
     units: Collection[tuple[int, str | None]] = frozenset()
@@ -71,7 +72,7 @@ class InHand:
     def split(
         self, messages: Sequence[ChosenMessage], *, whole_units: bool
     ) -> tuple[list[ChosenMessage], list[ChosenMessage], list[ChosenMessage]]:
-        """What would leave, what is in hand, and what stays behind that; the last only of `whole_units`."""
+        """Return what would leave, what is in hand, and what stays behind that; the last only of `whole_units`."""
         leave: list[ChosenMessage] = []
         in_hand: list[ChosenMessage] = []
         behind: list[ChosenMessage] = []

@@ -1,4 +1,4 @@
-"""What operators do to messages that wait: move, remove, expire, give up."""
+"""The calls of operators on messages that wait: move, remove, expire, give up."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from dataclasses import replace
 from jbm_kafka.admin.cluster.admin_core import AdminCore, patiently
 from jbm_kafka.admin.cluster.recorded_settings import recorded_settings
 from jbm_kafka.admin.messages.operations import MessagesReport, Wish, take_out
+from jbm_kafka.admin.messages.selection import Choice
+from jbm_kafka.admin.messages.sent_now import send_now
 from jbm_kafka.admin.messages.units_on_hold import ReleaseReport, check_which, on_hold, release
 from jbm_kafka.codec.registry_records import SubscriptionRecord
-from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository, shipped_settings
-from jbm_kafka.core.addresses import as_address, destination_at
+from jbm_kafka.core.channel.operator_removal import route_of_verb
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
-from jbm_kafka.core.operator_removal import route_of_verb
 from jbm_kafka.core.sentinels import Unset
-from jbm_kafka.jms.arguments import checked_flag, checked_seconds
+from jbm_kafka.core.settings.address_settings import AddressSettings, AddressSettingsRepository, shipped_settings
+from jbm_kafka.core.settings.addresses import as_address, destination_at
+from jbm_kafka.core.wrong_values import checked_int
+from jbm_kafka.jms.base.arguments import checked_flag, checked_seconds
 from jbm_kafka.registry.own_addresses import addresses_of
 
 
@@ -42,6 +45,34 @@ class MessageAdmin:
             )
             unused = _unused(settings, report) if report.messages and not wish.dry_run else []
             return replace(report, address=report.address or address, warnings=[*report.warnings, *unused])
+
+    def send_now(
+        self,
+        destination: Queue | Topic | str,
+        subscription: str | None,
+        client_id: str,
+        choice: Choice,
+        *,
+        count: int | None,
+        dry_run: bool,
+        timeout_s: float,
+    ) -> MessagesReport:
+        """Let messages go that wait for a time."""
+        timeout_s = checked_seconds("timeout_s", timeout_s)
+        checked_flag("dry_run", dry_run)
+        if count is not None:
+            checked_int("count", count, 1, None, "messages")
+        with self._core.asking(f"send messages of {destination} now"):
+            source = self._core.source(destination, subscription, client_id)
+            return send_now(
+                self._core.group(source).destination,
+                choice,
+                seen=lambda: self._core.seen(source),
+                owners=self._core.owners(source, AddressSettings()),
+                count=count,
+                dry_run=dry_run,
+                timeout_s=timeout_s,
+            )
 
     def release(
         self,
@@ -71,7 +102,8 @@ class MessageAdmin:
             )
 
     def _checked_address(self, wish: Wish, source: Queue | SubscriptionRecord, settings: AddressSettings) -> str | None:
-        """By these settings and the registry's, where nobody receives; None: no address, or the receivers' own."""
+        """Return the address by these settings and the registry's, where nobody receives; None: no address, or the
+        receivers' own."""
         name = wish.destination.name
         if self._core.admin.group_members(self._core.group(source).group_id):
             return None

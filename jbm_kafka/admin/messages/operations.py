@@ -16,12 +16,15 @@ from jbm_kafka.admin.messages.selection import Choice, Chosen, ChosenMessage, ch
 from jbm_kafka.admin.owners.owner_client import Owners, OwnersAnswers
 from jbm_kafka.admin.owners.present_owners import PresentOwners
 from jbm_kafka.codec.pause_record import Pause
+from jbm_kafka.core.channel.operator_removal import Verb
 from jbm_kafka.core.destination import Destination, Queue, Topic
-from jbm_kafka.core.operator_removal import Verb
 from jbm_kafka.core.summary import summary, with_lines
 from jbm_kafka.core.wrong_values import checked_int
-from jbm_kafka.jms.arguments import checked_flag, checked_seconds
+from jbm_kafka.jms.base.arguments import checked_flag, checked_seconds
 from jbm_kafka.ports.provider import Seen
+
+SeenAnew = Callable[[], Iterable[Seen]]
+"""Goes through what a queue holds, from its beginning each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +42,21 @@ class KeptMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesReport:
-    """What became of the messages that were meant, or, of a dry run, which they are."""
+    """The outcome for the messages that were meant, or, of a dry run, which they are."""
 
     queue: Destination
     """The queue, or the topic of the subscription."""
     verb: str
-    """"move", "remove", "expire" or "dead-letter"."""
+    """"move", "remove", "expire", "dead-letter" or "send-now"."""
     is_dry_run: bool
     """Nothing was done: the rest tells what would be."""
     address: str | None
     """Where their copies are; None: they have no copies, or a dry run does not know."""
     messages: Sequence[ChosenMessage]
-    """They have left, for good, with their copies; in a dry run those that would. In their order."""
+    """They have left, for good, with their copies; of "send-now" they are let go. In a dry run those that would.
+
+    In their order.
+    """
     in_hand: Sequence[ChosenMessage]
     """A receiver works on them, so they stay there. A dry run asks the receivers, as it was a moment ago."""
     kept: Sequence[KeptMessage]
@@ -61,7 +67,7 @@ class MessagesReport:
     left_out: int
     """So many more were meant, beyond `count`."""
     warnings: Sequence[str]
-    """What the caller should know, such as units that were split."""
+    """Remarks that the caller should read, such as units that were split."""
 
     def __repr__(self) -> str:
         return summary(
@@ -84,7 +90,7 @@ class MessagesReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What is asked for."""
+    """The request."""
 
     verb: Verb
     destination: Queue | Topic
@@ -108,7 +114,7 @@ def wish_of(
     choice: Choice,
     **asked: Any,
 ) -> Wish:
-    """What a caller gives, as it is used; `asked` as the fields of `Wish`.
+    """Return what a caller gives, as it is used; `asked` as the fields of `Wish`.
 
     Raises:
         InvalidSettingError: a value that cannot be.
@@ -133,7 +139,7 @@ def wish_of(
 def take_out(
     wish: Wish,
     *,
-    seen: Callable[[], Iterable[Seen]],
+    seen: SeenAnew,
     owners: Owners,
     present: PresentOwners,
     pause_of: Callable[[Destination], Pause],

@@ -15,7 +15,7 @@ from jbm_kafka.codec.scan import scan
 from jbm_kafka.core.jms_errors import InvalidSettingError, OrderError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
-from jbm_kafka.jms.arguments import checked_flag
+from jbm_kafka.jms.base.arguments import checked_flag
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.provider import Seen
 
@@ -28,7 +28,7 @@ class ChosenMessage:
     """One message of a queue, as it was when it was looked at."""
 
     partition: int
-    """Of the queue's Kafka topic."""
+    """The number of the partition of the queue's Kafka topic."""
     offset: int
     """Its place in the partition."""
     unit: str | None
@@ -36,7 +36,7 @@ class ChosenMessage:
     message_id: str
     """As `message.message_id`."""
     bytes: int
-    """Of its record, about."""
+    """The size of its record, about."""
     sort_key: int = 0
     """Its place in the order that was asked for; its unit's earlier messages have none that is greater."""
 
@@ -50,7 +50,7 @@ class Choice:
     selector: Selector | None = None
 
     def matches(self, record: KafkaRecord) -> bool:
-        """Whether it is meant. An id names every message that has it."""
+        """Return True if it is meant. An id names every message that has it."""
         return (
             (self.unit is None or self.unit == unit_name(record.key()))
             and (self.ids is None or _id(record) in self.ids)
@@ -61,7 +61,7 @@ class Choice:
 def choice_of(
     selector: str | None, unit: str | None, message_id: str | Collection[str] | None, *, everything: bool
 ) -> Choice:
-    """What a caller gives, as it is used.
+    """Return what a caller gives, as it is used.
 
     Raises:
         InvalidSettingError: nothing is given, or `everything` and something else; or `everything` is not a bool.
@@ -93,7 +93,7 @@ ORDERS: Mapping[str, Callable[[KafkaRecord], int]] = {
     "sent": record_timestamp_ms,
     "priority": lambda record: -scan(record.headers()).priority,
 }
-"""By what messages are ordered, the lowest first; of equal ones by their place in the log."""
+"""Keys by which messages are ordered, the lowest first; equal ones stay as they are in the log."""
 
 
 Order = Literal["log", "sent", "priority"]
@@ -109,7 +109,7 @@ def check_order(order: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is meant, as far as the limit goes, in the order asked for."""
+    """The messages that are meant, as far as the limit goes, in the order asked for."""
 
     messages: Sequence[ChosenMessage]
     left_out: int
@@ -124,7 +124,7 @@ class Chosen:
 
 
 def choose(seen: Iterable[Seen], choice: Choice, *, order: str, count: int | None) -> Chosen:
-    """Those of what a queue holds that are meant.
+    """Return those of what a queue holds that are meant.
 
     Whatever the order, messages of one unit stay as they are: one that would come before an earlier one follows it.
     """

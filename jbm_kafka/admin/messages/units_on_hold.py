@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from jbm_kafka.admin.cluster.admin_arguments import check_named
 from jbm_kafka.admin.owners.owner_client import Owners
 from jbm_kafka.codec.identity import message_id_of, unit_name
+from jbm_kafka.core.channel.redelivery import FOREVER_MS
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import InvalidSettingError
-from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.summary import summary
 from jbm_kafka.ports.provider import Seen
 
@@ -20,7 +20,7 @@ class HeldMessage:
     """A message that used up its attempts where `on_dead_letter` is "hold": its unit waits for an operator."""
 
     partition: int
-    """Of the Kafka topic."""
+    """The number of the Kafka topic's partition."""
     offset: int
     """Its place in the partition."""
     unit: str | None
@@ -33,7 +33,7 @@ class HeldMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseReport:
-    """What a release did, or would do."""
+    """The outcome of a release, or the one that it would have."""
 
     queue: Destination
     """The queue, or the topic of the subscription."""
@@ -67,7 +67,7 @@ def check_which(unit: str | None, message_id: str | None, *, everything: bool) -
 
 
 def on_hold(seen: Iterable[Seen], *, unit: str | None, message_id: str | None) -> list[HeldMessage]:
-    """Those that wait for an operator: of this unit, with this id, or all."""
+    """Return those that wait for an operator: of this unit, with this id, or all."""
     found: list[HeldMessage] = []
     for each in seen:
         record = each.record

@@ -1,1 +1,1 @@
-"""What a queue or topic holds, in a file and back; and topics that others copied."""
+"""The contents of a queue or topic, into a file and back; and topics that others copied."""

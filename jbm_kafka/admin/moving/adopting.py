@@ -19,8 +19,8 @@ from jbm_kafka.codec.registry_records import (
     subscription_key,
     subscriptions_in,
 )
+from jbm_kafka.core.channel.entries import Entry, Held, Position
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.entries import Entry, Held, Position
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, InvalidSettingError
 from jbm_kafka.core.wrong_values import wrong_value
 from jbm_kafka.ports import LogReader
@@ -40,11 +40,11 @@ class Adoption:
     """How a copied topic was taken."""
 
     destination: Queue | Topic
-    """What was adopted."""
+    """The destination that was adopted."""
     begins: Mapping[str, Mapping[int, int]]
-    """By subscription, or of a queue by its own name, where its receivers begin, by partition."""
+    """The offset where receivers begin, by subscription, or for a queue by its own name, and by partition."""
     has_held: bool
-    """What was settled, attempts, delays and duplicate ids of the source count."""
+    """The source's settled messages, attempts, delays and duplicate ids count."""
     records: int
     """From the lowest of these places on, so many records are in the log; some may be settled."""
     is_kept: bool
@@ -53,8 +53,13 @@ class Adoption:
 
 def adopt(core: AdminCore, destination: Queue | Topic, begin: From) -> Adoption:
     """Take the topic as it is; see `Admin.adopt`."""
-    if core.catalog.described(destination) is None:
+    described = core.catalog.described(destination)
+    if described is None:
         raise core.catalog.missing(destination)
+    core.registry.refresh()
+    if not core.registry.is_adopted(destination.name, described.topic_id):
+        # First: to take the topic is to know whose it is, and what we made is truncated.
+        core.registry.note_adopted(destination.name, described.topic_id)
     topics = Topics(core.admin, namespace=core.namespace, registry=core.registry)
     info = topics.ensure(destination, create=False, partitions=DEFAULT_PARTITIONS)
     places = range(info.partitions)

@@ -14,12 +14,20 @@ from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.admin.moving.sole_members import SoleMember, received_from
 from jbm_kafka.browsing.browse import READ_TIMEOUT_S, changelog_scope, looked_up
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.core.checkpoint_id import first_checkpoint_id
+from jbm_kafka.core.channel.checkpoint_id import first_checkpoint_id
+from jbm_kafka.core.channel.entries import Entry, Position
+from jbm_kafka.core.channel.restoring import Restoring
 from jbm_kafka.core.destination import with_namespace
-from jbm_kafka.core.entries import Entry, Position
 from jbm_kafka.core.jms_errors import JMSError, TransactionInDoubtError
-from jbm_kafka.core.restoring import Restoring
-from jbm_kafka.ports import CommittedOffset, GroupFenced, LogReader, OutcomeUnknown, Outgoing
+from jbm_kafka.ports import (
+    AccessRefused,
+    CommittedOffset,
+    GroupFenced,
+    LogReader,
+    OutcomeUnknown,
+    Outgoing,
+    TransactionAborted,
+)
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.store.changelog_reader import ChangelogContents, ChangelogScope, read_changelogs
@@ -80,15 +88,15 @@ class ChannelWriter:
         self._producer.close()
 
     def done(self, partition: int) -> int | None:
-        """What the last one that wrote there called `done`; None: nothing was written."""
+        """Return what the last one that wrote there called `done`; None: nothing was written."""
         return self._done.get(partition)
 
     def recorded(self, place: int, partition: int) -> DecodedChangelog:
-        """What the changelog says of the group at this place, of whichever topic."""
+        """Return what the changelog says of the group at this place, of whichever topic."""
         return decode_values(self._changelogs[place][partition].values)
 
     def channel(self, place: int, partition: int) -> Restoring:
-        """What the group at this place has of the partition."""
+        """Return what the group at this place has of the partition."""
         key = place, partition
         if key not in self._channels:
             self._channels[key] = Restoring(self._recovered[place][partition].entries)
@@ -132,6 +140,14 @@ class ChannelWriter:
             self._producer.commit(STEP_TIMEOUT_S)
         except GroupFenced as error:
             raise received_from(next(each for each in self._groups if each.group_id == error.group)) from None
+        except TransactionAborted as error:
+            if not any(isinstance(each.cause, AccessRefused) for each in error.refusals.values()):
+                raise
+            # Brokers refuse the transaction and do not say for which of its topics.
+            topics = {self._groups[0].changelog_topic, *(record.topic for record in records)}
+            denied = sorted(self._core.admin.unwritable(sorted(topics)))
+            lacking = f": no access rule of Kafka's allows Write on topic {' and '.join(denied)}" if denied else ""
+            raise AccessRefused(f"{error}{lacking}") from None
         except OutcomeUnknown as error:
             raise TransactionInDoubtError(
                 f"{self.info.topic}[{partition}]: nobody knows whether the last {len(records)} messages were written: "
@@ -145,7 +161,7 @@ class ChannelWriter:
         return [encode_entry(group.group_id, each) for group, entries in groups for each in entries]
 
     def _obsolete(self, partition: int) -> list[tuple[bytes, None]]:
-        """What counts no more is deleted with the first that is written."""
+        """Return tombstones of what counts no more; they go with the first that is written."""
         if partition in self._begun:
             return []
         return [(key, None) for of in self._recovered for key in of[partition].obsolete]
@@ -155,7 +171,7 @@ class ChannelWriter:
         return encode_entry(self._mark, position)
 
     def _read(self) -> None:
-        """What is there, now that nobody else writes it."""
+        """Read what is there, now that nobody else writes it."""
         admin, partitions = self._core.admin, self.info.partitions
         for group in self._groups:
             scope = changelog_scope(group, self.info.topic_id)

@@ -99,7 +99,7 @@ def _checked(path: Path, rows: Iterator[ExportedRow]) -> Iterator[ExportedRow]:
 
 @dataclass(frozen=True, slots=True)
 class CheckedExport:
-    """What there is to know of a file before anything is done with it."""
+    """All there is to know of a file before anything is done with it."""
 
     head: ExportedDestination
     messages: int

@@ -1,4 +1,5 @@
-"""What a queue or topic holds, as the rows of a file. It only looks: what is exported stays where it is."""
+"""Writes the contents of a queue or topic as the rows of a file. It only looks: the exported messages stay where they
+are."""
 
 from __future__ import annotations
 
@@ -21,7 +22,6 @@ from jbm_kafka.codec.exported_rows import (
     ExportedMessage,
     ExportedPartition,
     ExportedRow,
-    ExportedState,
 )
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.codec.registry_records import SubscriptionRecord, owner_of
@@ -32,16 +32,16 @@ from jbm_kafka.ports import TopicDescription
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What was written into a file."""
+    """The messages that were written into a file."""
 
     destination: Queue | Topic
-    """What was exported."""
+    """The destination that was exported."""
     file: str
     """Where."""
     messages: int
     """So many the file has."""
     subscriptions: tuple[str, ...]
-    """Of a topic: the durable ones that the file has, by their full names."""
+    """The durable subscriptions that the file has, by their full names; empty for a queue."""
     uncommitted: int
     """Records that nobody can read before a Kafka transaction ends. They are not in the file."""
     members: int
@@ -67,7 +67,7 @@ def export(core: AdminCore, destination: Queue | Topic, path: Path) -> ExportRep
             remembered = look.remembered(partition)
             channels = (ExportedChannel(place, fetched, ids) for place, (fetched, ids) in enumerate(remembered))
             yield ExportedPartition(partition, tuple(channels))
-            for record, pasts in look.held(partition):
+            for record, states in look.held(partition):
                 count += 1
                 offset, headers, (kind, at_ms) = cast(int, record.offset()), record.headers() or (), record.timestamp()
                 yield ExportedMessage(
@@ -79,7 +79,7 @@ def export(core: AdminCore, destination: Queue | Topic, path: Path) -> ExportRep
                     kind,
                     at_ms,
                     message_id_of(headers, topic.name, partition, offset),
-                    tuple(ExportedState(place, *past) for place, past in pasts.items()),
+                    states,
                 )
         yield ExportedEnd(count)
 

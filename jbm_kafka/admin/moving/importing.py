@@ -27,18 +27,19 @@ from jbm_kafka.codec.registry_records import (
     owner_key,
     subscription_key,
 )
+from jbm_kafka.core.channel.entries import Entry, SeenId
+from jbm_kafka.core.channel.restoring import Restored
+from jbm_kafka.core.channel.unit_places import Path as UnitPath
+from jbm_kafka.core.channel.unit_places import UnitPlaces
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.entries import Entry, SeenId
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
-from jbm_kafka.core.restoring import Restored
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
-from jbm_kafka.core.unit_places import Path as UnitPath
-from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.other_namespaces import namespaces_among
 from jbm_kafka.registry.registry_log import Changes, Values
+from jbm_kafka.registry.subscriptions import begun
 from jbm_kafka.registry.topic_configs import DEFAULT_MAX_MESSAGE_BYTES
 from jbm_kafka.registry.topics import Topics
 
@@ -50,7 +51,7 @@ RECORD_OVERHEAD_BYTES = 1_024
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What became of a file's messages."""
+    """The outcome for a file's messages."""
 
     destination: Queue | Topic
     """Where they are."""
@@ -59,7 +60,7 @@ class ImportReport:
     present: int
     """So many were there already, by an import of the same file before."""
     subscriptions: tuple[str, ...]
-    """Of a topic: the durable ones that it has now, by their full names."""
+    """The durable subscriptions that the topic has now, by their full names; empty for a queue."""
 
 
 def import_file(core: AdminCore, path: Path, to: Queue | Topic | str | None) -> ImportReport:
@@ -148,7 +149,8 @@ def _other_partitions(target: Queue | Topic, partitions: int, head: ExportedDest
 def _groups(
     core: AdminCore, target: Queue | Topic, head: ExportedDestination, info: TopicInfo
 ) -> tuple[list[ChannelGroup], tuple[str, ...]]:
-    """Those that hold the messages, in the order of the file's holders; of a topic its subscriptions are made."""
+    """Return those that hold the messages, in the order of the file's holders; of a topic its subscriptions are
+    made."""
     if isinstance(target, Queue):
         return [ChannelGroup.of_queue(target, namespace=core.namespace, partitions=info.partitions)], ()
     records = [_subscribed(core, target, each, head, info) for each in head.holders]
@@ -174,7 +176,7 @@ def _subscribed(
     wanted = Subscription(
         topic, SubscriptionKind(holder.kind), holder.name, holder.client_id, holder.no_local, selector=holder.selector
     )
-    group, partitions = wanted.group_id(core.namespace), range(info.partitions)
+    group = wanted.group_id(core.namespace)
     made: list[SubscriptionRecord] = []
 
     def claim(values: Values) -> Changes:
@@ -190,16 +192,7 @@ def _subscribed(
                 destination=topic.name,
                 name=wanted.name,
             )
-        begins = core.admin.end_positions(info.topic, partitions, stable=True)
-        made[:] = [
-            SubscriptionRecord(
-                wanted,
-                info.topic_id,
-                head.export_id,
-                tuple(begins[p] for p in partitions),
-                created_ms=core.cluster.clock.now_ms(),
-            )
-        ]
+        made[:] = [begun(wanted, info, head.export_id, core.admin, core.cluster.clock.now_ms())]
         owner = {owner_key(group): encode_owner(head.export_id, holder.owner)} if holder.owner else {}
         return {subscription_key(group): encode_subscription(made[0]), **owner}
 

@@ -17,7 +17,7 @@ PathLike = str | os.PathLike[str]
 
 
 class MovingAdmin:
-    """What is held, into files and back. Any thread."""
+    """Writes held messages into files, and reads them back. Any thread."""
 
     def __init__(self, core: AdminCore) -> None:
         self._core = core

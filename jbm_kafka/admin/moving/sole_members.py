@@ -11,7 +11,7 @@ from jbm_kafka.ports import GroupConsumer, Kafka, KafkaAdmin, Unreachable
 from jbm_kafka.registry.channel_group import ChannelGroup
 
 CLIENT_ID = "jbm-import"
-"""By which the members that this module makes are told from receivers."""
+"""The client id by which the members that this module makes are told from receivers."""
 SESSION_TIMEOUT_MS = 10_000
 REBALANCE_TIMEOUT_MS = 120_000
 JOIN_TIMEOUT_S = 30.0
@@ -65,7 +65,7 @@ class SoleMember:
         self.metadata()
 
     def metadata(self) -> object:
-        """What a transaction needs to be refused once others are members.
+        """Return what a transaction needs to be refused once others are members.
 
         Raises:
             IllegalStateError: they are already.

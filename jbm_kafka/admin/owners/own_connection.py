@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
 from jbm_kafka.client.source_use import begin_use
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.jms.factory import ConnectionFactory
@@ -49,14 +49,14 @@ class OwnConnections:
 
     @contextmanager
     def provider(self) -> Iterator[Provider]:
-        """What such a connection works with."""
+        """Give the provider that such a connection works with."""
         with self.open() as connection:
             yield provider_of(connection)
 
     def owner_of(
         self, source: Source, address_settings: Mapping[str, AddressSettings]
     ) -> Callable[[], AbstractContextManager[None]]:
-        """What joins the group of a queue or subscription without receiving.
+        """Return what joins the group of a queue or subscription without receiving.
 
         In its end it leaves, when what must leave has left.
         """
@@ -84,7 +84,7 @@ def _subscribed(provider: SidecarProvider, subscription: Subscription) -> Iterat
     begin_use(provider, subscription, link, "")
     try:
         worker = provider.attach(subscription, link)
-        link.group_worker, link.is_attached = worker, True
+        link.attach(worker)
         link.filled.wait_for(lambda: worker.data.is_settled or not worker.is_alive, JOIN_TIMEOUT_S)
         yield
         provider.sidecar.sources.wait_idle(LEAVE_TIMEOUT_S)

@@ -20,7 +20,7 @@ from jbm_kafka.registry.own_topics import commands_topic, ensure_commands_topic
 log = logging.getLogger(__name__)
 
 Turns = Callable[[Sequence[Answer]], Mapping[str, Any] | None]
-"""What one partition's owner is asked next, when it answered so before; None: nothing more."""
+"""Gives the next question to one partition's owner, from its answers so far; None: nothing more."""
 
 CALLED = {"dead-letter": "give-up"}
 """Verbs that are other words among owners."""
@@ -32,16 +32,16 @@ ASK_AGAIN_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class OwnersAnswers:
-    """What owners answered to commands in turn."""
+    """Owners' answers to commands in turn."""
 
     answers: Mapping[int, Sequence[Answer]]
-    """By partition, in the order of what was asked; the last one may be a refusal."""
+    """Answers by partition, in the order of the questions; the last one may be a refusal."""
     why_unanswered: str
     """Why there are no more."""
 
 
 class Owners:
-    """Of the partitions of one consumer group. One thread."""
+    """The owners of the partitions of one consumer group. One thread."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Owners:
     def ask(
         self, verb: str, arguments: Mapping[int, Mapping[str, Any]], *, timeout_s: float
     ) -> Mapping[int, Mapping[str, Any]]:
-        """What the owner of each partition answers to the verb with its arguments; what it did is durable.
+        """Return what the owner of each partition answers to the verb with its arguments; what it did is durable.
 
         Raises:
             JMSError: not all answered, or one refused; others may have done what was asked.

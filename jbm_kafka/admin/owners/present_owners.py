@@ -19,18 +19,18 @@ PERHAPS_S = 4.0
 
 @dataclass(slots=True)
 class OwnerAnswers:
-    """What the owners of partitions answered."""
+    """The answers of partitions' owners."""
 
     results: dict[int, Mapping[str, Any]] = field(default_factory=dict)
-    """By partition."""
+    """Results by partition."""
     silent: dict[int, str] = field(default_factory=dict)
-    """By partition that was asked without a result, why it has no result; empty: no answer in time."""
+    """Reasons why a partition that was asked has no result; empty: no answer in time."""
     not_asked: str = ""
     """Why not all could be asked, or heard; empty: they could."""
 
 
 class PresentOwners:
-    """Of the partitions of one group. One thread."""
+    """The present owners of the partitions of one group. One thread."""
 
     def __init__(self, kafka: Kafka, admin: KafkaAdmin, *, namespace: str, group: str) -> None:
         self._kafka = kafka
@@ -47,7 +47,7 @@ class PresentOwners:
         late: Callable[[Collection[int], float], None] = lambda partitions, seconds: None,
         perhaps: Collection[int] = (),
     ) -> OwnerAnswers:
-        """What each of these partitions' owners says, of those that say it in time.
+        """Return what each of these partitions' owners says, of those that say it in time.
 
         Args:
             late: is called once, where some are waited for longer than an owner takes, with those and for how many

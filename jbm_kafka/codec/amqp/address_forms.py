@@ -1,4 +1,4 @@
-"""What a client writes where AMQP has an address."""
+"""The forms in which clients write addresses of AMQP."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -59,7 +59,7 @@ class IncomingMessage:
     to: str | None
     """The address that it names."""
     to_kind: DestinationKind | None
-    """What that is; None: the message does not tell."""
+    """The kind of that destination; None: the message does not tell."""
     is_durable: bool
     priority: int
     """0 to 9."""
@@ -73,7 +73,7 @@ class IncomingMessage:
     value: bytes | None
     headers: list[Header]
     timestamp_ms: int
-    """Of the record."""
+    """The time that the record is stamped with."""
     delivery_count: int = 0
     """Attempts before this one that failed."""
     state: str | None = None
@@ -200,7 +200,7 @@ def _number(marks: dict[str, Amqp], name: str) -> int | None:
 
 
 def _annotations(found: Sections) -> tuple[dict[str, Amqp], list[Header]]:
-    """Those that a record has words for, and the others as they came."""
+    """Return those that a record has words for, and the others as they came."""
     if found.annotations is None:
         return {}, []
     held = checked_map(found.annotations)
@@ -236,7 +236,7 @@ def _application(found: Sections) -> tuple[dict[str, Property], list[Header]]:
 
 
 def _jms_fields(fields: list[Amqp], properties: dict[str, Property], carried: list[Header]) -> None:
-    """Those fields of the properties' section that JMS knows as properties."""
+    """Add the fields of the properties' section that JMS knows as properties."""
     user: bytes | None = _field(fields, 1, "user-id", "binary")
     if user is not None:
         try:

@@ -315,7 +315,7 @@ def _footer(came: bytes) -> bytes:
 
 
 def _is_body(value: bytes) -> bool:
-    """Whether these are the sections of a body, and nothing else: anybody may write to a topic."""
+    """Return True if these are the sections of a body, and nothing else: anybody may write to a topic."""
     try:
         found = split(value)
     except ValueError:

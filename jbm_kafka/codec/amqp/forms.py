@@ -1,4 +1,4 @@
-"""What a message's body, annotations and properties are called in AMQP, and in the headers of a record.
+"""Names of a message's body, annotations and properties, in AMQP and in the headers of a record.
 
 A record says in JMS's words what AMQP and JMS both can say. What only AMQP can say stands beside it in headers that
 begin with `amqp.`: no property has such a name, so every other reader passes them on untouched.
@@ -14,11 +14,11 @@ from jbm_kafka.codec.property_header import Property, PropertyType, integer_fits
 from jbm_kafka.core.destination import DestinationKind
 
 KINDS: Final[tuple[DestinationKind, ...]] = ("queue", "topic", "temporary-queue", "temporary-topic")
-"""By the number that `x-opt-jms-dest` and `x-opt-jms-reply-to` have for them."""
+"""Kinds in the order of the numbers that `x-opt-jms-dest` and `x-opt-jms-reply-to` have for them."""
 MESSAGE_TYPES: Final = (
     BodyShape.NONE, BodyShape.OBJECT, BodyShape.MAP, BodyShape.BYTES, BodyShape.STREAM, BodyShape.TEXT
 )  # fmt: skip
-"""By the number that `x-opt-jms-msg-type` has for them."""
+"""Shapes in the order of the numbers that `x-opt-jms-msg-type` has for them."""
 
 MESSAGE_TYPE: Final = "x-opt-jms-msg-type"
 DESTINATION: Final = "x-opt-jms-dest"
@@ -26,9 +26,9 @@ REPLY_TO: Final = "x-opt-jms-reply-to"
 DELIVERY_TIME: Final = "x-opt-delivery-time"
 DELIVERY_DELAY: Final = "x-opt-delivery-delay"
 OBJECT_CODEC: Final = "x-opt-jbm-object"
-"""Of ours: the body is an object, and this codec has written it."""
+"""An extension: the body is an object, and this codec has written it."""
 STATE: Final = "x-opt-jbm-state"
-"""Of ours: where a message stands that a browser shows."""
+"""An extension: where a message stands that a browser shows."""
 MAPPED: Final = frozenset({MESSAGE_TYPE, DESTINATION, REPLY_TO, DELIVERY_TIME, DELIVERY_DELAY, OBJECT_CODEC, STATE})
 """Annotations for which a record has words of its own."""
 
@@ -54,9 +54,9 @@ DUPLICATE_ID: Final = "JBMDuplicateID"
 
 JAVA_OBJECT: Final = "application/x-java-serialized-object"
 JAVA_CODEC: Final = b"java"
-"""Of an object that Java has serialized."""
+"""The codec of an object that Java has serialized."""
 AMQP_CODEC: Final = b"amqp"
-"""Of a body that only AMQP can say: the record's value is its sections."""
+"""The codec of a body that only AMQP can say: the record's value is its sections."""
 
 _SAME: Mapping[str, PropertyType] = MappingProxyType(
     {

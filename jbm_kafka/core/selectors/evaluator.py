@@ -100,7 +100,7 @@ def _opposite(condition: Evaluate) -> Evaluate:
 
 
 def _name_and_literal(name: str, symbol: str, literal: str | bool | int | float) -> Evaluate:
-    """What nearly every comparison is: two thirds of the time of the general one."""
+    """Return what nearly every comparison is: two thirds of the time of the general one."""
     kind, compare = type(literal), _COMPARE[symbol]
 
     def evaluate(read: Read) -> Value:
@@ -169,7 +169,8 @@ def _wrapping(calculate: _Calculate) -> _Calculate:
 
 
 def _quotient(a: int | float, b: int | float) -> int | float | None:
-    """Of whole numbers without the remainder, towards zero; by zero, where Java raises, it is unknown."""
+    """Return the quotient, of whole numbers without the remainder, towards zero; by zero, where Java raises, it is
+    unknown."""
     if type(a) is int and type(b) is int:
         if b == 0:
             return None

@@ -62,7 +62,7 @@ def _whole(found: re.Match[str]) -> int:
 
 
 def _bits(value: int) -> int:
-    """What Java takes the bits of a hexadecimal, octal or binary long for."""
+    """Return what Java takes the bits of a hexadecimal, octal or binary long for."""
     if value >= 2**LONG_BITS:
         raise ValueError("a number of 64 bits at most")
     return wrapped(value)

@@ -1,6 +1,5 @@
-"""What a selector says, as a tree; its text in normal form, which is the same for selectors that say the same in other
-words: other spaces and capitals, superfluous brackets, BETWEEN spelled out, the texts of an IN in another order.
-"""
+"""A selector as a tree; its text in normal form, which is the same for selectors that say the same in other words:
+other spaces and capitals, superfluous brackets, BETWEEN spelled out, the texts of an IN in another order."""
 
 from dataclasses import dataclass
 from typing import assert_never
@@ -8,7 +7,7 @@ from typing import assert_never
 from jbm_kafka.core.selectors.like import Pattern, pattern_text
 
 Value = str | bool | int | float | None
-"""What a name stands for in a message: whole numbers of 64 bits; None is NULL, and what the message does not have."""
+"""The value of a name in a message: whole numbers of 64 bits; None is NULL, and what the message does not have."""
 
 
 @dataclass(frozen=True, slots=True)

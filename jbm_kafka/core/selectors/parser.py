@@ -47,7 +47,7 @@ _STRENGTHS = {
 
 @dataclass(slots=True)
 class _Operator:
-    """What waits for its right side."""
+    """An operator that waits for its right side."""
 
     symbol: str
     strength: int
@@ -192,7 +192,7 @@ class _Parser:
         self._operands[-1].end = token.end
 
     def _completes_between(self, token: Token) -> bool:
-        """Whether this AND is the one that a BETWEEN waits for; if so it waits no more."""
+        """Return True if this AND is the one that a BETWEEN waits for; if so it waits no more."""
         waiting = next((operator for operator in reversed(self._operators) if operator.strength <= _COMPARISON), None)
         if waiting is None or not waiting.waits_for_and:
             return False

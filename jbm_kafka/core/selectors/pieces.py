@@ -18,7 +18,7 @@ ORDERINGS = ("<", "<=", ">", ">=")
 
 
 class PieceKind(Enum):
-    """What a piece gives, as far as the text shows."""
+    """The kind of value that a piece gives, as far as the text shows."""
 
     CONDITION = "a condition"
     NUMBER = "a number"

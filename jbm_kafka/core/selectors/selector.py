@@ -18,7 +18,7 @@ _SPACES = " \t\f\r\n"
 _QUERY = re.compile(r"\s*(select\s.*\sfrom\s|where\s)", re.IGNORECASE | re.DOTALL)
 """How a query of a database begins: a selector was taken for one."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
-"""What no message can hold, and no record of a subscription."""
+"""Characters that no message can hold, and no record of a subscription."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Selector:
     _evaluate: Evaluate = field(compare=False, repr=False)
 
     def matches(self, read: Read) -> bool:
-        """Whether a message is selected: the condition is true, not false and not unknown.
+        """Return True if a message is selected: the condition is true, not false and not unknown.
 
         `read` gives the value of a name: a str, bool, int of 64 bits or float, None for what the message does not have.
         It is asked for no more names than the answer needs, and maybe twice for one.

@@ -37,7 +37,7 @@ _HINTS = {
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     NAME = "a name"
     KEYWORD = "a keyword"
@@ -52,12 +52,12 @@ class Token(NamedTuple):
 
     kind: TokenKind
     value: str | int | float
-    """What it stands for: a keyword in capitals, a text without its quotes."""
+    """The token's value: a keyword in capitals, a text without its quotes."""
     start: int
     end: int
 
     def is_one_of(self, *words: str) -> bool:
-        """Whether it is one of these keywords or symbols."""
+        """Return True if it is one of these keywords or symbols."""
         return self.kind in (TokenKind.KEYWORD, TokenKind.SYMBOL) and self.value in words
 
 

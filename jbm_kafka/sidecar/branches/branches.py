@@ -21,7 +21,7 @@ from jbm_kafka.codec.branch_records import (
     keys_of_ended,
     state_key,
 )
-from jbm_kafka.core.branch import (
+from jbm_kafka.core.channel.branch import (
     NONCE_HEX,
     Branch,
     BranchPart,
@@ -32,9 +32,9 @@ from jbm_kafka.core.branch import (
     heuristic_error,
     is_across,
 )
-from jbm_kafka.core.entries import PREPARED
+from jbm_kafka.core.channel.entries import PREPARED
+from jbm_kafka.core.channel.process_names import process_name
 from jbm_kafka.core.jms_errors import CorruptRecordError, IllegalStateError, JMSError
-from jbm_kafka.core.process_names import process_name
 from jbm_kafka.ports import Clock, Kafka, KafkaClientError, Outgoing
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.patience import Patience
@@ -100,7 +100,7 @@ class Branches:
     # -- of group workers ------------------------------------------------------------------------------------------
 
     def state_of(self, branch: str) -> BranchState | None:
-        """What is known now; None: nothing yet. It is looked for as long as it is asked for."""
+        """Return what is known now; None: nothing yet. It is looked for as long as it is asked for."""
         self._asked_at_ms = now_ms = self._clock.monotonic_ms()
         self._start()
         decided = self._decider.decided.get(branch)
@@ -144,7 +144,7 @@ class Branches:
         self._decider.forget(branch)
 
     def records_of(self, branch: Branch, parts: Sequence[BranchPart], sends: Sequence[Outgoing]) -> list[Outgoing]:
-        """What the checkpoint writes that prepares it.
+        """Return what the checkpoint writes that prepares it.
 
         Raises:
             IllegalStateError: an older process, which could not read it, receives from the same groups.
@@ -184,7 +184,7 @@ class Branches:
         self._decider.decided[branch] = state
 
     def decide_across(self, branches: Sequence[Branch], wanted: BranchState, sends: Sequence[Outgoing]) -> BranchState:
-        """What is decided of all of them durably, which this process decides; see Decider.decide_all."""
+        """Return what is decided of all of them durably, which this process decides; see Decider.decide_all."""
         state = self._decider.decide_all([each.branch for each in branches], wanted, sends)
         with self._lock:
             self._own.update({each.branch: each.xid for each in branches})
@@ -204,7 +204,7 @@ class Branches:
                 )
 
     def decide(self, branch: str, wanted: BranchState, *, is_forced: bool = False) -> BranchState:
-        """What is decided of it durably: as wanted, unless it was decided before.
+        """Return what is decided of it durably: as wanted, unless it was decided before.
 
         The answer stays the same when another has decided it and all have carried it out.
 
@@ -229,7 +229,8 @@ class Branches:
         return state
 
     def decision_of(self, xid: Xid) -> BranchState | None:
-        """What was decided of the last branch of this name that was prepared, as read last; None: it is not known."""
+        """Return what was decided of the last branch of this name that was prepared, as read last; None: it is not
+        known."""
         return self._decisions.of_name(xid)
 
     def prepared(self) -> list[PreparedBranch]:

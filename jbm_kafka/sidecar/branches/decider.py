@@ -1,4 +1,4 @@
-"""Writes what becomes of a branch, as the only one who may: docs/decisions/0072-xa-branches.md.
+"""Writes what becomes of a branch, as the only one who may: decision 72.
 
 A branch names its decider, a transactional id. Who initialises that id fences whoever used it before, and then reads
 all that was committed until then. So of two that decide at once the first durable decision is the one that counts.
@@ -12,15 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from jbm_kafka.codec.branch_records import decode_branch, decode_sends, encode_branch, state_key
-from jbm_kafka.core.branch import BranchRecord, BranchState
+from jbm_kafka.core.channel.branch import BranchRecord, BranchState
 from jbm_kafka.core.jms_errors import IllegalStateError, TransactionInDoubtError
 from jbm_kafka.ports import (
     Clock,
     Kafka,
     KafkaClientError,
-    OutcomeUnknown,
     Outgoing,
-    TransactionAborted,
     TransactionalProducer,
 )
 from jbm_kafka.registry.registry_log import RegistryLog, Values
@@ -79,7 +77,7 @@ class Decider:
         return self.decide_all([branch], wanted)
 
     def decide_all(self, branches: Sequence[str], wanted: BranchState, sends: Sequence[Outgoing] = ()) -> BranchState:
-        """What is decided durably of branches that have one decider: as wanted, unless one was decided before.
+        """Return what is decided durably of branches that have one decider: as wanted, unless one was decided before.
 
         `sends`: beside those that are recorded of them, with the decision to commit.
 
@@ -93,19 +91,18 @@ class Decider:
             while True:
                 try:
                     found = self._try(branches, wanted, sends)
-                    if found is not None:
-                        for branch in branches:
-                            self.decided[branch] = found
-                            self._prepared.pop(branch, None)
-                        return found
+                    for branch in branches:
+                        self.decided[branch] = found
+                        self._prepared.pop(branch, None)
+                    return found
                 except KafkaClientError as error:
                     trouble = error
                     self._let_go()
                     log.info("branch %s: not decided yet, and tried again: %s", branches[0], error)
                 if self._clock.monotonic_ms() > deadline_ms:
                     raise TransactionInDoubtError(
-                        f"the branch is not known to be {wanted.value}: {trouble}; it stays prepared unless it is: "
-                        f"call again, or see tpc_recover()",
+                        f"the branch is not known to be {wanted.value} in {self._records.topic}: {trouble}; it stays "
+                        f"prepared unless it is: call again, or see tpc_recover()",
                         branch=branches[0],
                     )
                 self._pause(PAUSE_S)
@@ -115,8 +112,8 @@ class Decider:
         with self._lock:
             self._let_go()
 
-    def _try(self, branches: Sequence[str], wanted: BranchState, sends: Sequence[Outgoing]) -> BranchState | None:
-        """None: somebody else took the decider over, or Kafka refused; what is written then shows at the next try."""
+    def _try(self, branches: Sequence[str], wanted: BranchState, sends: Sequence[Outgoing]) -> BranchState:
+        """Return what is decided; somebody else may have taken the decider over, or Kafka refuses, which is raised."""
         if branches[0] in self.decided:
             return self.decided[branches[0]]
         prepared = {} if self._producer is None else {each: self._prepared.get(each) for each in branches}
@@ -143,11 +140,7 @@ class Decider:
             decisions = {name: replace(each, state=state, decided_at_ms=now_ms) for name, each in records.items()}
             self._write(producer, decisions, sent)
             return state
-        except (OutcomeUnknown, TransactionAborted) as error:
-            log.info("branch %s: what became of the decision is not known: %s", branches[0], error)
-            self._let_go()
-            return None
-        except BaseException:
+        except BaseException:  # what is written then shows at the next try
             self._let_go()
             raise
         finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from jbm_kafka.codec.branch_records import decode_branch, state_key
-from jbm_kafka.core.branch import BranchState, Xid
+from jbm_kafka.core.channel.branch import BranchState, Xid
 from jbm_kafka.core.jms_errors import CorruptRecordError
 
 KEPT: Final = 10_000
@@ -38,11 +38,11 @@ class Decisions:
         return True
 
     def of(self, branch: str) -> BranchState | None:
-        """Of the branch with this id; None: nothing is known."""
+        """Return the state of the branch with this id; None: nothing is known."""
         return self._by_branch.get(branch)
 
     def of_name(self, xid: Xid) -> BranchState | None:
-        """Of the last branch of this name; None: nothing is known."""
+        """Return the state of the last branch of this name; None: nothing is known."""
         return self._by_name.get(xid)
 
 

@@ -1,4 +1,4 @@
-"""Whether every process that may open a group's channels reads a kind of changelog entry: docs/decisions/0076.
+"""Whether every process that may open a group's channels reads a kind of changelog entry: decision 76.
 
 A process closes a partition whose changelog has an entry of a kind that it does not know. So nobody writes one of a
 later kind while such a process is a member of the group.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jbm_kafka.core.process_names import kinds_read_by
+from jbm_kafka.core.channel.process_names import kinds_read_by
 from jbm_kafka.ports import Clock, KafkaAdmin
 
 LOOK_MS = 1_000

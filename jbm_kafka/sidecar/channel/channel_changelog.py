@@ -25,7 +25,7 @@ class LostEntries:
 
     @property
     def must_load(self) -> bool:
-        """What is to be written is not known yet."""
+        """Return True when what is to be written is not known yet."""
         return self._rest is None
 
     @property
@@ -38,7 +38,7 @@ class LostEntries:
         self._rest = dict(entries)
 
     def portion(self, beside: Mapping[bytes, bytes | None]) -> Mapping[bytes, bytes]:
-        """What the next checkpoint writes of it, beside what it says itself."""
+        """Return what the next checkpoint writes of it, beside what it says itself."""
         assert self._rest is not None, "it was not loaded"
         entries = ((key, value) for key, value in self._rest.items() if key not in beside)
         return dict(islice(entries, self.count_max))

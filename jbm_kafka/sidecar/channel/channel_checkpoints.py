@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from jbm_kafka.core.delivery_runs import DeliveryRuns
-from jbm_kafka.core.entries import DeliveryRun, MessageEvent
-from jbm_kafka.core.freeze import Freeze
+from jbm_kafka.core.channel.delivery_runs import DeliveryRuns
+from jbm_kafka.core.channel.entries import DeliveryRun, MessageEvent
+from jbm_kafka.core.channel.freeze import Freeze
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
 
 
 class _Notes:
-    """What the next checkpoint records of a channel, and whom it notifies: gathered since the last freeze."""
+    """The notes for a channel's next checkpoint: what it records and whom it notifies, gathered since the last
+    freeze."""
 
     __slots__ = ("acknowledged", "applied", "deliveries", "events", "unawaited", "waiters")
 
@@ -22,11 +23,11 @@ class _Notes:
         self.acknowledged: list[int] = []
         """Offsets that sessions have settled."""
         self.events: list[MessageEvent] = []
-        """What else happened to messages."""
+        """Other events of messages."""
         self.applied: list[tuple[str, str]] = []
         """Branches that ended here, each with what became of its messages without a decision, if anything did."""
         self.deliveries = DeliveryRuns()
-        """What applications were given."""
+        """The deliveries to applications."""
         self.unawaited: list[tuple[PartitionLease, Sequence[int]]] = []
         """Acknowledgements that no call waits for: their sessions get an error when they will never be recorded."""
 
@@ -47,7 +48,7 @@ class _Notes:
         return whole
 
     def take_unawaited(self) -> Sequence[tuple[PartitionLease, Sequence[int]]]:
-        """Those acknowledgements, each only once."""
+        """Return those acknowledgements, each only once."""
         unawaited, self.unawaited = self.unawaited, []
         return unawaited
 
@@ -65,13 +66,15 @@ class ChannelCheckpoints:
 
     def __init__(self, *, records_attempts: bool) -> None:
         self.attempted: set[int] | None = set() if records_attempts else None
-        """What applications have or are about to get: each checkpoint records it (REDELIVER-7). None: none does."""
+        """The messages that applications have or are about to get: each checkpoint records them (REDELIVER-7). None:
+        none does."""
         self._has_forgotten = False
         """Less is attempted than the last freeze says."""
         self.freeze: Freeze | None = None
         """Taken by a checkpoint whose end is not known yet."""
         self.tentative: frozenset[int] = frozenset()
-        """What the taken freeze settles for its transfers: in hand until its end is known, come what may."""
+        """The messages that the taken freeze settles for its transfers: in hand until its end is known, come what
+        may."""
         self._notes = _Notes()
         self._frozen_notes = _Notes()
         """That of the taken freeze."""
@@ -101,7 +104,7 @@ class ChannelCheckpoints:
 
     @property
     def frozen_applied(self) -> Sequence[tuple[str, str]]:
-        """What the taken freeze tells of branches that ended."""
+        """Return what the taken freeze tells of branches that ended."""
         return self._frozen_notes.applied
 
     def note_acknowledged(self, offsets: Sequence[int]) -> None:
@@ -146,7 +149,8 @@ class ChannelCheckpoints:
     def events_of(
         self, committed: Sequence[int], leaving: Sequence[MessageEvent]
     ) -> tuple[Sequence[int], Sequence[MessageEvent], Sequence[DeliveryRun]]:
-        """What the taken freeze tells with what its transfers do: offsets acknowledged, events, what was given."""
+        """Return what the taken freeze tells with what its transfers do: offsets acknowledged, events, what was
+        given."""
         notes = self._frozen_notes
         return [*notes.acknowledged, *committed], [*notes.events, *leaving], notes.deliveries.as_told()
 

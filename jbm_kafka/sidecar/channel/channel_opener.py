@@ -9,12 +9,12 @@ from contextlib import closing
 from typing import Protocol
 
 from jbm_kafka.codec.changelog import branch_of_key
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.changes import TimePassed
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.entries import MessageEvent, MessageFate, Parked
+from jbm_kafka.core.channel.changes import TimePassed
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.entries import MessageEvent, MessageFate, Parked
+from jbm_kafka.core.channel.offered_target import OfferedPace
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
-from jbm_kafka.core.offered_target import OfferedPace
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.ports import AccessRefused, Clock, Journal, Kafka, KafkaClientError, KafkaRecord, PartitionUnreadable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
@@ -63,7 +63,7 @@ class Opener(Protocol):
         """
 
     def parked_records(self, group: ChannelGroup, partition: int) -> Sequence[KafkaRecord]:
-        """What the changelog keeps of a channel, ascending.
+        """Return what the changelog keeps of a channel, ascending.
 
         Raises:
             KafkaClientError: no answer.
@@ -257,7 +257,7 @@ class ChannelOpener:
 
 
 def _log_damaged(group: ChannelGroup, error: PartitionUnreadable) -> None:
-    """What was settled and held there is not known, so nothing of it may be handed over."""
+    """Log that what was settled and held there is not known, so that nothing of it may be handed over."""
     log.error("%s: %s; the partition stays closed, the others go on", group, error)
 
 
@@ -270,7 +270,7 @@ def _note_skipped(channel: OwnedChannel, recovered: RecoveredChannel) -> None:
 
 
 def _note_heuristic(channel: OwnedChannel, recovered: RecoveredChannel) -> None:
-    """What prepared branches had of a range that does not count any more went another way without a decision."""
+    """Note that what prepared branches had of a range that counts no more went another way without a decision."""
     for key in recovered.obsolete:
         branch = branch_of_key(key)
         if branch is not None:

@@ -9,7 +9,7 @@ from typing import cast
 from jbm_kafka.codec.bodies import BodyShape, decode_body
 from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers, moved_headers
 from jbm_kafka.codec.identity import message_id_of
-from jbm_kafka.core.departure import EXPIRED, MOVED, OUT_OF_ATTEMPTS, UNDECODABLE, Departure
+from jbm_kafka.core.channel.departure import EXPIRED, MOVED, OUT_OF_ATTEMPTS, UNDECODABLE, Departure
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.ports import Headers, KafkaRecord, Outgoing

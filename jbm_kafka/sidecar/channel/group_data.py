@@ -1,4 +1,5 @@
-"""What the stages of one group worker share. They take it; none of them holds the worker or another stage above it."""
+"""The data that the stages of one group worker share. They take it; none of them holds the worker or another stage
+above it."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from jbm_kafka.browsing.intake import what_it_has
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.changes import UndeliverableHere
-from jbm_kafka.core.counters import SourceCounters
+from jbm_kafka.core.channel.changes import UndeliverableHere
+from jbm_kafka.core.channel.counters import SourceCounters
+from jbm_kafka.core.channel.reference import EVERYONE
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.reference import EVERYONE
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.ports import GroupConsumer
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.installation import SidecarConfig
@@ -84,7 +85,7 @@ class GroupData:
         self.mailbox = Mailbox()
         """Commands to the owner thread; what any thread may use."""
         self.channels: dict[int, OwnedChannel] = {}
-        """By partition: those that are open."""
+        """The open channels by partition."""
         self.settings: ResolvedSettings | None = None
         """The settings that were changed last while this runs; None: none were."""
         self.opening: dict[int, object] = {}
@@ -92,7 +93,7 @@ class GroupData:
         self.feeding: list[OwnedChannel] = []
         """Channels that read what is parked, before their logs."""
         self.links: dict[str, Link] = {}
-        """By id: the receivers that are served."""
+        """The receivers that are served, by id."""
         self.selections = Selections(counts_selectors=group.subscription is None)
         self.consumer: GroupConsumer | None = None
         """None before the group is joined."""
@@ -104,12 +105,12 @@ class GroupData:
         """Why Kafka refuses to record anything, however often one tries: nothing more is handed over. Any thread may
         look."""
         self._waiting: list[Completion] = []
-        """Of calls that wait until what they said is recorded."""
+        """Calls that wait until what they said is recorded."""
         self.is_abandoned = False
         """The process leaves, and Kafka does not answer: nothing is waited for."""
 
     def note_unrecorded(self, error: JMSError | None) -> None:
-        """What Kafka refuses to record, and why; None: it does so no more."""
+        """Note why Kafka refuses to record; None: it does so no more."""
         if error is self.unrecorded:
             return
         # Before a receiver hears of it health says so, and it says so until the last has heard of the end.
@@ -158,7 +159,7 @@ class GroupData:
             self.links_changed()
 
     def forget_undeliverable(self) -> None:
-        """What receivers must not get again, and has left the queue, is remembered no longer."""
+        """Forget what receivers must not get again once it has left the queue."""
         channels, links = self.channels, [link for link in self.links.values() if link.undeliverable]
         for link in links:
             settled = [(p, o) for p, o in link.undeliverable if p in channels and o not in channels[p].state.unsettled]

@@ -9,7 +9,7 @@ from jbm_kafka.ports.installation import SidecarConfig
 
 
 class Receiver(Protocol):
-    """What is asked of a link."""
+    """The part of a link that is asked here."""
 
     @property
     def is_open(self) -> bool: ...

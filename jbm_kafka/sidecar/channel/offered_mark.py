@@ -1,14 +1,14 @@
 """The mark of one channel up to which messages may have been handed over, as far as it is to be recorded.
 
-How far ahead it goes is decided in core/offered_target.py; what is recorded is the state's `offered_position`. The
-owner thread's.
+How far ahead it goes is decided in core/channel/offered_target.py; what is recorded is the state's `offered_position`.
+The owner thread's.
 """
 
 from __future__ import annotations
 
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.freeze import Freeze
-from jbm_kafka.core.offered_target import OfferedLimits, OfferedPace, OfferedStep
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.freeze import Freeze
+from jbm_kafka.core.channel.offered_target import OfferedLimits, OfferedPace, OfferedStep
 
 
 class OfferedMark:
@@ -20,7 +20,7 @@ class OfferedMark:
         self._state = state
         self._step = OfferedStep(limits, pace)
         self.target = state.offered_position
-        """What the next freeze records."""
+        """The position that the next freeze records."""
         self._is_reached = False
         """The next message lies beyond the mark that is recorded."""
         self.is_releasing = False

@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Mapping, Sequence
 from typing import NamedTuple
 
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.changes import Acknowledged, OfferedRaised, PassedToBranch, TimePassed
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.departure import attempts_before_departure
-from jbm_kafka.core.entries import ChannelEvents, MessageEvent
-from jbm_kafka.core.freeze import Freeze, freeze
-from jbm_kafka.core.holders import keeps_membership
-from jbm_kafka.core.offered_target import USUAL, OfferedLimits, OfferedPace
-from jbm_kafka.core.offset_ranges import ranges_of
-from jbm_kafka.core.reference import Reference, SessionId
-from jbm_kafka.core.settlement import decide_kept
-from jbm_kafka.core.unit_of_order import Gate
+from jbm_kafka.core.channel.changes import Acknowledged, OfferedRaised, PassedToBranch, TimePassed
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.departure import attempts_before_departure
+from jbm_kafka.core.channel.entries import ChannelEvents, MessageEvent
+from jbm_kafka.core.channel.freeze import Freeze, freeze
+from jbm_kafka.core.channel.holders import keeps_membership
+from jbm_kafka.core.channel.offered_target import USUAL, OfferedLimits, OfferedPace
+from jbm_kafka.core.channel.offset_ranges import ranges_of
+from jbm_kafka.core.channel.reference import Reference, SessionId
+from jbm_kafka.core.channel.settlement import decide_kept
+from jbm_kafka.core.channel.unit_of_order import Gate
+from jbm_kafka.core.log_times import LogTimes
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
 from jbm_kafka.ports.link import Link
@@ -32,12 +33,11 @@ from jbm_kafka.sidecar.channel.parked_records import ParkedRecords
 EVERY_OFFSET = 1 << 62
 """No message lies beyond it."""
 ROWS_LEAST = 64
-FAILURES_MAX = 10_000
-"""So many of a channel at most, of 200 characters each; of more the latest."""
 
 
 class ChannelMemory:
-    """What a channel takes, estimated from the latest bodies read, and whether its partition is paused for that."""
+    """A channel's share of memory, estimated from the latest bodies read, and whether its partition is paused for
+    that."""
 
     __slots__ = ("_state", "is_paused", "mean_body_bytes")
 
@@ -49,22 +49,22 @@ class ChannelMemory:
 
     @property
     def message_bytes(self) -> int:
-        """What one message costs."""
+        """Return what one message costs."""
         return numbers.RECORD_OVERHEAD_BYTES + self.mean_body_bytes
 
     @property
     def alone_bytes(self) -> int:
-        """What a message costs that waits alone at a gate."""
+        """Return what a message costs that waits alone at a gate."""
         return numbers.GATE_BYTES + numbers.LINE_BYTES + self.message_bytes
 
     def gates_bytes(self, gates: Sequence[Gate]) -> int:
-        """What leaves memory with these gates."""
+        """Return what leaves memory with these gates."""
         alone = sum([len(gate.waiting) for gate in gates])
         return len(gates) * numbers.GATE_BYTES + alone * (numbers.LINE_BYTES + self.message_bytes)
 
     @property
     def waiting_bytes(self) -> int:
-        """What cannot be handed over, and what is remembered of it."""
+        """Return what cannot be handed over, and what is remembered of it."""
         gates, redeliveries = self._state.gates, self._state.redeliveries
         in_line = min(len(gates.by_key), gates.waiting_count)
         return (
@@ -130,36 +130,6 @@ def _is_held(row: HandOver, hand: Container[int]) -> bool:
     return any(offset in hand for offset in row.offsets)
 
 
-class HoldFailures:
-    """Why the last attempt of what is on hold failed, for the operator who decides what becomes of it.
-
-    It is in memory alone: text of an application does not belong into every changelog record (decision 23). So it is
-    gone with the process that counted the attempt, and when the partition moves.
-    """
-
-    __slots__ = ("_by_offset",)
-
-    def __init__(self) -> None:
-        self._by_offset: dict[int, str] = {}
-
-    def note(self, offset: int, failure: str | None) -> None:
-        """The message has gone on hold; None: nobody said why."""
-        self.take(offset)
-        if failure is None:
-            return
-        if len(self._by_offset) >= FAILURES_MAX:
-            del self._by_offset[next(iter(self._by_offset))]
-        self._by_offset[offset] = failure
-
-    def last_of(self, offset: int) -> str | None:
-        """None: it is not known."""
-        return self._by_offset.get(offset)
-
-    def take(self, offset: int) -> str | None:
-        """As `last_of`; it is forgotten, for the message is on hold no more."""
-        return self._by_offset.pop(offset, None)
-
-
 class OwnedChannel:
     """A partition's channel from its recovery to its release."""
 
@@ -194,13 +164,18 @@ class OwnedChannel:
         """The partition is gone; nothing may be written."""
         self.hand_overs = HandOvers()
         """Since when receivers have what they have."""
-        self.hold_failures = HoldFailures()
-        """Why what is on hold failed, as far as this process knows."""
+        self.sent_times = LogTimes()
+        """When what is held was sent."""
 
     @property
     def name(self) -> str:
         """For people and as the journal's key."""
         return f"{self.changelog.group}/{self.topic}/{self.partition}"
+
+    @property
+    def held_from(self) -> int:
+        """The lowest offset that is not settled, parked or not; where all are, the first that was not seen."""
+        return self.state.unsettled.first(self.state.end_position)
 
     @property
     def needs_checkpoint(self) -> bool:
@@ -291,7 +266,8 @@ class OwnedChannel:
     def events(
         self, checkpoint_id: str, at_ms: int, *, committed: Sequence[int], leaving: Sequence[MessageEvent]
     ) -> ChannelEvents | None:
-        """What the taken freeze did, for jbm.events, with what its transfers do; None when nothing to any message."""
+        """Return what the taken freeze did, for jbm.events, with what its transfers do; None when nothing to any
+        message."""
         acknowledged, messages, deliveries = self.checkpoints.events_of(committed, leaving)
         if not (acknowledged or messages or deliveries):
             return None

@@ -1,12 +1,13 @@
-"""What one channel has parked: the records that are read before the log, and those that a checkpoint parks next."""
+"""The parked messages of one channel: the records that are read before the log, and those that a checkpoint parks
+next."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jbm_kafka.core.companion_group import AGAIN_MS
-from jbm_kafka.core.entries import Parked
-from jbm_kafka.core.freeze import Freeze
+from jbm_kafka.core.channel.companion_group import AGAIN_MS
+from jbm_kafka.core.channel.entries import Parked
+from jbm_kafka.core.channel.freeze import Freeze
 
 FAILURES_MAX = 3
 """After so many checkpoints in a row that failed with records to park, nothing more is parked: they may be too large
@@ -37,7 +38,7 @@ class ParkedRecords:
         self.is_being_read = False
         """They are fetched from the log, beside."""
         self.known_below = 0
-        """What lay below was known at the last look."""
+        """Everything below this offset was known at the last look."""
         self.never: set[int] = set()
         """Offsets that cannot be parked, and so hold the watermark."""
         self._failures = 0
@@ -54,7 +55,7 @@ class ParkedRecords:
         return not (self.unread or self.chosen or self.is_being_read) and self._failures < FAILURES_MAX
 
     def must_note(self, count: int) -> bool:
-        """Whether the companion group does not say yet that so many are parked."""
+        """Return True if the companion group does not say yet that so many are parked."""
         return count != self._noted and self._may_note
 
     def note(self, count: int) -> int | None:
@@ -71,7 +72,7 @@ class ParkedRecords:
             self._noted = None
 
     def take(self) -> Sequence[Parked]:
-        """What the checkpoint that begins parks; if it fails, a later look chooses anew."""
+        """Return what the checkpoint that begins parks; if it fails, a later look chooses anew."""
         chosen, self.chosen = self.chosen, ()
         return chosen
 

@@ -15,9 +15,9 @@ from functools import partial
 from typing import cast
 
 from jbm_kafka.codec.record_values import record_value
-from jbm_kafka.core.changes import Selected
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.reference import EVERYONE, Reference
+from jbm_kafka.core.channel.changes import Selected
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.reference import EVERYONE, Reference
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.link import Link

@@ -9,13 +9,13 @@ RECORD_OVERHEAD_BYTES = 700
 GATE_BYTES = 400
 """A unit that waits and whose messages are all in the held store: gate, timer, their places."""
 LINE_BYTES = 700
-"""What a gate costs besides when something of it is in memory."""
+"""The cost of a gate besides when something of it is in memory."""
 REDELIVERY_BYTES = 300
-"""What is remembered of a message that came back, until a checkpoint has written it."""
+"""The cost of a message that came back, until a checkpoint has written it."""
 REDELIVERY_ROW_BYTES = 24
 """The same of one whose changelog has it: a row, its place, and a mark that it was written."""
 REDELIVERY_BLOCK_BYTES = 600
-"""What a block of such rows costs besides: where few messages of many came back, there are many blocks."""
+"""The cost of a block of such rows besides: where few messages of many came back, there are many blocks."""
 ENOUGH_AHEAD = 1_000
 """Deliverable messages that a worker reads ahead of all that is asked for. What is left in the client costs nothing; a
 partition that never gets to ARRIVALS_HIGH is never paused; and a message of 100 bytes is about 1 KiB of objects, which

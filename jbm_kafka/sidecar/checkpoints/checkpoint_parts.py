@@ -1,4 +1,4 @@
-"""What a checkpoint is made of: transfers, and each channel group's frozen part. Values, and the call for them."""
+"""The parts of a checkpoint: transfers, and each channel group's frozen part. Values, and the call for them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from jbm_kafka.core.changes import PassedToBranch
-from jbm_kafka.core.departure import DEPARTS_BY
-from jbm_kafka.core.entries import ChannelEvents, MessageEvent
-from jbm_kafka.core.freeze import Freeze
+from jbm_kafka.core.channel.changes import PassedToBranch
+from jbm_kafka.core.channel.departure import DEPARTS_BY
+from jbm_kafka.core.channel.entries import ChannelEvents, MessageEvent
+from jbm_kafka.core.channel.freeze import Freeze
+from jbm_kafka.core.channel.reference import SessionId
+from jbm_kafka.core.channel.states import ACKNOWLEDGED, Transition
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.reference import SessionId
-from jbm_kafka.core.states import ACKNOWLEDGED, Transition
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.registry.channel_group import ChannelGroup
@@ -61,7 +61,7 @@ class Settling:
     session: SessionId
     offsets: Sequence[int]
     events: Sequence[MessageEvent] = ()
-    """What to tell of them in jbm.events; none: acknowledged."""
+    """The events to tell of them in jbm.events; none: acknowledged."""
     branch: str = ""
     """Not settled but passed to this branch, which is prepared; empty: settled."""
     keeps_later: bool = False
@@ -69,7 +69,7 @@ class Settling:
 
     @property
     def transition(self) -> Transition:
-        """By which row of core/states.py they leave."""
+        """The row of core/channel/states.py by which they leave."""
         return DEPARTS_BY[self.events[0].fate] if self.events else ACKNOWLEDGED
 
 
@@ -95,7 +95,7 @@ class Transfer:
         return frozenset(participant for participant, _ in self.settlings)
 
     def of(self, participant: Participant) -> list[Settling]:
-        """What it settles of one participant."""
+        """Return what it settles of one participant."""
         return [settling for owner, settling in self.settlings if owner is participant]
 
 
@@ -109,7 +109,7 @@ class FrozenChannel:
     settlings: Sequence[Settling]
     """Tentative: applied when the checkpoint is durable."""
     passing: Sequence[PassedToBranch] = ()
-    """Of them what branches get; as they."""
+    """The part of them that branches get."""
     applied: Sequence[tuple[str, str]] = ()
     """Branches that have ended here, and of each what became of its messages without a decision, if anything did."""
     parked: int | None = None
@@ -134,12 +134,12 @@ class FrozenGroup:
 
 
 class FreezeRequest:
-    """What the checkpointer asks of a participant. Either it is answered in time or it is withdrawn, never both."""
+    """The checkpointer's request to a participant. Either it is answered in time or it is withdrawn, never both."""
 
     def __init__(self, checkpoint_id: str, transfers: Sequence[Transfer]) -> None:
         self.checkpoint_id = checkpoint_id
         self.transfers = transfers
-        """Those that settle messages of the participant."""
+        """The transfers that settle messages of the participant."""
         self.is_answered = threading.Event()
         self.is_withdrawn = False
         self._reply: FrozenGroup | None = None

@@ -1,4 +1,4 @@
-"""What waits for a checkpoint, when the next one is due, and how much of it that takes.
+"""Decides what waits for a checkpoint, when the next one is due, and how much of it that takes.
 
 It says when and what; `checkpointer.py` carries it out. Time is an argument.
 """
@@ -65,17 +65,18 @@ class CheckpointSchedule:
         self._is_awaited = False
         """Somebody waits for what is dirty."""
         self._due: dict[Participant, None] = {}
-        """What was dirty when the interval was over; what one checkpoint leaves of it the next takes, at once."""
+        """The participants that were dirty when the interval was over; what one checkpoint leaves of them the next
+        takes, at once."""
         self._groups_max = GROUPS_MAX
         """Fewer after a checkpoint that was cut off."""
         self._transfers: deque[Transfer] = deque()
         self._under_way: list[Transfer] = []
-        """Those of the latest round."""
+        """The transfers of the latest round."""
         self._pace = Pace(interval_ms)
         self._silent_since_ms: int | None = None
         """Kafka is back, and was silent since then; None: it was not, or that was taken."""
         self.is_ending = False
-        """What is submitted is taken still, and no more is."""
+        """Submitted work is taken still, and no more is accepted."""
 
     # -- any thread ----------------------------------------------------------------------------------------------
 
@@ -156,7 +157,7 @@ class CheckpointSchedule:
             return group_workers, transfers
 
     def end_round(self, now_ms: int) -> None:
-        """What was taken has been carried out."""
+        """Note that what was taken has been carried out."""
         self._pace.end(now_ms)
 
     @property
@@ -186,7 +187,7 @@ class CheckpointSchedule:
         return list(dirty[: self._groups_max]), kept
 
     def put_back(self, dirty: Collection[Participant], transfers: Sequence[Transfer]) -> None:
-        """What could not take part comes again, the transfers before all others."""
+        """Put back what could not take part; the transfers come before all others."""
         with self._lock:
             self._transfers.extendleft(reversed(transfers))
             self._dirty.update(dict.fromkeys(dirty))

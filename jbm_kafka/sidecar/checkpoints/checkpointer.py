@@ -12,9 +12,9 @@ from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from jbm_kafka.core.counters import DurationCounter
+from jbm_kafka.core.channel.counters import DurationCounter
+from jbm_kafka.core.channel.redelivery import is_expired
 from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
-from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.ports import (
     AccessRefused,
     Clock,
@@ -137,7 +137,7 @@ class Checkpointer:
         self.failures = 0
         """How many tries were not."""
         self.seconds = DurationCounter()
-        """Of those that were committed, from the freeze on."""
+        """The durations of rounds that were committed, from the freeze on."""
         self.begun_ms = 0
         """Since when one is under way, monotonic; 0: none is."""
 
@@ -221,7 +221,7 @@ class Checkpointer:
             yield from self._put_back(dirty, left)
 
     def _put_back(self, dirty: Sequence[Participant], left: _Round) -> Steps:
-        """What a fenced group worker could not take part in waits for its next turn."""
+        """Have what a fenced group worker could not take part in wait for its next turn."""
         for transfer in left.transfers:
             why = self._unrecorded.why(transfer.participants & left.fenced)
             if why is not None:
@@ -340,7 +340,8 @@ class Checkpointer:
             part.participant.notify_end(part, durable=durable)
 
     def _level_of_unknown(self, checkpoint_id: str, *, is_fenced: bool) -> int:
-        """Of the log lines; where another process takes the id again and again, a line says that instead."""
+        """Return the level of the log lines; where another process takes the id again and again, a line says that
+        instead."""
         now_ms = self._clock.monotonic_ms()
         if is_fenced:
             self._backoff.twin.fenced(checkpoint_id.partition(":")[0], now_ms)
@@ -448,7 +449,7 @@ def _freeze_all(
 
 
 def _recorded(frozen: Sequence[FrozenGroup]) -> Sequence[FrozenGroup]:
-    """Those of which something is written. The others live and end with them, in memory only."""
+    """Return those of which something is written. The others live and end with them, in memory only."""
     return [part for part in frozen if part.group.is_recorded]
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.core.entries import Entry
+from jbm_kafka.core.channel.entries import Entry
 from jbm_kafka.ports import Clock, CommittedOffset, Kafka, KafkaClientError, Outgoing, TransactionalProducer
 from jbm_kafka.ports.steps import Steps, Wait
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import FrozenGroup
@@ -36,7 +36,7 @@ COMMIT_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class CommittedPlace:
-    """What a checkpoint wrote of one channel."""
+    """One channel's position as a checkpoint wrote it."""
 
     group_id: str
     topic: str
@@ -68,11 +68,11 @@ class HangingTransactions:
         self._pool = pool
         self._clock = clock
         self._latest: dict[PooledProducer, tuple[int, Sequence[CommittedPlace]]] = {}
-        """What each producer committed last, and when, monotonic ms."""
+        """Each producer's last commit, and when, monotonic ms."""
         self._parked: dict[tuple[str, str, int], CommittedOffset] = {}
-        """By group, topic and partition what was written last of how many messages are parked."""
+        """The last note of how many messages are parked, by group, topic and partition."""
         self._beside: dict[PooledProducer, tuple[int, Sequence[Outgoing]]] = {}
-        """By producer what ends what it left open elsewhere, and when it wrote there last."""
+        """By producer the records that end what it left open elsewhere, and when it wrote there last."""
 
     def committed(self, frozen: Sequence[FrozenGroup], checkpoint_id: str, beside: Sequence[Outgoing] = ()) -> None:
         """The producer whose turn it is has committed this; `beside`: records that say nothing, for where it wrote
@@ -119,7 +119,7 @@ class HangingTransactions:
             yield from self._commit(producer, partial(_write, places=places))
 
     def _hangs(self, places: Sequence[CommittedPlace]) -> Generator[Wait, None, bool]:
-        """Whether offsets of theirs are held back, though the cluster answers."""
+        """Return True if offsets of theirs are held back, though the cluster answers."""
         admin = self._kafka.admin()
         try:
             for _ in range(QUESTIONS):

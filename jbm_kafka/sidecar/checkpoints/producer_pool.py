@@ -1,4 +1,4 @@
-"""The transactional producers of a sidecar, which take turns: docs/decisions/0014-producers-in-turn.md.
+"""The transactional producers of a sidecar, which take turns: decision 14.
 
 A coordinator refuses a producer's next transaction until the marks of its last one are written, and the client then
 waits 20 ms. With a few producers the next checkpoint goes through another one. There is one checkpoint at a time all
@@ -40,7 +40,7 @@ class PooledProducer:
     is_marked: bool = False
     """It has written marks."""
     error: KafkaClientError | None = None
-    """Of its last try to initialise."""
+    """The failure of its last try to initialise."""
     tried: threading.Event = field(default_factory=threading.Event)
 
     @property

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jbm_kafka.codec.branch_records import NOTHING, applied_key, encode_applied
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.codec.events import encode_events, in_portions
-from jbm_kafka.core.checkpoint_id import CheckpointId, first_checkpoint_id
+from jbm_kafka.core.channel.checkpoint_id import CheckpointId, first_checkpoint_id
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.ports import (
     AccessRefused,
@@ -46,13 +46,13 @@ HANGS_AFTER = 2
 
 
 class _Said(NamedTuple):
-    """What a transaction writes of one channel into its changelog."""
+    """A transaction's part in the changelog of one channel."""
 
     records: Mapping[bytes, bytes | None]
     lost: LostEntries | None
-    """Of a changelog that is written anew."""
+    """The loss after which a changelog is written anew."""
     again: Mapping[bytes, bytes]
-    """What is written once more of that."""
+    """The entries of it that are written once more."""
 
 
 class TransactionWriter:
@@ -81,11 +81,11 @@ class TransactionWriter:
         self._said: dict[FrozenChannel, _Said] = {}
         self._positions: Mapping[tuple[str, int], int] = {}
         self._refusals: dict[str, int] = {}
-        """By companion group, how often in a row its offsets were refused."""
+        """How often in a row a companion group's offsets were refused, by group."""
         self._has_mark = False
         """The latest transaction carries a mark."""
         self._transfers: Sequence[Transfer] = ()
-        """What the latest transaction carries of sends."""
+        """The sends that the latest transaction carries."""
 
     def next_id(self) -> str:
         """The name of the next checkpoint."""
@@ -239,7 +239,7 @@ class TransactionWriter:
     def _lost_entries(
         self, changelog: ChannelChangelog, lost: LostEntries, records: Mapping[bytes, bytes | None]
     ) -> Mapping[bytes, bytes]:
-        """What this checkpoint writes once more, because the changelog was deleted."""
+        """Return what this checkpoint writes once more, because the changelog was deleted."""
         if lost.must_load:
             entries = self._journal.entries(changelog.journal_channel)
             lost.load({key: value for key, value in entries.items() if key != CHANGELOG_ID_KEY})
@@ -260,7 +260,7 @@ class TransactionWriter:
             self._journal.write(batches)
 
     def _journalled(self, row: FrozenChannel) -> Mapping[bytes, bytes | None]:
-        """What a durable checkpoint said of a channel, and of which topic it is when that is another now."""
+        """Return what a durable checkpoint said of a channel, and of which topic it is when that is another now."""
         records, lost, again = self._said[row]
         if lost is None:
             return records
@@ -268,7 +268,7 @@ class TransactionWriter:
         return {**records, CHANGELOG_ID_KEY: lost.changelog_id.encode()}
 
     def missing_topics(self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer]) -> frozenset[str]:
-        """Those of the topics a refused transaction is about that do not exist; none when Kafka does not answer.
+        """Return those of the topics a refused transaction is about that do not exist; none when Kafka does not answer.
 
         librdkafka names nothing when the coordinator refuses a partition.
         """
@@ -318,8 +318,8 @@ class TransactionWriter:
         checkpoint_id: str,
         refused: Callable[[Refusal], object] = lambda refusal: None,
     ) -> Generator[Wait, None, bool]:
-        """Whether the checkpoint was committed; asks until there is an answer. `refused` hears that there is none yet
-        for want of a right.
+        """Return True if the checkpoint was committed; asks until there is an answer. `refused` hears that there is
+        none yet for want of a right.
 
         The new producer's start has ended the old transaction, so what is committed now stays as it is.
         """
@@ -381,7 +381,7 @@ class TransactionWriter:
             admin.close()
 
     def _names(self, admin: KafkaAdmin, part: FrozenGroup, checkpoint_id: str) -> bool:
-        """Whether an offset of the group is of this checkpoint. A no is safe: group workers may write twice."""
+        """Return True if an offset of the group is of this checkpoint. A no is safe: group workers may write twice."""
         partitions = [row.channel.partition for row in part.channels]
         found = admin.committed(part.group.group_id, part.group.topic, partitions)
         return any(offset.metadata == checkpoint_id for offset in found.values())
@@ -403,7 +403,7 @@ class TransactionWriter:
 
 
 def parked_numbers(part: FrozenGroup, checkpoint_id: str) -> Mapping[int, CommittedOffset]:
-    """What the companion group's offsets are to be, of the partitions of which it does not say so yet."""
+    """Return what the companion group's offsets are to be, of the partitions of which it does not say so yet."""
     return {
         row.channel.partition: CommittedOffset(row.parked, checkpoint_id)
         for row in part.channels

@@ -23,7 +23,7 @@ def what_is_missing(record: Outgoing) -> str:
 
 
 def without_leader(about: str, stuck: Sequence[Outgoing]) -> TransactionRolledBackError:
-    """Of a commit with these sends; an OrderError as well when one of them is in a unit."""
+    """Return the error of a commit with these sends; an OrderError as well when one of them is in a unit."""
     record = next((each for each in stuck if each.key is not None), stuck[0])
     text = f"{about}: rolled back: {record.topic}: {what_is_missing(record)}, and do it again"
     if record.key is None:
@@ -34,7 +34,7 @@ def without_leader(about: str, stuck: Sequence[Outgoing]) -> TransactionRolledBa
 
 
 def without_unit(error: Exception) -> str:
-    """What an error says, for the log: the unit that it is about may be a customer."""
+    """Return what an error says, for the log: the unit that it is about may be a customer."""
     unit = error.values.get("unit") if isinstance(error, JMSError) else None
     unit = unit.decode(errors="replace") if isinstance(unit, bytes) else unit
     return str(error) if unit is None else str(error).replace(f"unit {shown(unit)}", "its unit")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.changes import TimePassed
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.entries import Position
+from jbm_kafka.core.channel.changes import TimePassed
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.entries import Position
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.ports import Clock, GroupListener, Kafka, KafkaRecord, LogReader
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.registry.channel_group import ChannelGroup
@@ -17,7 +17,8 @@ from jbm_kafka.sidecar.feeds.log_feed import FedLog, LogFeed
 
 
 class FedChannels:
-    """What its group worker has instead of Kafka's group and a changelog. Implements `GroupConsumers` and `Opener`.
+    """Stands in for Kafka's group and a changelog where a group worker has neither. Implements `GroupConsumers` and
+    `Opener`.
 
     The first channel of a partition begins where the feed does, or the log of a topic that was made anew; one that is
     opened once more, where something was not settled.
@@ -50,7 +51,7 @@ class FedChannels:
         return self.feed
 
     def log_reader(self) -> LogReader:
-        """Of whole topics."""
+        """A reader of whole topics."""
         return self._kafka.log_reader()
 
     def open(
@@ -73,7 +74,7 @@ class FedChannels:
         return ()
 
     def needed(self) -> Mapping[int, int]:
-        """By partition the first offset that is not settled. Any thread."""
+        """Return by partition the first offset that is not settled. Any thread."""
         positions = {}
         for partition in list(self.reader.positions):
             latest = self._latest_of(partition)

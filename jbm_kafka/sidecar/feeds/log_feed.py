@@ -1,4 +1,4 @@
-"""What a group worker reads from of which nothing is recorded: records of a log, as the process's reader finds them.
+"""A source for a group worker of which nothing is recorded: records of a log, as the process's reader finds them.
 
 To the group worker it is the only member of a group, whose `consume` never waits. What comes is kept in memory up to a
 bound; beyond that, and for what is read once more, it is read from the log (decision 81).
@@ -28,7 +28,7 @@ class FedLog(Protocol):
     """Empty: it does not matter, for the topic stays."""
     lock: threading.RLock
     positions: dict[int, int]
-    """By partition: everything below was given to the feeds. Under the lock."""
+    """The position of each partition: everything below was given to the feeds. Under the lock."""
     is_missing: bool
     """No broker knows the topic."""
 
@@ -60,11 +60,11 @@ class LogFeed:
         self._has = has
         self._room_bytes = room_bytes
         self._next = dict(log.positions)
-        """By partition: one past the last that was returned, or where it begins. Of partitions added later: none."""
+        """One past the last record that was returned, or where a partition begins. Partitions added later have none."""
         self._kept: dict[int, deque[KafkaRecord]] = {}
         self._kept_bytes = 0
         self._behind: dict[int, int] = {}
-        """By partition: from here on records are read from the log."""
+        """The offset from which records of a partition are read from the log."""
         self._is_reading = False
         """Somebody reads what it is behind with."""
         self._seeks = 0
@@ -108,7 +108,7 @@ class LogFeed:
     # -- the reader's thread, under its lock -------------------------------------------------------------------------
 
     def take(self, records: Sequence[KafkaRecord]) -> None:
-        """What comes next of the log."""
+        """Take the records that come next in the log."""
         room = self._room_bytes()
         for record in records:
             partition, offset = record.partition() or 0, record.offset() or 0
@@ -181,7 +181,7 @@ class LogFeed:
     # -- the group worker's thread -----------------------------------------------------------------------------------
 
     def consume(self, count_max: int, timeout_s: float) -> Sequence[KafkaRecord]:
-        """What is there; it waits for nothing, `notify` tells."""
+        """Return what is there; it waits for nothing, `notify` tells."""
         with self._log.lock:
             if self._errors:
                 raise self._errors.popleft()
@@ -203,7 +203,7 @@ class LogFeed:
         return [partition for partition in self._started if partition not in self._paused]
 
     def _readable_behind(self) -> list[int]:
-        """Of which nothing is kept: what is kept comes first."""
+        """Return the partitions of which nothing is kept: what is kept comes first."""
         return [p for p in self._readable() if p in self._behind and not self._kept.get(p)]
 
     def _take_kept(self, count_max: int) -> list[KafkaRecord]:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from jbm_kafka.core.changes import Selected, TimePassed
-from jbm_kafka.core.holders import is_waited_for, returning
+from jbm_kafka.core.channel.changes import Selected, TimePassed
+from jbm_kafka.core.channel.holders import is_waited_for, returning
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, PositionOutOfRange, UnknownTopic
 from jbm_kafka.ports.completion import Completion
@@ -38,10 +38,10 @@ LAST_CHECKPOINT_MS = 15_000
 
 @dataclass(frozen=True, slots=True)
 class WorkerCalls:
-    """What the assignment asks of the worker whose it is."""
+    """The calls of the worker that the assignment is part of."""
 
     go_on: Callable[[], None]
-    """What it does meanwhile, again and again, inside the client's callback."""
+    """The worker's own work, done again and again inside the client's callback."""
     is_ending: Callable[[], bool]
     """The process leaves the group."""
     give_up: Callable[[Exception], None]
@@ -49,7 +49,7 @@ class WorkerCalls:
 
 
 class ClientTopic:
-    """Of the client that a group worker has now. The owner thread's."""
+    """The client that a group worker has now. The owner thread's."""
 
     def __init__(self) -> None:
         self.is_outdated = False
@@ -57,7 +57,7 @@ class ClientTopic:
         self._topic_id = ""
         """Empty: it is not known yet."""
         self._delivered_below: dict[int, int] = {}
-        """Of partitions that are read anew: how much of them receivers may have had."""
+        """The end of what receivers may have had, of partitions that are read anew."""
 
     def note_topic(self, topic_id: str) -> None:
         """The topic has this id now."""
@@ -226,7 +226,7 @@ class Assignment:
             self._open([partition])
 
     def topic_is(self, topic_id: str, partitions: int) -> None:
-        """What the cluster says of the topic: channels of another id are about a log that is gone.
+        """Take what the cluster says of the topic: channels of another id are about a log that is gone.
 
         They open anew with another client, and their changelog, which names the old id, counts for nothing then:
         neither what the old log had settled nor what was read in the middle of the new one and settled since. That

@@ -1,4 +1,4 @@
-"""What the log says while a group gives a member nothing, and what is done. docs/logging.md lists the lines.
+"""Log lines while a group gives a member nothing, and the remedy. docs/logging.md lists the lines.
 
 A broker that was killed may leave a request to join without an answer, though it answers everybody else. librdkafka
 waits for that as long as a rebalance may take, 300 s, without a word: seen of three workers, in one outage of three.
@@ -45,7 +45,7 @@ class AwaitedPartitions:
         """Since when it was seen to have none."""
         self._has_had = False
         self._is_told = not data.group.is_recorded
-        """Of this wait."""
+        """A line of this wait was written."""
 
     def look(self, consumer: GroupConsumer) -> None:
         """Tell once a wait, when it takes long; and have the worker join anew where its group may not answer it."""

@@ -7,12 +7,16 @@ over. More only while nobody asks, so that a slow receiver never waits for it, a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from jbm_kafka.browsing.intake import reference_of, references_by_partition, without_others
-from jbm_kafka.core.changes import Fetched
+from jbm_kafka.core.channel.changes import Fetched
+from jbm_kafka.core.channel.reference import Reference
+from jbm_kafka.core.log_times import APART_MS
 from jbm_kafka.ports import GroupConsumer, KafkaRecord
 from jbm_kafka.sidecar.channel import tuning as numbers
 from jbm_kafka.sidecar.channel.group_data import GroupData
+from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.stages.misrouted_units import UnitRoutes
 from jbm_kafka.sidecar.stages.repeated_messages import RepeatedMessages
 from jbm_kafka.store.stored_record import parked_record
@@ -35,7 +39,7 @@ class Fetching:
         self._repeated = repeated
         self._breaks = 0
         self._is_recorded = not data.group.is_temporary
-        """Of a temporary destination nothing is committed."""
+        """Positions are committed; a temporary destination has none."""
 
     def ahead(self) -> int:
         """How many messages are read and, as far as is known without looking at their units, may be handed over.
@@ -89,6 +93,8 @@ class Fetching:
             end = rows[-1].offset + 1 if channel.parked.unread else channel.parked.log_position
             begin = channel.state.read_position
             channel.state.apply(Fetched(begin=begin, end=end, references=references, at_ms=now_ms))
+            for row in rows:
+                channel.sent_times.note(row.offset, row.timestamp_ms, held_from=channel.held_from)
             channel.memory.mean_body_bytes = sum(row.size for row in rows) // len(rows)
             if not channel.parked.unread:
                 self._data.feeding.remove(channel)
@@ -119,6 +125,8 @@ class Fetching:
             channel.pass_time(now_ms, clock.set_back_ms)  # a clock set back since may have stamped these
             change = Fetched(begin=begin, end=end, references=references, at_ms=now_ms)
             channel.state.apply(self._repeated.sift(channel, change, identified, now_ms) if identified else change)
+            if references:
+                _note_times(channel, references)
             channel.memory.mean_body_bytes = mean_body_bytes
 
     def _pass_markers(self, consumer: GroupConsumer) -> None:
@@ -129,3 +137,16 @@ class Fetching:
                 continue
             if self._is_recorded and channel.state.read_position < end:
                 channel.state.apply(Fetched(begin=channel.state.read_position, end=end, references=()))
+
+
+def _note_times(channel: OwnedChannel, references: Sequence[Reference]) -> None:
+    """Remember when these were sent: of what comes as it is sent the first tells it for all."""
+    first_ms, last_ms, held_from = _sent_at_ms(references[0]), _sent_at_ms(references[-1]), channel.held_from
+    channel.sent_times.note(references[0].offset, first_ms, held_from=held_from)
+    if last_ms - first_ms >= APART_MS:
+        for reference in references:
+            channel.sent_times.note(reference.offset, _sent_at_ms(reference), held_from=held_from)
+
+
+def _sent_at_ms(reference: Reference) -> int:
+    return cast(KafkaRecord, reference.record).timestamp()[1]

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from jbm_kafka.codec.command_records import Command
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.counters import SourceCounters
+from jbm_kafka.core.channel.counters import SourceCounters
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, InvalidSettingError, JMSError
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.ports import (
     GroupConsumer,
     GroupConsumers,
@@ -67,7 +67,7 @@ MISSING_REST_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class GroupWorkerParts:
-    """What a group worker is given."""
+    """The parts from which a group worker is made."""
 
     kafka: GroupConsumers
     clock: SlewedClock
@@ -87,15 +87,15 @@ class GroupWorkerParts:
     counters: Callable[[ChannelGroup], SourceCounters]
     """Where a group worker counts."""
     branch_state: StateOf = lambda branch: None
-    """What is known of a prepared branch."""
+    """Gives what is known of a prepared branch."""
     members_without: MembersWithout = lambda kind, group, topic: ()
     """Which members of a group cannot read a kind of changelog entry."""
     thread: Workers | None = None
-    """Of a group worker that never waits within a step: it shares its thread with others."""
+    """The thread that it shares with others, if it never waits within a step; None: one of its own."""
 
 
 class ServedLinks:
-    """Those of one group worker."""
+    """The links of one group worker."""
 
     def __init__(self, data: GroupData) -> None:
         self._data = data
@@ -126,7 +126,7 @@ class ServedLinks:
         self._data.links_changed()
 
     def look(self) -> None:
-        """What waits for an assignment may have it."""
+        """Give whoever waits for an assignment what may be had of it."""
         # With partitions: a first assignment without any may be over before the consumer, which waits for it, looks.
         if self.being_made and self._data.channels and self._data.is_settled:
             self.being_made.clear()
@@ -448,7 +448,7 @@ class GroupWorker:
             channel.use(settings)
 
     def _go_on(self) -> None:
-        """What goes on while a rebalance waits: all but reading, for the partitions that stay."""
+        """Do all that goes on while a rebalance waits: everything but reading, for the partitions that stay."""
         self.data.turned_ms = self.data.clock.monotonic_ms()
         self.turn.pump()
         if self._is_ending() or self.data.consumer is None:

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence, Set
 from functools import partial
 
 from jbm_kafka.codec.command_records import Command
+from jbm_kafka.core.channel.partition_names import named
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.core.partition_names import named
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.registry.topics import TopicsFound
@@ -124,7 +124,7 @@ def _after_all(alive: Sequence[GroupWorker], done: Completion) -> None:
 
 
 class MissingTopics:
-    """What the log says of topics that are gone while somebody receives from them.
+    """Log lines about topics that are gone while somebody receives from them.
 
     A consumer whose topic was deleted hears nothing: its client asks for the topic again and again.
     """
@@ -133,7 +133,7 @@ class MissingTopics:
         self._suspected: Set[str] = frozenset()
         """Missing at the latest look. One alone says little: a broker that comes back may not know all yet."""
         self._told: dict[str, str] = {}
-        """By topic: the destination that a line said is gone."""
+        """The destination that a line said is gone, by topic."""
 
     def looked(self, received: Mapping[str, str], *, present: Set[str], missing: Set[str]) -> None:
         """`received`: topics that somebody here receives from, each with its destination."""

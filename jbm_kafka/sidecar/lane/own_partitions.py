@@ -1,4 +1,4 @@
-"""What receivers of this process have unacknowledged, for a browser of the same process."""
+"""Tells a browser of this process what the process's receivers have unacknowledged."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from jbm_kafka.browsing.unacknowledged_offsets import UnacknowledgedOffsets, han
 from jbm_kafka.browsing.unacknowledged_query import OWN_TIMEOUT_S
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
+
+STEP_TIMEOUT_S = 10.0
 
 
 class WorkerPartitions:
@@ -35,8 +37,9 @@ class WorkerPartitions:
             done.complete()
 
         worker.post(look)
+        # It answers between two steps; one that opens many partitions, on a busy machine, takes a while.
+        done.wait(STEP_TIMEOUT_S, about=f"browse {worker.data.group}")
         ends_at_s = time.monotonic() + OWN_TIMEOUT_S
-        done.wait(OWN_TIMEOUT_S, about=f"browse {worker.data.group}")
         for each in recorded:
             # Of one that is lost meanwhile, or of a Kafka that does not answer, what is recorded is shown.
             each.wait_done(max(0.0, ends_at_s - time.monotonic()))
@@ -44,5 +47,5 @@ class WorkerPartitions:
 
 
 def own_partitions(group_worker: GroupWorker | None) -> WorkerPartitions | None:
-    """Those of a group worker that runs; None without one."""
+    """Return those of a group worker that runs; None without one."""
     return WorkerPartitions(group_worker) if group_worker is not None and group_worker.is_alive else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.core.channel.unit_places import UnitPlaces
 from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, PositionOutOfRange
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
@@ -96,7 +96,7 @@ class Turn:
         self._is_paused = False
         """Nothing may be handed over, as of the last look around."""
         self._before: object = None
-        """What the channels and receivers were like when the last look at them began."""
+        """The state of channels and receivers when the last look at them began."""
         self._ahead = 0
         self._holds_nothing = True
         """No session has anything in hand."""
@@ -145,7 +145,7 @@ class Turn:
         return self._settle.take_all() or is_new
 
     def serve(self, consumer: GroupConsumer) -> None:
-        """What a turn does with what was read and settled."""
+        """Do what a turn does with what was read and settled."""
         self._before = self._state_of(self._data.credit())
         now_ms = self._data.clock.monotonic_ms()
         if now_ms - self._looked_at_ms >= LOOK_MS:
@@ -280,13 +280,13 @@ class Turn:
         self._is_paused = self._pausing.is_paused(destination.name)
         if self._is_paused:
             for link in self._data.links.values():
-                if link.demand.is_waiting and not link.notices.has_heard_of_pause:
-                    link.notices.has_heard_of_pause = self._is_pause_told = True
+                if link.demand.is_waiting and link.notices.hear_of_pause():
+                    self._is_pause_told = True
                     log.warning("%s: %s", destination, self._pausing.why_nothing_comes(destination.name))
         elif self._is_pause_told:
             self._is_pause_told = False
             for link in self._data.links.values():
-                link.notices.has_heard_of_pause = False
+                link.notices.hear_of_no_pause()
             # At the level of the pause: a log of warnings alone shall show that it is over.
             log.warning("%s: receiving is not paused any more, and goes on", destination)
 

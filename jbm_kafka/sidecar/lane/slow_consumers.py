@@ -1,4 +1,4 @@
-"""What the log says of an application that is in one message for long: it works, or it hangs.
+"""Log lines about an application that is in one message for long: it works, or it hangs.
 
 Nobody else can tell while the process lives: its group hears its heartbeats. docs/logging.md lists the lines.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 
+from jbm_kafka.core.channel.partition_names import named
 from jbm_kafka.core.log_fields import log_fields
-from jbm_kafka.core.partition_names import named
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.operators.current_delivery import CurrentDelivery, current_delivery_of
@@ -27,13 +27,13 @@ EACH_MAX = 5
 
 
 class LongWork:
-    """Of the receivers of one group worker. The owner thread's."""
+    """The long work of one group worker's receivers. The owner thread's."""
 
     def __init__(self, data: GroupData) -> None:
         self._data = data
         self._looked_at_ms = 0
         self._logged: dict[str, tuple[int, int]] = {}
-        """By link id: after how many calls of its application, and for how long, it was logged last."""
+        """After how many calls of its application, and for how long, a link was logged last, by its id."""
 
     def look(self) -> None:
         """Log those that are in a message for longer than was logged before."""

@@ -1,4 +1,4 @@
-"""What the log says of lost connections. docs/logging.md lists the lines."""
+"""Log lines about lost connections. docs/logging.md lists them."""
 
 from __future__ import annotations
 

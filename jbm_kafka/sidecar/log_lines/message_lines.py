@@ -1,4 +1,4 @@
-"""What the log says of messages that leave a queue without being acknowledged, or that stand where they do not belong.
+"""Log lines about messages that leave a queue without being acknowledged, or that stand where they do not belong.
 
 No line has their contents, nor their units, which may be customers. docs/logging.md lists the lines.
 """
@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from typing import NamedTuple, cast
 
 from jbm_kafka.codec.identity import message_id_of
-from jbm_kafka.core.departure import EXPIRED, MOVED, OPERATOR, REJECTED, Departure
+from jbm_kafka.core.channel.departure import EXPIRED, MOVED, OPERATOR, REJECTED, Departure
+from jbm_kafka.core.channel.reference import Reference
+from jbm_kafka.core.channel.settlement import HELD_FOR_OPERATOR
 from jbm_kafka.core.log_fields import log_fields
 from jbm_kafka.core.log_rate_limit import Burst, LogRateLimit
-from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.settlement import HELD_FOR_OPERATOR
 from jbm_kafka.ports import KafkaRecord
 
 log = logging.getLogger("jbm_kafka.messages")
@@ -35,7 +35,7 @@ _TYPE = re.compile(r"(?P<name>[\w.<>]+)(?:: |$)")
 
 
 class _Kind(NamedTuple):
-    """What one line counts together."""
+    """The messages that one line counts together."""
 
     topic: str
     reason: str
@@ -216,7 +216,7 @@ def _why(reason: str, attempts: int, failure: str | None) -> str:
 
 
 def _last(attempts: int, failure: str | None) -> str:
-    """What the last attempt failed with; empty when that is not known."""
+    """Return what the last attempt failed with; empty when that is not known."""
     kind = _type_of(failure)
     return f"{'' if attempts == 1 else 'the last '}with {kind}" if kind else ""
 

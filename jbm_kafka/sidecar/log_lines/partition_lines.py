@@ -1,13 +1,13 @@
-"""What the log says of partitions that come and go. docs/logging.md lists the lines."""
+"""Log lines about partitions that come and go. docs/logging.md lists them."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
 
+from jbm_kafka.core.channel.partition_names import named
 from jbm_kafka.core.log_fields import log_fields
 from jbm_kafka.core.log_rate_limit import LogRateLimit
-from jbm_kafka.core.partition_names import named
 
 log = logging.getLogger("jbm_kafka.partitions")
 
@@ -36,7 +36,7 @@ def log_revoked(queue: object, partitions: Sequence[int], in_hand: int, wait_s: 
 
 
 def log_given_up(queue: object, partitions: Sequence[int], duration_ms: int) -> None:
-    """What could be recorded of them is, and others may have them."""
+    """Log that what could be recorded of them is, and that others may have them."""
     log.info("%s: %s passed on after %.1f s", queue, named(partitions), duration_ms / 1000)
 
 

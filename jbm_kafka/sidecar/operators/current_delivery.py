@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jbm_kafka.codec.identity import message_id_of
-from jbm_kafka.core.reference import GateKey
+from jbm_kafka.core.channel.reference import GateKey
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel.group_data import GroupData
 
 
 class CurrentDelivery(NamedTuple):
-    """What a consumer's listener is in, or what its application took last and has not finished."""
+    """The message that a consumer's listener is in, or that its application took last and has not finished."""
 
     topic: str
     partition: int

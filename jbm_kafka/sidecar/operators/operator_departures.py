@@ -19,13 +19,11 @@ from typing import Any
 from jbm_kafka.browsing.intake import references_by_partition, without_others
 from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.codec.record_size import compressed_bytes_max
-from jbm_kafka.core.addresses import as_address
-from jbm_kafka.core.changes import Acknowledged, Fetched, TakenOut
-from jbm_kafka.core.departure import DEPARTS_BY, MOVED, OPERATOR, Departure, Route
-from jbm_kafka.core.entries import MessageEvent
-from jbm_kafka.core.jms_errors import ChannelLost, IllegalStateError, JMSError, OrderError
-from jbm_kafka.core.offset_ranges import reading_spans
-from jbm_kafka.core.operator_removal import (
+from jbm_kafka.core.channel.changes import Acknowledged, Fetched, TakenOut
+from jbm_kafka.core.channel.departure import DEPARTS_BY, MOVED, OPERATOR, Departure, Route
+from jbm_kafka.core.channel.entries import MessageEvent
+from jbm_kafka.core.channel.offset_ranges import reading_spans
+from jbm_kafka.core.channel.operator_removal import (
     REASONS,
     OperatorRemoval,
     Verb,
@@ -34,7 +32,9 @@ from jbm_kafka.core.operator_removal import (
     may_wait_again,
     route_of_verb,
 )
-from jbm_kafka.core.reference import DEPARTING, Reference
+from jbm_kafka.core.channel.reference import DEPARTING, Reference
+from jbm_kafka.core.jms_errors import ChannelLost, IllegalStateError, JMSError, OrderError
+from jbm_kafka.core.settings.addresses import as_address
 from jbm_kafka.ports import KafkaClientError, KafkaRecord, LogReader, Outgoing
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import TopicInfo
@@ -75,7 +75,7 @@ class _Errand:
     reply: Reply
     target_until_ms: int
     known: dict[int, Reference] = field(default_factory=dict)
-    """What the log has at the offsets."""
+    """The log's references at the offsets."""
     is_read: bool = False
     is_taken: bool = False
     """Its messages are on their way."""
@@ -174,7 +174,7 @@ class OperatorDepartures:
     # -- reading, beside -------------------------------------------------------------------------------------------
 
     def _ranges(self, errand: _Errand) -> Iterator[tuple[int, int]]:
-        """What is to be read: about the offsets that are known, and all from there to the last that is not."""
+        """Yield what is to be read: about the offsets that are known, and all from there to the last that is not."""
         channel, end_position = errand.channel, errand.channel.state.end_position
         step = max(min(READ_BYTES // (channel.memory.mean_body_bytes + 1), READ_MAX), 1)
         known = [offset for offset in errand.offsets if offset < end_position]
@@ -272,7 +272,7 @@ class OperatorDepartures:
         self._send(errand, route, leaving, copies, result)
 
     def _take_back_unread(self, channel: OwnedChannel, offsets: Sequence[int]) -> None:
-        """What no application has seen goes back, uncounted: only what a worker works on stays with it."""
+        """Take back what no application has seen, uncounted: only what a worker works on stays with it."""
         named = frozenset(offsets).difference(channel.checkpoints.tentative)
         for link in list(self._data.links.values()):
             mine = named.intersection(channel.state.in_hand.get(link.terms.session_id, ()))
@@ -283,20 +283,20 @@ class OperatorDepartures:
     def _copies(
         self, errand: _Errand, found: OperatorRemoval, target: TopicInfo | None
     ) -> tuple[list[Departure], list[Outgoing], list[int], list[int]]:
-        """What leaves, its copies; what is too large to be moved, and what of its units must wait behind it."""
+        """Return what leaves, its copies; what is too large to be moved, and what of its units must wait behind it."""
         leaving: list[Departure] = []
         copies: list[Outgoing] = []
         too_large: list[int] = []
         behind: list[int] = []
         stuck: set[bytes] = set()
         group, reason, redeliveries = self._data.group, REASONS[errand.verb], errand.channel.state.redeliveries
-        failures = errand.channel.hold_failures
+        failures = errand.channel.state.durable.failures
         for reference in found.takeable:
             unit, offset = reference.unit, reference.offset
             if unit is not None and unit in stuck:
                 behind.append(offset)
                 continue
-            failure = failures.last_of(offset)
+            failure = failures.get(offset)
             departure = Departure(
                 reference, redeliveries[offset].attempts if offset in redeliveries else 0, reason, failure
             )
@@ -363,7 +363,6 @@ class OperatorDepartures:
         channel = errand.channel
         if error is None:
             for each in leaving:
-                channel.hold_failures.take(each.reference.offset)
                 self._departures.log_left(channel, each, route.address)
             self._answer(errand, Answer(errand.command.id, channel.partition, result))
         elif not channel.is_lost:

@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from jbm_kafka.browsing.unacknowledged_offsets import hand_of, to_answer
-from jbm_kafka.codec.command_records import EXPLAIN, IN_HAND, QUESTIONS, Answer, Command
+from jbm_kafka.codec.command_records import EXPLAIN, IN_HAND, QUESTIONS, SEND_NOW, Answer, Command
+from jbm_kafka.core.channel.early import decide_let_go
+from jbm_kafka.core.channel.on_hold import decide_leaving, decide_released, is_released
+from jbm_kafka.core.channel.operator_removal import Verb
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.on_hold import decide_leaving, decide_released, is_released
-from jbm_kafka.core.operator_removal import Verb
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
@@ -24,7 +25,8 @@ from jbm_kafka.sidecar.operators.owner_questions import OwnerQuestions
 from jbm_kafka.sidecar.stages.departures import Departures
 
 LOOKS_SHARE = 0.05
-"""Of the owner's time, at most, goes into looking which of the released may leave: there may be very many."""
+"""The largest share of the owner's time that goes into looking which of the released may leave: there may be very
+many."""
 
 TAKING_OUT = frozenset(verb.value for verb in Verb)
 
@@ -48,6 +50,7 @@ class OwnerCommands:
         """Monotonic: not before it the next look at them."""
         self._verbs: Mapping[str, Callable[[OwnedChannel, Mapping[str, Any]], Mapping[str, Any]]] = {
             "release": self._release,
+            SEND_NOW: _send_now,
             IN_HAND: _in_hand,
         }
 
@@ -96,7 +99,7 @@ class OwnerCommands:
             channel.state.apply(leaving.change)
             for departure in leaving.departures:
                 offsets.discard(departure.reference.offset)
-                failure = channel.hold_failures.take(departure.reference.offset)
+                failure = channel.state.durable.failures.get(departure.reference.offset)
                 self._departures.send(channel, replace(departure, last_error=failure))
 
     def _release(self, channel: OwnedChannel, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -107,10 +110,14 @@ class OwnerCommands:
         if not again and offsets:
             self.is_leaving = True
             self._leaving.setdefault(channel, set()).update(offsets)
-        elif again:
-            for offset in offsets:
-                channel.hold_failures.take(offset)
         return {"offsets": offsets}
+
+
+def _send_now(channel: OwnedChannel, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    named = {int(offset): None if unit is None else bytes.fromhex(unit) for offset, unit in arguments["messages"]}
+    found = decide_let_go(channel.state, named)
+    channel.state.apply(found.change)
+    return {"done": list(found.change.units), "in_hand": found.in_hand, "unread": found.unread, "gone": found.gone}
 
 
 def _in_hand(channel: OwnedChannel, _: Mapping[str, Any]) -> Mapping[str, Any]:

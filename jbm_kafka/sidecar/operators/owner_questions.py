@@ -1,4 +1,4 @@
-"""What only the owner of a partition knows about why its messages do not move (decision 39). Owner thread only.
+"""Answers that only the owner of a partition has: why its messages do not move (decision 39). Owner thread only.
 
 A question, which changes nothing: it is answered at once, also while no checkpoint can be written.
 """
@@ -15,15 +15,15 @@ from itertools import islice
 from typing import Any
 
 from jbm_kafka.codec.command_records import Answer, Command
-from jbm_kafka.core.blocking_rule import (
+from jbm_kafka.core.channel.blocking_rule import (
     BlockingRule,
     Rule,
     blocking_rule_of,
     blocking_rule_of_gate,
     blocking_rule_of_place,
 )
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.holders import kind_of, with_receivers
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.holders import kind_of, with_receivers
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.file_limit import file_limit
 from jbm_kafka.ports.link import Link
@@ -35,6 +35,8 @@ from jbm_kafka.version import version
 
 log = logging.getLogger(__name__)
 
+_FAILED = (Rule.ON_HOLD, Rule.DELAYED)
+"""Rules that keep a message of which an attempt failed."""
 MESSAGES_MAX = 1_000
 """Asked about at once."""
 GATES_MAX = 50_000
@@ -124,7 +126,7 @@ class OwnerQuestions:
             fields["head"] = standing.head
         if standing.due_at_ms:
             fields["due_at_ms"] = standing.due_at_ms - set_back_ms
-        failure = channel.hold_failures.last_of(offset) if standing.rule is Rule.ON_HOLD else None
+        failure = channel.state.durable.failures.get(offset) if standing.rule in _FAILED else None
         if failure is not None:
             fields["last_error"] = failure
         if standing.session is not None and kind_of(standing.session).has_receiver:

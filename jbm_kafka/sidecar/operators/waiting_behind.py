@@ -1,4 +1,5 @@
-"""What of a queue waits in this process for one message to be finished. The owner thread's question; changes nothing.
+"""Finds what of a queue waits in this process for one message to be finished. The owner thread's question; changes
+nothing.
 
 It goes through all units that the channels know, so it is for seldom lines of the log.
 """
@@ -7,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.reference import GateKey
-from jbm_kafka.core.unit_of_order import Gate
+from jbm_kafka.core.channel.channel_state import ChannelState
+from jbm_kafka.core.channel.reference import GateKey
+from jbm_kafka.core.channel.unit_of_order import Gate
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.operators.current_delivery import CurrentDelivery

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from jbm_kafka.codec.reader_record import PRIVATE_KIND, RegisteredReader
-from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
@@ -52,10 +52,10 @@ class PrivateParts:
     catch_up: CatchUp
     chance: Callable[[], float]
     known: Callable[[str], TopicInfo | None]
-    """What looks at a destination's topic found last."""
+    """Gives what the last look found of a destination's topic."""
     settings_of: Callable[[str], ResolvedSettings]
     truncates: Callable[[str, str], bool]
-    """Whether what is settled of a destination with that topic is deleted; from now on it is."""
+    """Tells if what is settled of a destination with that topic is deleted; from now on it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,12 @@ class PrivateSubscriptions:
         """Held while a topic's reader is made, and asks Kafka; before the other one."""
         self._lock = threading.RLock()
         self._readers: dict[str, TopicReader] = {}
-        """By the destination's name."""
+        """The readers by the destination's name."""
         self._unused_since_ms: dict[str, int] = {}
         self._recorded: dict[str, RegisteredReader] = {}
-        """What the registry has of each, by the destination's name."""
+        """The registry's record of each reader, by the destination's name."""
         self._begun: dict[str, _Begun] = {}
-        """By group id: those that have a consumer."""
+        """The subscriptions that have a consumer, by group id."""
         self._wake = WakeUp()
         self._is_stopping = False
         self._renewing: StepWorker | None = None
@@ -162,7 +162,8 @@ class PrivateSubscriptions:
         return begun
 
     def _room_bytes(self) -> int:
-        """What each may keep: all together an eighth of the memory budget, as far as they keep different records."""
+        """Return what each may keep: all together an eighth of the memory budget, as far as they keep different
+        records."""
         share = self._given.config.memory_budget_bytes // 8 // max(len(self._begun), 1)
         return max(KEPT_BYTES_MIN, min(KEPT_BYTES_MAX, share))
 
@@ -198,7 +199,8 @@ class PrivateSubscriptions:
         return self._of(subscription).group
 
     def parts_of(self, subscription: Subscription, parts: GroupWorkerParts) -> GroupWorkerParts:
-        """What its group worker is given: it stays for as long as the subscription, for it alone knows the state."""
+        """Return what its group worker is given: it stays for as long as the subscription, for it alone knows the
+        state."""
         channels = self._of(subscription).channels
         config = replace(parts.config, membership_idle_ms=FOR_EVER_MS, linger_ms=FOR_EVER_MS)
         return replace(parts, kafka=channels, opener=channels, config=config, thread=self._given.thread)

@@ -51,7 +51,7 @@ class TopicReader:
         self.topic_id = info.topic_id
         self.lock = threading.RLock()
         self.positions = dict(admin.end_positions(info.topic, list(range(info.partitions)), stable=True))
-        """By partition: everything below was given to the feeds."""
+        """The position of each partition: everything below was given to the feeds."""
         self.is_missing = False
         self.feeds: list[LogFeed] = []
         self.read_behind = catch_up

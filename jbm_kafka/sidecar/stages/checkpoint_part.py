@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from jbm_kafka.core.changes import Acknowledged, PassedToBranch
-from jbm_kafka.core.entries import MessageEvent
-from jbm_kafka.core.holders import kind_of
+from jbm_kafka.core.channel.changes import Acknowledged, PassedToBranch
+from jbm_kafka.core.channel.entries import MessageEvent
+from jbm_kafka.core.channel.holders import kind_of
+from jbm_kafka.core.channel.reference import SessionId
+from jbm_kafka.core.channel.settlement import units_of, unknown_offsets
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.reference import SessionId
-from jbm_kafka.core.settlement import units_of, unknown_offsets
 from jbm_kafka.ports import GroupFenced
 from jbm_kafka.ports.refusals import MEANWHILE, taken
 from jbm_kafka.registry.channel_group import ChannelGroup
@@ -103,9 +103,8 @@ class CheckpointPart:
             self.finish(frozen, durable=False)
 
     def _refused(self, transfers: Sequence[Transfer]) -> frozenset[Transfer]:
-        """Those whose messages are not in their sessions' hands any more, and of branches those of which another
-        branch has, or is about to have, earlier messages of a unit: it may give them back.
-        """
+        """Return those whose messages are not in their sessions' hands any more, and of branches those of which another
+        branch has, or is about to have, earlier messages of a unit: it may give them back."""
         refused: set[Transfer] = set()
         passing: set[tuple[OwnedChannel, bytes]] = set()
         for transfer in transfers:
@@ -182,7 +181,7 @@ class CheckpointPart:
 
 
 def _passing(settlings: Sequence[Settling]) -> list[PassedToBranch]:
-    """What branches get of a channel: one change for each, of all consumers that got it."""
+    """Return what branches get of a channel: one change for each, of all consumers that got it."""
     taken: dict[str, dict[SessionId, list[int]]] = {}
     for settling in settlings:
         if settling.branch:

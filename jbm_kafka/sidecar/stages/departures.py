@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from jbm_kafka.core.addresses import destination_at, kind_remedy
-from jbm_kafka.core.changes import Acknowledged
-from jbm_kafka.core.departure import DEPARTS_BY, EXPIRED, MOVED, OPERATOR, REJECTED, Departure, route_of
-from jbm_kafka.core.entries import MessageEvent, MessageFate
+from jbm_kafka.core.channel.changes import Acknowledged
+from jbm_kafka.core.channel.departure import DEPARTS_BY, EXPIRED, MOVED, OPERATOR, Departure, route_of
+from jbm_kafka.core.channel.entries import MessageEvent, MessageFate
+from jbm_kafka.core.channel.reference import DEPARTING, Reference
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.log_fields import log_fields
-from jbm_kafka.core.reference import DEPARTING, Reference
+from jbm_kafka.core.settings.addresses import destination_at, kind_remedy
 from jbm_kafka.core.temporary_name import settings_name
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
@@ -48,8 +48,9 @@ class Departures:
         """Send messages that DEPARTING holds to the address their reason asks for."""
         for reference, reason in leaving:
             redelivery = channel.state.redeliveries.get(reference.offset)
-            error = channel.hold_failures.take(reference.offset) if reason == REJECTED else None
-            self.send(channel, Departure(reference, 0 if redelivery is None else redelivery.attempts, reason, error))
+            failure = channel.state.durable.failures.get(reference.offset)
+            attempts = 0 if redelivery is None else redelivery.attempts
+            self.send(channel, Departure(reference, attempts, reason, None if reason == EXPIRED else failure))
 
     def send(self, channel: OwnedChannel, leaving: Departure, *, is_first_try: bool = True) -> None:
         """Send one message, or, without an address for it, note that it is gone."""
@@ -164,7 +165,7 @@ def event_of(
     channel: OwnedChannel,
     now_ms: int,
 ) -> MessageEvent:
-    """What jbm.events tells of one message, of which that was decided now, under the channel's settings."""
+    """Return what jbm.events tells of one message, of which that was decided now, under the channel's settings."""
     target = None if address is None else str(destination_at(address))
     return MessageEvent(
         fate=fate,

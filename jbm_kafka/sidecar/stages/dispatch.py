@@ -10,10 +10,10 @@ import heapq
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from jbm_kafka.core.delivery_count import FIRST_DELIVERY, delivery_count_of
-from jbm_kafka.core.offer import Offer, decide_offer
-from jbm_kafka.core.ranking import next_priority
-from jbm_kafka.core.reference import EVERYONE, Reference, SessionId
+from jbm_kafka.core.channel.delivery_count import FIRST_DELIVERY, delivery_count_of
+from jbm_kafka.core.channel.offer import Offer, decide_offer
+from jbm_kafka.core.channel.ranking import next_priority
+from jbm_kafka.core.channel.reference import EVERYONE, Reference, SessionId
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link import Link
@@ -177,7 +177,8 @@ class Dispatch:
         return granted
 
     def _note_own(self, channel: OwnedChannel) -> None:
-        """What waits for the sessions that hold earlier messages of its units; more while arrivals are looked at."""
+        """Note what waits for the sessions that hold earlier messages of its units; more while arrivals are looked
+        at."""
         for session, heads in channel.state.gates.own.items():
             if heads:
                 mine = self._own.setdefault(session, [])

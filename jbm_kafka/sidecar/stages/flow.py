@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 from typing import TypeVar, cast
 
+from jbm_kafka.core.channel.spilling import Spillable, shelvable, spillable
+from jbm_kafka.core.channel.unit_of_order import Gate
 from jbm_kafka.core.jms_errors import ChannelLost, ResourceAllocationError
 from jbm_kafka.core.log_rate_limit import LogRateLimit
-from jbm_kafka.core.spilling import Spillable, shelvable, spillable
-from jbm_kafka.core.unit_of_order import Gate
 from jbm_kafka.ports import GroupConsumer, HeldStore, KafkaRecord
 from jbm_kafka.sidecar.channel import tuning as numbers
 from jbm_kafka.sidecar.channel.group_data import GroupData
@@ -36,7 +36,7 @@ SHELVED_COUNT = 4_000
 ARRIVALS_WEIGHED_MIN = 64
 """Fewer that may be handed over are not weighed: however large, they are soon gone."""
 LINE_MS = 60_000
-"""Of a disk that stays full, or is broken, each try has an error."""
+"""The interval of lines about a disk that stays full, or is broken: each try has an error."""
 LOOK_EVERY = 64
 """Turns until gates are looked at again though the last look found too little to spill; looking costs a walk."""
 
@@ -49,11 +49,11 @@ class Flow:
     ) -> None:
         self._spilled = SpilledMessages(held_store)
         self.share_bytes = share_bytes
-        """What the group worker may take now: less when another group worker joins, more when one ends."""
+        """The group worker's share now: less when another group worker joins, more when one ends."""
         self._waiting_bytes_max = 0
         """Its part of that, as of the last look."""
         self.consumer_bytes = max(consumer_bytes, CONSUMER_BYTES_MIN)
-        """What the Kafka client may prefetch, besides."""
+        """The amount that the Kafka client may prefetch, besides."""
         self._overfull: set[OwnedChannel] = set()
         """Paused, for what waits there takes too much memory and cannot be spilled."""
         self._refused: set[OwnedChannel] = set()
@@ -196,7 +196,7 @@ class Flow:
     def _choose_gates(
         self, channels: Iterable[OwnedChannel], excess_bytes: int
     ) -> tuple[dict[OwnedChannel, list[Gate]], int]:
-        """What may leave with its gate, of each channel in proportion; and what excess is left then."""
+        """Return what may leave with its gate, of each channel in proportion; and what excess is left then."""
         found = {channel: shelvable(channel.state) for channel in channels}
         count = sum(len(gates) for gates in found.values())
         if not count:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.core.channel.reference import Reference
+from jbm_kafka.core.channel.unit_places import UnitPlaces
 
 LOOKED_AT_MAX = 64
 """Messages of one batch and partition: a client that hashes otherwise is noticed at once by any of its messages, and
@@ -18,7 +18,7 @@ UNITS_MAX = 10_000
 
 
 class UnitRoutes:
-    """Of one channel group. Owner thread only."""
+    """The routes of one channel group. Owner thread only."""
 
     def __init__(self, places_of: Callable[[], UnitPlaces | None], note: Callable[[int, Reference, int], None]) -> None:
         """`places_of` tells where units are, None: not known now; `note` gets each message that is misplaced, its
@@ -26,7 +26,7 @@ class UnitRoutes:
         self._places_of = places_of
         self._note = note
         self._known: dict[int, set[bytes | None]] = {}
-        """By partition, those that belong there."""
+        """The units that belong to a partition, by partition."""
 
     def look(self, partition: int, references: Sequence[Reference]) -> None:
         """Look at some messages that were fetched from the partition: once at each unit that belongs there."""

@@ -12,9 +12,9 @@ from contextlib import closing
 from functools import partial
 
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.core.entries import PARKED, Parked
-from jbm_kafka.core.offset_ranges import reading_spans
-from jbm_kafka.core.parking import parkable
+from jbm_kafka.core.channel.entries import PARKED, Parked
+from jbm_kafka.core.channel.offset_ranges import reading_spans
+from jbm_kafka.core.channel.parking import parkable
 from jbm_kafka.ports import KafkaClientError, KafkaRecord, LogReader
 from jbm_kafka.ports.steps import GO_ON, Steps, Workers
 from jbm_kafka.sidecar.channel.group_data import GroupData
@@ -42,7 +42,7 @@ MembersWithout = Callable[[str, str, str], Sequence[str]]
 
 
 class Parking:
-    """Of one group worker. The owner thread's, but for what reads."""
+    """The parking of one group worker. The owner thread's, but for what reads."""
 
     def __init__(
         self,

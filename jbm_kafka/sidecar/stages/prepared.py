@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jbm_kafka.core.branch import BranchState
-from jbm_kafka.core.changes import BranchEnded
-from jbm_kafka.core.holders import branch_holder
-from jbm_kafka.core.settlement import Modified
+from jbm_kafka.core.channel.branch import BranchState
+from jbm_kafka.core.channel.changes import BranchEnded
+from jbm_kafka.core.channel.holders import branch_holder
+from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.stages.settle import Settle
 
 StateOf = Callable[[str], BranchState | None]
-"""What is known here of a branch, by its id; None: nothing yet. Any thread may ask."""
+"""Gives what is known here of a branch, by its id; None: nothing yet. Any thread may ask."""
 
 
 class PreparedMessages:
-    """What branches have of one group worker's channels."""
+    """The messages that branches have of one group worker's channels."""
 
     def __init__(self, data: GroupData, settle: Settle, state_of: StateOf) -> None:
         self._data = data

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jbm_kafka.core.changes import Fetched
-from jbm_kafka.core.duplicate_window import Identified, decide_repeated
-from jbm_kafka.core.entries import MessageFate
+from jbm_kafka.core.channel.changes import Fetched
+from jbm_kafka.core.channel.duplicate_window import Identified, decide_repeated
+from jbm_kafka.core.channel.entries import MessageFate
 from jbm_kafka.ports.clock import Clock
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.log_lines.message_lines import MessageLines
@@ -15,7 +15,7 @@ from jbm_kafka.sidecar.stages.departures import event_of
 
 
 class RepeatedMessages:
-    """What the windows of one group's channels find. Owner thread only."""
+    """The repeated messages that the windows of one group's channels find. Owner thread only."""
 
     def __init__(self, lines: MessageLines, clock: Clock) -> None:
         self._lines = lines

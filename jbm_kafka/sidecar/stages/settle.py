@@ -1,4 +1,4 @@
-"""What sessions say of messages in their hands, carried to the channels. Owner thread only."""
+"""Carries to the channels what sessions say of messages in their hands. Owner thread only."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from dataclasses import replace
 from typing import cast
 
 from jbm_kafka.codec.identity import message_id_of
-from jbm_kafka.core.departure import REJECTED
-from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.holders import kind_of, returning
-from jbm_kafka.core.reference import Reference, SessionId
-from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, Modified, decide_return, units_of, unknown_offsets
+from jbm_kafka.core.channel.entries import MessageFate
+from jbm_kafka.core.channel.holders import kind_of, returning
+from jbm_kafka.core.channel.reference import Reference, SessionId
+from jbm_kafka.core.channel.settlement import (
+    HELD_FOR_OPERATOR,
+    Modified,
+    decide_return,
+    uncounted,
+    units_of,
+    unknown_offsets,
+)
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.deliveries import Delivery, PartitionLease
+from jbm_kafka.ports.deliveries import Delivery, Disposition, PartitionLease
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import GONE, MOVED, notify_refused, refusal, taken_from_session
-from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.channel.group_data import GroupData
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel, owned
 from jbm_kafka.sidecar.log_lines import partition_lines
@@ -156,8 +161,6 @@ class Settle:
                 event = replace(event, due_at_ms=message.due_at_ms, delay_ms=message.delay_ms)
                 channel.checkpoints.note(event)
                 self._data.counters.returned += 1
-            if message.reason == REJECTED:  # its turn to leave comes when it is the first of its unit
-                channel.hold_failures.note(reference.offset, _error_of(rows, reference.offset))
             if message.attempts and channel.settings.on_dead_letter == "hold":
                 self._note_held(channel, reference, message.attempts, rows)
         for leaving in decision.leaving:
@@ -166,9 +169,8 @@ class Settle:
     def _note_held(self, channel: OwnedChannel, reference: Reference, attempts: int, rows: Sequence[Modified]) -> None:
         redelivery = channel.state.redeliveries.get(reference.offset)
         if redelivery is not None and redelivery.reason == HELD_FOR_OPERATOR:
-            failure = _error_of(rows, reference.offset)
+            failure = channel.state.durable.failures.get(reference.offset)
             self._departures.lines.held(channel.topic, channel.partition, reference, attempts, failure)
-            channel.hold_failures.note(reference.offset, failure)
 
     def return_beside(self, channel: OwnedChannel, session: SessionId, offsets: Sequence[int]) -> None:
         """Return what the session has of the units of these, beside them: their units pass to another holder."""
@@ -176,8 +178,7 @@ class Settle:
         units, tentative = units_of(channel.state, session, offsets), channel.checkpoints.tentative
         beside = [o for o, reference in hand.items() if reference.unit in units and o not in tentative]
         if beside:
-            rows = [Modified(offset, counted=False, was_seen=offset not in unread) for offset in beside]
-            self.give_back(channel, session, rows)
+            self.give_back(channel, session, uncounted(beside, unread))
 
     def return_behind(self, channel: OwnedChannel, branch: SessionId) -> bool:
         """Return what sessions have behind the messages of a branch; False: a commit holds some of that."""
@@ -185,13 +186,12 @@ class Settle:
         for session, hand in list(channel.state.in_hand.items()) if units else ():
             behind = [offset for offset, reference in hand.items() if reference.unit in units]
             if behind and kind_of(session).returns_when_lost:
-                unread = self._unread(channel, session)
-                self.give_back(channel, session, [Modified(o, counted=False, was_seen=o not in unread) for o in behind])
+                self.give_back(channel, session, uncounted(behind, self._unread(channel, session)))
         return units.isdisjoint(channel.state.gates.before)
 
     def return_uncounted(self, channel: OwnedChannel, session: SessionId, offsets: Iterable[int]) -> None:
         """Return what never reached the application."""
-        self.give_back(channel, session, [Modified(offset, counted=False) for offset in offsets])
+        self.give_back(channel, session, uncounted(offsets, None))
 
     def return_unread(self, link: Link) -> None:
         """Return a link's whole buffer uncounted."""
@@ -221,9 +221,8 @@ class Settle:
         self.take_all()
         self.notify_taken(channel, MOVED)
         for session in [session for session, hand in returning(channel.state.in_hand) if hand]:
-            unread = self._unread(channel, session)
             held = channel.state.in_hand[session]
-            self.give_back(channel, session, [Modified(o, counted=False, was_seen=o not in unread) for o in held])
+            self.give_back(channel, session, uncounted(held, self._unread(channel, session)))
         for link in self._data.links.values():
             lease = link.settlement.leases.get(channel.partition)
             if lease is not None and lease.channel is channel:
@@ -277,10 +276,6 @@ class Settle:
         for sibling in link.siblings:
             self.return_unread(sibling)
         link.want_now(count)
-
-
-def _error_of(rows: Sequence[Modified], offset: int) -> str | None:
-    return next((row.last_error for row in rows if row.offset == offset), None)
 
 
 def _id_of(channel: OwnedChannel, reference: Reference) -> str:

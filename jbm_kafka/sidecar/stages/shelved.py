@@ -1,4 +1,4 @@
-"""What a group worker's channels have shelved: puts it into the held store, and brings back what is due or chosen.
+"""Puts what a group worker's channels shelve into the held store, and brings back what is due or chosen.
 
 Of a shelved message the store has the record, of a shelved unit a row with its name, which tells nothing else: its
 messages are where `spilled.py` has put them.
@@ -11,14 +11,14 @@ from itertools import islice
 from typing import cast
 
 from jbm_kafka.browsing.intake import reference_of
-from jbm_kafka.core.changes import ShelfAsked, Shelved, UnitNotShelved, UnitsShelved, UnitsUnshelved, Unshelved
-from jbm_kafka.core.cold_index import NEVER, Place
+from jbm_kafka.core.channel.changes import ShelfAsked, Shelved, UnitNotShelved, UnitsShelved, UnitsUnshelved, Unshelved
+from jbm_kafka.core.channel.cold_index import NEVER, Place
+from jbm_kafka.core.channel.reference import GateKey, Reference
+from jbm_kafka.core.channel.shelved_units import UnitHead
+from jbm_kafka.core.channel.spilling import shelved
+from jbm_kafka.core.channel.unit_of_order import Gate
+from jbm_kafka.core.channel.unsettled import UnsettledOffsets
 from jbm_kafka.core.jms_errors import ChannelLost
-from jbm_kafka.core.reference import GateKey, Reference
-from jbm_kafka.core.shelved_units import UnitHead
-from jbm_kafka.core.spilling import shelved
-from jbm_kafka.core.unit_of_order import Gate
-from jbm_kafka.core.unsettled import UnsettledOffsets
 from jbm_kafka.ports import Headers, HeldStore, KafkaRecord
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.channel.selections import Selections
@@ -81,7 +81,7 @@ class ShelvedMessages:
         return False
 
     def _offsets_of(self, channel: OwnedChannel, unit: bytes) -> Iterator[int]:
-        """What the store has of a unit; its first message comes first but for rows that do not count any more."""
+        """Yield what the store has of a unit; its first message comes first but for rows that do not count any more."""
         begin, count = 0, 1
         while records := self._store.read(channel.name, store_key_of_gate(unit), begin, count):
             yield from (cast(int, record.offset()) for record in records)
@@ -90,7 +90,8 @@ class ShelvedMessages:
             begin, count = cast(int, records[-1].offset()) + 1, NAMES_COUNT
 
     def bring_back(self, channel: OwnedChannel, *, room: int, selections: Selections) -> None:
-        """What is due, what an operator has let go, and then what a selector that has come chooses: so many at most.
+        """Bring back what is due, what an operator has let go, and then what a selector that has come chooses: so many
+        at most.
 
         Raises:
             ChannelLost: what is in the store cannot be had any more; the channel is to be recovered.
@@ -114,7 +115,7 @@ class ShelvedMessages:
                 self._ask(channel, place, room, selections)
 
     def _take(self, channel: OwnedChannel, place: Place, count: int, selections: Selections) -> Sequence[Reference]:
-        """Of one place, the first of the log first."""
+        """Take so many of one place, the first of the log first."""
         standing = channel.state.shelf.places[place]
         records = self._take_rows(channel, place, count)
         references = _of_place(records, standing)
@@ -231,7 +232,7 @@ def store_key_of_gate(key: GateKey) -> bytes:
 
 
 def _rows(channel: OwnedChannel, change: Shelved | UnitsShelved) -> Iterator[tuple[bytes, int, KafkaRecord]]:
-    """What the store is to keep of what is shelved."""
+    """Yield what the store is to keep of what is shelved."""
     key = _store_key(change.place)
     if isinstance(change, UnitsShelved):
         yield from ((key, head.offset, UnitName(head)) for head in change.heads)

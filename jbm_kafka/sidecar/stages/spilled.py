@@ -1,4 +1,4 @@
-"""What a group worker's channels have in the held store: puts it there, and fetches it back when a gate needs it."""
+"""Puts messages of a group worker's channels into the held store, and fetches them back when a gate needs them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from itertools import islice
 from typing import cast
 
 from jbm_kafka.browsing.intake import reference_of
-from jbm_kafka.core.changes import Spilled, Unspilled
+from jbm_kafka.core.channel.changes import Spilled, Unspilled
+from jbm_kafka.core.channel.reference import GateKey, Reference
+from jbm_kafka.core.channel.spilling import Spillable
+from jbm_kafka.core.channel.unit_of_order import Gate
 from jbm_kafka.core.jms_errors import ChannelLost, ResourceAllocationError
-from jbm_kafka.core.reference import GateKey, Reference
-from jbm_kafka.core.spilling import Spillable
-from jbm_kafka.core.unit_of_order import Gate
 from jbm_kafka.ports import HeldStore, KafkaRecord
 from jbm_kafka.sidecar.channel.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.channel.selections import Selections
@@ -86,7 +86,7 @@ class SpilledMessages:
         self._shelved.look_up(channel)
 
     def find_units(self, channel: OwnedChannel, units: Iterable[bytes]) -> None:
-        """Those of these that are shelved have gates again.
+        """Give gates again to those of these units that are shelved.
 
         Raises:
             ChannelLost: as of `load`.

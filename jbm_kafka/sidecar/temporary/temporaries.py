@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from jbm_kafka.codec.one_header import last_value
-from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, TemporaryQueue, TemporaryTopic, with_namespace
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER, TemporaryName, parse_temporary_name
 from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, KafkaClientError
@@ -77,13 +77,13 @@ class Temporaries:
         self._destinations: dict[str, Destination] = {}
         """This process's, by name."""
         self._unread: dict[str, tuple[str, Unread]] = {}
-        """By group: where begins what nobody took yet, with the destination's name."""
+        """Where what nobody took yet begins, by group, with the destination's name."""
         self._channels: dict[str, FedChannels] = {}
-        """By group: those that are or were received from."""
+        """The channels that are or were received from, by group."""
         self._subscribing = threading.Lock()
         """Not the other lock: a holder of the log's may wait for that, and the log's is needed here."""
         self._subscriptions: dict[str, _Subscribed] = {}
-        """By group: those that have receivers."""
+        """The subscriptions that have receivers, by group."""
         self._begun = 0
         """How many subscriptions there were."""
         self._alive_at_ms: dict[str, int] = {}
@@ -106,7 +106,7 @@ class Temporaries:
         return made
 
     def delete(self, destination: Destination) -> None:
-        """What it holds is dropped. Its receivers are gone before."""
+        """Drop what it holds. Its receivers are gone before."""
         self._destinations.pop(destination.name, None)
         reader = self._log
         if reader is not None:
@@ -221,7 +221,8 @@ class Temporaries:
         return ChannelGroup.of_temporary(source, namespace=namespace, begun="" if found is None else found.begun)
 
     def parts_of(self, group: ChannelGroup, parts: GroupWorkerParts) -> GroupWorkerParts:
-        """What its group worker is given: it stays for as long as the destination, for it alone knows the state."""
+        """Return what its group worker is given: it stays for as long as the destination, for it alone knows the
+        state."""
         channels = self._channels.get(group.group_id)
         if channels is None:
             settings = self._parts.settings_of(group.destination.name)

@@ -26,7 +26,7 @@ TakeRecord = Callable[[KafkaRecord], None]
 
 
 class Taker(Protocol):
-    """What a record of one temporary destination is for. Called under the lock of the log, in the order of the log."""
+    """The taker of one temporary destination's records. Called under the lock of the log, in the order of the log."""
 
     def take(self, records: Sequence[KafkaRecord]) -> None: ...
     @property
@@ -78,7 +78,7 @@ class TemporaryLog:
         """Everything below was given to its takers."""
         self.read_behind = catch_up
         self._takers: dict[bytes, list[Taker]] = {}
-        """By the name of the temporary destination."""
+        """The takers by the name of the temporary destination."""
         self._handlers: dict[bytes, TakeRecord] = {}
         """The same for what is called without the lock."""
         self._stopping = threading.Event()

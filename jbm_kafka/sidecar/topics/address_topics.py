@@ -8,10 +8,10 @@ from typing import Protocol
 
 from jbm_kafka.codec.reader_record import PRIVATE_KIND, readers_in
 from jbm_kafka.codec.registry_records import subscriptions_in
-from jbm_kafka.core.address_settings import ADDRESSES
-from jbm_kafka.core.addresses import destination_at, kind_remedy
 from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
+from jbm_kafka.core.settings.address_settings import ADDRESSES
+from jbm_kafka.core.settings.addresses import destination_at, kind_remedy
 from jbm_kafka.core.temporary_name import settings_name
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo
@@ -36,13 +36,13 @@ class Ensure(Protocol):
 
 
 class TargetTopics(Protocol):
-    """What a group worker asks of topics."""
+    """A group worker's questions about topics."""
 
     def topic_of(self, address: str) -> TopicInfo:
         """Where copies for a dead-letter or expiry address go; raises JMSError while that is not known."""
 
     def known(self, name: str) -> TopicInfo | None:
-        """What is known of a destination's topic."""
+        """Return what is known of a destination's topic."""
 
     def keep_original(self, topic: str, topic_id: str, partition: int, offset: int) -> None:
         """Return once it is recorded that this record stays in the log; raises LookedUp before."""
@@ -72,7 +72,8 @@ class AddressTopics:
         """The version of the registry, and the topics that have subscriptions by it."""
 
     def ensure_of(self, source: Destination, info: TopicInfo) -> None:
-        """Those of a destination must be there before the first message needs them, with room for any.
+        """Make the addresses of a destination, which must be there before the first message needs them, with room for
+        any.
 
         A copy of a copy is no larger, for the headers of the hop before are replaced; and two addresses that are each
         other's would grow for ever. This one waits for Kafka.
@@ -97,7 +98,7 @@ class AddressTopics:
                     ) from None
 
     def known(self, name: str) -> TopicInfo | None:
-        """What is known of a destination's topic, without asking."""
+        """Return what is known of a destination's topic, without asking."""
         return self._topics.known(name)
 
     def topic_of(self, address: str) -> TopicInfo:

@@ -1,4 +1,4 @@
-"""What the log says of looks at the topics that brought nothing. docs/logging.md lists those of silence."""
+"""Log lines about looks at the topics that brought nothing. docs/logging.md lists those of silence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TopicLog:
         """The same, if it was logged."""
         self._log_again_ms = clock.monotonic_ms()
         self._refusal = ""
-        """What the latest look was refused with; it is logged once for all looks in a row."""
+        """The refusal of the latest look; it is logged once for all looks in a row."""
 
     @property
     def is_silent(self) -> bool:

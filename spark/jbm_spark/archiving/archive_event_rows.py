@@ -1,9 +1,10 @@
 """The columns of archived events: those of `events`, flat, with the place of the record that had them."""
 
+from jbm_spark.events import with_times
 from jbm_spark.extra import pyspark_missing
 
 try:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql import functions as F  # noqa: N812
 except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
@@ -20,23 +21,25 @@ _OF_RECORD = (
     ("timestamp", "timestamp"),
 )  # fmt: skip
 EVENTS_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in (*_OF_EVENTS, *_OF_RECORD))
-"""Of the files under `events`; `timestamp` is that of the record, by which the days go."""
-EVENT_KEY = ("events_partition", "events_offset", "index")
+"""The schema of the files under `events`; `timestamp` is that of the record, by which the days go."""
+EVENT_KEY = ("events_topic_id", "events_partition", "events_offset", "index")
 
 
-def archived_event_rows(events: DataFrame, topic: str, events_topic_id: str) -> DataFrame:
-    """The rows of `events` about one Kafka topic, and those that cannot be read, which may be about any."""
-    about_it = F.coalesce(F.col("topic") == topic, F.lit(True))
+def archived_event_rows(events: DataFrame, is_ours: Column, events_topic_id: str, *more: Column) -> DataFrame:
+    """The rows of `events` that are ours, and those that cannot be read, which may be about any; `more` are columns
+    beside."""
     record = [F.col(f"kafka.{name}").alias(f"events_{name}") for name in ("topic", "partition", "offset")]
-    return events.where(about_it).select(
+    return events.where(F.coalesce(is_ours, F.lit(True))).select(
         *[F.col(f"`{name}`") for name, _ in _OF_EVENTS],
         *record,
         F.lit(events_topic_id).alias("events_topic_id"),
         F.col("kafka.timestamp").alias("timestamp"),
+        *more,
     )
 
 
 def event_rows(rows: DataFrame) -> DataFrame:
-    """The columns of `events` again."""
+    """The columns of `events` again; files have the times in ms alone, as ever."""
     record = [F.col(f"events_{name}").alias(name) for name in ("topic", "partition", "offset")]
-    return rows.select(*[F.col(f"`{name}`") for name, _ in _OF_EVENTS], F.struct(*record, "timestamp").alias("kafka"))
+    names = [F.col(f"`{name}`") for name, _ in _OF_EVENTS]
+    return with_times(rows.select(*names, F.struct(*record, "timestamp").alias("kafka")))

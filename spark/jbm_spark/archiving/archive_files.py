@@ -1,6 +1,6 @@
 """Rows to Parquet files and back, as every reader of such files understands them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,15 +15,16 @@ _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 ROWS_A_FILE = 250_000
 
 
-def write_rows(rows: DataFrame, path: Path, *, key: Sequence[str], files: int) -> None:
-    """Into a new folder, by day (UTC) of the column `timestamp`, each file in the order of the key, as is the log."""
+def write_rows(rows: DataFrame, path: Path, *, key: Sequence[str], files: int, by: Sequence[str] = ()) -> None:
+    """Into a new folder, by these columns and by day (UTC) of the column `timestamp`; each file is in the order of the
+    key, as is the log."""
     days = F.floor(F.unix_millis("timestamp") / DAY_MS).cast("int")
     dated = rows.withColumn("day", F.date_add(F.lit("1970-01-01").cast("date"), days))
     with _readable_timestamps(rows.sparkSession):
         (
             dated.coalesce(max(1, files))
-            .sortWithinPartitions("day", *key)
-            .write.partitionBy("day")
+            .sortWithinPartitions(*by, "day", *key)
+            .write.partitionBy(*by, "day")
             .option("compression", "zstd")
             .parquet(str(path))
         )
@@ -38,30 +39,32 @@ def read_rows(spark: SparkSession, paths: Iterable[Path], schema: str, *, base: 
     return (reader if base is None else reader.option("basePath", str(base))).parquet(*named)
 
 
-def count_back(rows: DataFrame, span: Span, *, key: Sequence[str]) -> int:
-    """How many rows there are, each in the span and none twice: read from the files. The key begins with partition and
-    offset.
+def count_back(rows: DataFrame, spans: Iterable[Span], *, key: Sequence[str]) -> Mapping[str, int]:
+    """How many rows there are of each topic id, each in its span and none twice: read from the files. The key begins
+    with topic id, partition and offset.
 
     Raises:
         ArchiveError: they are not as they must be.
     """
-    partition, offset, *_ = key
-    found = rows.groupBy(F.col(partition).alias("partition")).agg(
+    topic_id, partition, offset, *_ = key
+    found = rows.groupBy(F.col(topic_id).alias("topic_id"), F.col(partition).alias("partition")).agg(
         F.count("*").alias("rows"),
-        F.count_distinct(*key[1:]).alias("keys"),
+        F.count_distinct(*key[2:]).alias("keys"),
         F.min(offset).alias("first"),
         F.max(offset).alias("last"),
     )
-    total = 0
+    written = {span.topic_id: span for span in spans}
+    total = dict.fromkeys(written, 0)
     for row in found.collect():
-        begin, end = span.begin.get(row["partition"], 0), span.end.get(row["partition"], 0)
+        span, part = written.get(row["topic_id"]), row["partition"]
+        begin, end = (span.begin.get(part, 0), span.end.get(part, 0)) if span is not None else (0, 0)
         if row["rows"] != row["keys"] or row["first"] < begin or row["last"] >= end:
             raise ArchiveError(
-                f"partition {row['partition']}: read back were {row['rows']} rows of {row['keys']} places from "
+                f"partition {part}: read back were {row['rows']} rows of {row['keys']} places from "
                 f"{row['first']} to {row['last']}, and written was what is from {begin} up to {end}: nothing was "
                 "published; see that the disk is sound, and run the job again"
             )
-        total += row["rows"]
+        total[row["topic_id"]] += row["rows"]
     return total
 
 

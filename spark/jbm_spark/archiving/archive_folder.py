@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.settings.address_pattern import matches
 from jbm_kafka.devbroker.file_lock import FileLock
 from jbm_spark.archiving.durably import sync, write_text_durably
 from jbm_spark.checkpoint_lock import local_folder
@@ -29,6 +31,10 @@ STAGING = "_staging"
 MESSAGES, EVENTS = "messages", "events"
 PARQUET, DELTA = "parquet", "delta"
 FORMATS = (PARQUET, DELTA)
+DESTINATION = "destination"
+"""The column by which the folders of an archive of many queues are divided, above the days: as in `queue:orders`."""
+MANY = "queues"
+"""The kind of what an archive of many queues is of; a pattern follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +44,23 @@ class ArchiveIdentity:
     archive_id: str
     """Made up with the archive."""
     destination: str
-    """As in `queue:orders`."""
+    """As in `queue:orders`, or `queues:orders.*` of many."""
     cluster_id: str
     """The brokers' own name of their cluster."""
     file_format: str = PARQUET
     """One of FORMATS."""
+
+    def has(self, destination: Destination) -> bool:
+        """Return True if it keeps messages of this queue or topic."""
+        kind, _, name = self.destination.partition(":")
+        if kind != MANY:
+            return self.destination == str(destination)
+        return isinstance(destination, Queue) and matches(name, destination.name)
+
+    @property
+    def is_of_many(self) -> bool:
+        """It is of all queues that a pattern names, and partitioned by them."""
+        return self.destination.startswith(f"{MANY}:")
 
     def as_json(self) -> dict[str, object]:
         """For its file; a folder of Parquet files says nothing of its format, as before there were others."""
@@ -69,7 +87,7 @@ def archive_path(folder: object) -> Path:
 
 
 def read_identity(path: Path) -> ArchiveIdentity:
-    """Of an archive that is there.
+    """Return the identity of an archive that is there.
 
     Raises:
         ArchiveError: it is none, or its file cannot be read.

@@ -5,7 +5,7 @@ A header whose value a column has, such as `JMSPriority` or a property, is store
 it is, one rule decides when a row is written and when it is read, so what the columns cannot say stays as it was.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from jbm_spark.extra import pyspark_missing
 
@@ -17,6 +17,7 @@ except ModuleNotFoundError as error:
 
 from jbm_kafka.codec.headers import REPLY_TO_HEADER
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER
+from jbm_spark.known_values import looked_up
 
 _TYPED = (
     ("message_id", "string"), ("timestamp", "timestamp"), ("correlation_id", "string"), ("type", "string"),
@@ -30,7 +31,7 @@ _OF_RECORD = (
     ("headers", "array<struct<key:string,value:binary,told:boolean>>"),
 )  # fmt: skip
 MESSAGES_SCHEMA = ", ".join(f"{name} {kind}" for name, kind in (*_TYPED, *_OF_RECORD))
-"""Of the files under `messages`; the folders they are in add `segment`, `batch` and `day`."""
+"""The schema of the files under `messages`; the folders they are in add `segment`, `batch` and `day`."""
 _HEADER_COLUMNS: dict[str, Callable[[], Column]] = {
     MESSAGE_ID_HEADER: lambda: F.col("message_id"),
     "JMSCorrelationID": lambda: F.col("correlation_id"),
@@ -46,11 +47,11 @@ _HEADER_COLUMNS: dict[str, Callable[[], Column]] = {
 """As text; made when they are asked for, since a column needs a session."""
 
 
-def archived_rows(messages: DataFrame, topic_id: str) -> DataFrame:
-    """The rows of `messages` as they are archived. `topic_id` tells a topic from one that is made anew."""
+def archived_rows(messages: DataFrame, topic_ids: Mapping[str, str], *more: Column) -> DataFrame:
+    """The rows of `messages` as they are archived. The ids, by topic, tell it from one that is made anew; `more` are
+    columns beside."""
     record, key = F.col("kafka"), F.col("kafka.key")
     is_unit = F.coalesce(F.col("unit_of_order").cast("binary") == key, F.lit(False))
-    is_text = F.col("body_text").isNotNull()
 
     def told(header: Column) -> Column:
         return F.struct(header["key"], header["value"], _told(header["key"]).alias("known"))
@@ -61,9 +62,8 @@ def archived_rows(messages: DataFrame, topic_id: str) -> DataFrame:
         return F.struct(header["key"].alias("key"), value.alias("value"), is_told.alias("told"))
 
     kept = {
-        "body_bytes": F.when(~is_text, F.col("body_bytes")),
         "topic": record["topic"],
-        "topic_id": F.lit(topic_id),
+        "topic_id": looked_up(record["topic"], topic_ids),
         "partition": record["partition"],
         "offset": record["offset"],
         "kafka_timestamp": F.when(record["timestamp"] != F.col("timestamp"), record["timestamp"]),
@@ -72,7 +72,7 @@ def archived_rows(messages: DataFrame, topic_id: str) -> DataFrame:
     }
     names = [name for name, _ in (*_TYPED, *_OF_RECORD)]
     columns = [kept[name].alias(name) if name in kept else F.col(name) for name in names]
-    return _with_known(messages).select(*columns)
+    return _with_known(messages).select(*columns, *more)
 
 
 def message_rows(rows: DataFrame, *more: str) -> DataFrame:
@@ -90,9 +90,7 @@ def message_rows(rows: DataFrame, *more: str) -> DataFrame:
         F.coalesce(F.col("key"), F.col("unit_of_order").cast("binary")).alias("key"),
         _once_known(F.transform(F.col("headers"), as_it_was)).alias("headers"),
     )
-    body = F.coalesce(F.col("body_bytes"), F.col("body_text").cast("binary"))
-    columns = [body.alias(name) if name == "body_bytes" else F.col(name) for name, _ in _TYPED]
-    return _with_known(rows).select(*columns, record.alias("kafka"), *more)
+    return _with_known(rows).select(*(name for name, _ in _TYPED), record.alias("kafka"), *more)
 
 
 def _with_known(rows: DataFrame) -> DataFrame:

@@ -7,6 +7,7 @@ fails then, and reads anew.
 """
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,7 @@ class Segment:
 
     @property
     def data_bytes(self) -> int:
-        """Of all its files."""
+        """The bytes of all its files."""
         return sum(manifest.data_bytes for manifest in self.manifests)
 
 
@@ -60,7 +61,7 @@ class DataFolder:
         return found
 
     def manifests(self) -> list[Manifest]:
-        """Of all batches, in order; raises as `segments`."""
+        """Return the manifests of all batches, in order; raises as `segments`."""
         return [manifest for segment in self.segments() for manifest in segment.manifests]
 
     def files(self) -> list[Path]:
@@ -73,12 +74,12 @@ class DataFolder:
         shutil.rmtree(self._staged, ignore_errors=True)
         return self._staged
 
-    def publish(self, *, rows: int, span: Span) -> Manifest:
-        """What was staged is the next batch: from now on readers see it, with its manifest, whatever happens."""
+    def publish(self, *, rows: int, spans: Sequence[Span]) -> Manifest:
+        """Make what was staged the next batch: from now on readers see it, with its manifest, whatever happens."""
         segments = self.segments()
         number = segments[-1].manifests[-1].last + 1 if segments else 0
         self._staged.mkdir(exist_ok=True)  # no rows, no files
-        manifest = Manifest(number, number, rows, _tidied(self._staged), (span,))
+        manifest = Manifest(number, number, rows, _tidied(self._staged), tuple(spans))
         manifest.write(self._staged)
         sync_all(self._staged)
         if segments and segments[-1].data_bytes < SEGMENT_BYTES:
@@ -103,7 +104,7 @@ class DataFolder:
         return Fragments((last.path,), sum(manifest.rows for manifest in last.manifests), last.data_bytes)
 
     def replace(self, fragments: Fragments) -> None:
-        """What was staged has all rows of the segment, and takes its place."""
+        """Put what was staged, which has all rows of the segment, in its place."""
         [path] = fragments.paths
         segment = _segment(path)
         outer = self._staging / path.name

@@ -66,7 +66,7 @@ class DeltaFolder:
         return [] if whole is None else [whole]
 
     def files(self) -> Sequence[Path]:
-        """Of the newest version; raises as `manifests`, and where one of them is missing."""
+        """Return the files of the newest version; raises as `manifests`, and where one of them is missing."""
         table = self._table()
         found = [] if table is None else [each.path for each in self._files(table)]
         missing = next((path for path in found if not path.exists()), None)
@@ -79,13 +79,13 @@ class DeltaFolder:
         shutil.rmtree(self._staged, ignore_errors=True)
         return self._staged
 
-    def publish(self, *, rows: int, span: Span) -> Manifest:
-        """What was staged is the next batch. Raises ArchiveError where the log cannot be written."""
+    def publish(self, *, rows: int, spans: Sequence[Span]) -> Manifest:
+        """Make what was staged the next batch. Raises ArchiveError where the log cannot be written."""
         table = self._table() or self._create()
         before = self._whole(table)
         number = 0 if before is None else before.last + 1
         added = self._moved_in(is_new=True)
-        batch = Manifest(number, number, rows, sum(each.size for each in added), (span,))
+        batch = Manifest(number, number, rows, sum(each.size for each in added), tuple(spans))
         earlier = () if before is None else (before,)
         size = sum(manifest.data_bytes for manifest in (*earlier, batch))
         self._write_position(compacted((*earlier, batch), data_bytes=size))
@@ -158,7 +158,7 @@ class DeltaFolder:
             yield _File(self.path / row["path"], str(day), row["size_bytes"], row["num_records"])
 
     def _moved_in(self, *, is_new: bool) -> list[AddAction]:
-        """What was staged, where the table has its files; nobody knows of them before a commit."""
+        """Return what was staged, where the table has its files; nobody knows of them before a commit."""
         added = []
         for file in staged_files(self._staged):
             folder = self.path / file.parent.name

@@ -26,7 +26,7 @@ def exchange(one: Path, other: Path) -> None:
 
 
 def can_exchange(folder: Path) -> bool:
-    """Whether folders in there can be exchanged."""
+    """Return True if folders in there can be exchanged."""
     trial = folder / "exchange"
     try:
         for name in ("one", "other"):

@@ -1,4 +1,4 @@
-"""What one batch of an archive holds, as the file `_manifest.json` in its folder says. No Spark needed.
+"""The contents of one batch of an archive, as the file `_manifest.json` in its folder says. No Spark needed.
 
 The manifest comes to be seen with the rows, by one rename of their folder. So the archive itself says how far it has
 come, and nothing else needs to agree with it.
@@ -20,11 +20,13 @@ class Span:
 
     topic_id: str
     begin: Mapping[int, int]
-    """By partition the first offset."""
+    """The first offset of each partition."""
     end: Mapping[int, int]
-    """By partition one past the last offset."""
+    """One past the last offset of each partition."""
     lost: Mapping[int, int]
-    """By partition the first of the offsets before `begin` that are missing, since somebody accepted their loss."""
+    """The first of the offsets before `begin` that are missing, since somebody accepted their loss, by partition."""
+    topic: str | None = None
+    """Its name; older manifests, all of archives of one queue or topic, do not tell it."""
 
     def followed_by(self, other: "Span") -> "Span | None":
         """Both as one, if the other goes on where this one ends and nothing is missing between."""
@@ -32,7 +34,7 @@ class Span:
         if self.topic_id != other.topic_id or not goes_on or other.lost:
             return None
         begin = {**other.begin, **self.begin}
-        return Span(self.topic_id, begin, {**self.end, **other.end}, self.lost)
+        return Span(self.topic_id, begin, {**self.end, **other.end}, self.lost, other.topic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,11 @@ class Manifest:
     """Counted when they were read back from the files."""
     data_bytes: int
     spans: Sequence[Span]
+    """One a topic; where batches were compacted or a topic was made anew, several, in order."""
 
     @property
     def folder_name(self) -> str:
-        """Of the batch's folder."""
+        """The name of the batch's folder."""
         return batch_name(self.first, self.last)
 
     def write(self, folder: Path) -> None:
@@ -66,15 +69,21 @@ def batch_name(first: int, last: int) -> str:
 def compacted(manifests: Sequence[Manifest], *, data_bytes: int) -> Manifest:
     """The manifest of all of them in one."""
     spans: list[Span] = []
+    latest: dict[str, int] = {}
     for span in (span for manifest in manifests for span in manifest.spans):
-        together = spans[-1].followed_by(span) if spans else None
-        spans[-1:] = [*spans[-1:], span] if together is None else [together]
+        at = latest.get(span.topic_id)
+        together = None if at is None else spans[at].followed_by(span)
+        if at is None or together is None:
+            latest[span.topic_id] = len(spans)
+            spans.append(span)
+        else:
+            spans[at] = together
     rows = sum(manifest.rows for manifest in manifests)
     return Manifest(manifests[0].first, manifests[-1].last, rows, data_bytes, spans)
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Of a published batch.
+    """Return the manifest of a published batch.
 
     Raises:
         ArchiveError: it is not there, or cannot be read.
@@ -94,8 +103,9 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _span(fields: Mapping[str, object]) -> Span:
-    by_partition = {name: _offsets(fields[name]) for name in ("begin", "end", "lost")}
-    return Span(str(fields["topic_id"]), **by_partition)
+    begin, end, lost = (_offsets(fields[name]) for name in ("begin", "end", "lost"))
+    topic = fields.get("topic")
+    return Span(str(fields["topic_id"]), begin, end, lost, None if topic is None else str(topic))
 
 
 def _offsets(fields: object) -> Mapping[int, int]:

@@ -1,12 +1,13 @@
 """Which offsets of a topic are to be archived next, and which are gone before they could be. No Spark needed."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from jbm_kafka.ports import KafkaAdmin
+from jbm_kafka.ports import KafkaAdmin, LogPlace
 from jbm_spark.archiving.manifest import Span
 from jbm_spark.errors import ArchiveError, TopicError
+from jbm_spark.log_positions import log_positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +17,23 @@ class TopicState:
     topic: str
     topic_id: str
     begin: Mapping[int, int]
-    """By partition the first offset that the log still has."""
+    """The first offset that the log still has, by partition."""
     end: Mapping[int, int]
-    """By partition where committed records end."""
+    """The end of committed records, by partition."""
+
+
+def topic_states(admin: KafkaAdmin, topics: Collection[str]) -> Mapping[str, TopicState]:
+    """As they are now, of those that are there.
+
+    Raises:
+        KafkaClientError: as `log_positions`.
+    """
+    found = {topic: each for topic, each in admin.describe([*topics]).items() if each.partitions}
+    counts = {topic: each.partitions for topic, each in found.items()}
+    # The ends first: what is deleted meanwhile is then seen as lost, and not as an end before a beginning.
+    ends = log_positions(admin, counts, LogPlace.STABLE_END)
+    begins = log_positions(admin, counts, LogPlace.BEGIN)
+    return {topic: TopicState(topic, each.topic_id, begins[topic], ends[topic]) for topic, each in found.items()}
 
 
 def topic_state(admin: KafkaAdmin, topic: str) -> TopicState:
@@ -28,13 +43,24 @@ def topic_state(admin: KafkaAdmin, topic: str) -> TopicState:
         TopicError: there is no such topic.
         KafkaClientError: no answer.
     """
-    found = admin.describe([topic]).get(topic)
+    found = topic_states(admin, [topic]).get(topic)
     if found is None:
-        raise TopicError(f"topic {topic} is not there any more: what is archived of it stays; create it to go on")
-    partitions = range(found.partitions)
-    # The ends first: what is deleted meanwhile is then seen as lost, and not as an end before a beginning.
-    ends = admin.end_positions(topic, partitions, stable=True)
-    return TopicState(topic, found.topic_id, admin.begin_positions(topic, partitions), ends)
+        raise topic_gone(topic)
+    return found
+
+
+def topic_gone(topic: str) -> TopicError:
+    """The error for a topic that was there."""
+    return TopicError(f"topic {topic} is not there any more: what is archived of it stays; create it to go on")
+
+
+def shared_out(waiting: Mapping[str, int], most: int) -> Mapping[str, int]:
+    """How much each may take, so that it is `most` in all: who has little gets all of it, the others an equal share."""
+    shares, left = {}, most
+    for number, (name, count) in enumerate(sorted(waiting.items(), key=lambda each: each[1])):
+        shares[name] = max(1, min(count, left // (len(waiting) - number)))
+        left -= shares[name]
+    return shares
 
 
 def next_span(
@@ -67,7 +93,7 @@ def next_span(
     # A partition that is empty may end before it begins, for a moment after its records were deleted.
     end = {each: max(offset, min(offset + share, state.end[each])) if each in wanted else offset
            for each, offset in begin.items()}  # fmt: skip
-    return Span(state.topic_id, begin, end, lost)
+    return Span(state.topic_id, begin, end, lost, state.topic)
 
 
 def lost_ranges(lost: Mapping[int, int], begin: Mapping[int, int]) -> str:

@@ -1,6 +1,6 @@
-"""What a folder of an archive does, be it of plain Parquet files or a Delta table. No Spark needed."""
+"""The folder of an archive's table, be it of plain Parquet files or a Delta table. No Spark needed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -8,7 +8,7 @@ from typing import Protocol
 from jbm_spark.archiving.manifest import Manifest, Span
 
 SEGMENT_BYTES = 128 * 1024 * 1024
-"""What has as much is not compacted again."""
+"""The size from which the last segment gets no further batch: the next one begins another."""
 BATCHES_MAX = 8
 """Where more of them are small, they are compacted."""
 
@@ -18,7 +18,7 @@ class Fragments:
     """Files that are better one."""
 
     paths: tuple[Path, ...]
-    """Of the files, or of a folder that has them."""
+    """The paths of the files, or of a folder that has them."""
     rows: int
     """Counted when they were written."""
     data_bytes: int
@@ -32,30 +32,32 @@ class TableFolder(Protocol):
 
     @property
     def path(self) -> Path:
-        """Of the folder."""
+        """The path of the folder."""
 
     def manifests(self) -> Sequence[Manifest]:
-        """Of all batches, in order; several may be told as one. Raises where something is missing."""
+        """Return the manifests of all batches, in order; several may be told as one. Raises where something is
+        missing."""
 
     def files(self) -> Sequence[Path]:
-        """What a reader has to read: files, or folders of them. Raises where something is missing."""
+        """Return what a reader has to read: files, or folders of them. Raises where something is missing."""
 
     def staged(self) -> Path:
         """A place that is not there, for the files of the next batch."""
 
-    def publish(self, *, rows: int, span: Span) -> Manifest:
-        """What was staged is the next batch: from now on readers see it, and its place in the log, whatever happens."""
+    def publish(self, *, rows: int, spans: Sequence[Span]) -> Manifest:
+        """Make what was staged the next batch: from now on readers see it, and its place in the log, whatever
+        happens."""
 
     def to_compact(self) -> Fragments | None:
         """The small files that are too many, if there are such and it can be done at all."""
 
     def replace(self, fragments: Fragments) -> None:
-        """What was staged has all rows of these, and takes their place."""
+        """Put what was staged, which has all rows of these, in their place."""
 
 
-def position(folder: TableFolder) -> Span | None:
-    """The last that was archived; None: nothing yet. Raises as `manifests`."""
-    return next((manifest.spans[-1] for manifest in reversed(folder.manifests())), None)
+def positions(folder: TableFolder) -> Mapping[str, Span]:
+    """Return the last span that was archived, by topic id. Raises as `manifests`."""
+    return {span.topic_id: span for manifest in folder.manifests() for span in manifest.spans}
 
 
 def staged_files(staged: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from jbm_kafka.cli.main import run
 # A new job is one line here.
 JOBS = {
     "audit": LazyCommand("jbm_spark.jobs.audit.audit_command:audit", "Look for messages lost, doubled, out of order."),
-    "archive": LazyCommand("jbm_spark.jobs.archive:archive", "Keep messages as Parquet files."),
+    "archive": LazyCommand("jbm_spark.jobs.archive.archive_command:archive", "Keep messages as Parquet files."),
     "bench": LazyCommand("jbm_spark.jobs.bench:bench", "What reading and writing costs beside Spark alone."),
     "dead-letters": LazyCommand(
         "jbm_spark.jobs.letters_command:dead_letters", "Why messages died; send some of them again."

@@ -1,4 +1,4 @@
-"""What reading and writing messages costs beside Spark's own Kafka source and sink, in one run.
+"""Measures reading and writing messages beside Spark's own Kafka source and sink, in one run.
 
     jbm-spark bench --bootstrap localhost:9092 [--messages 300000] [--repeats 3] [--json]
 
@@ -44,7 +44,7 @@ TARGETS: Mapping[str, float | None] = {
     "queue to queue": 0.5,
     "queue to queue, exactly_once=False": None,
 }
-"""What is measured, and the least that our speed should be of Spark's own."""
+"""The figures that are measured, each with the least that our speed should be of Spark's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Compared:
     ratio: float
     """Our speed by Spark's own."""
     processor_ratio: float | None
-    """The same by the processor time of the driver's JVM, which other work of the machine changes less; None where
-    that is not to be seen."""
+    """The same by the processor time of the driver's JVM and the Python workers below it, which other work of the
+    machine changes less; None where that is not to be seen."""
     target: float | None
 
 
@@ -70,9 +70,9 @@ class BenchResult:
     repeats: int
     compared: tuple[Compared, ...]
     archive_bytes: int
-    """Of all columns as Parquet."""
+    """The size of all columns as Parquet."""
     bare_bytes: int
-    """Of key, value and headers as Parquet."""
+    """The size of key, value and headers as Parquet."""
     has_violations: bool = False
 
     def text(self) -> str:
@@ -110,6 +110,7 @@ def run(
         where: dict[str, object] = {"bootstrap": bootstrap, "namespace": namespace, "kafka": kafka}
         write_messages(spark.read.parquet(str(rows)), source, **where)  # type: ignore[arg-type]
         ways = _Ways(spark, source, target, where, Path(folder))
+        ways.save_raw()
         taken: dict[str, list[tuple[_Cost, _Cost]]] = {what: [] for what in TARGETS}
         for turn in range(repeats + 1):
             for what, (ours, bare) in ways.pairs().items():
@@ -155,13 +156,13 @@ def _rows(spark: "SparkSession", count: int) -> "DataFrame":
 
 
 class _Ways:
-    """What is measured, ours beside Spark's own."""
+    """The ways that are measured, ours beside Spark's own."""
 
     def __init__(
         self, spark: "SparkSession", source: Queue, target: Queue, where: dict[str, object], folder: Path
     ) -> None:
         self._spark, self._source, self._target, self._where, self._folder = spark, source, target, where, folder
-        self.all_columns, self.bare = folder / "all", folder / "bare"
+        self.all_columns, self.bare, self.raw = folder / "all", folder / "bare", folder / "raw"
         namespace = str(where["namespace"])
         self._topics = source.kafka_topic(namespace), target.kafka_topic(namespace)
         self._options = kafka_options(where["kafka"] or {}) | {"kafka.bootstrap.servers": str(where["bootstrap"])}  # type: ignore[arg-type]
@@ -194,11 +195,17 @@ class _Ways:
             (lambda: self._saved(ours(is_stream=False).select(*THREE), three), read),
             (lambda: self._streamed(ours(is_stream=True).select(*THREE)), stream),
             (lambda: sent(self._folder / "rows"), write),
-            (lambda: sent(self.all_columns), archive),
+            (lambda: sent(self.raw), archive),
             (lambda: passed_on(exactly_once=True), copy),
             (lambda: passed_on(exactly_once=False), copy),
         )
         return dict(zip(TARGETS, found, strict=True))
+
+    def save_raw(self) -> None:
+        """The messages with their keys and headers, to be written on."""
+        from jbm_spark.messages import messages
+
+        self._saved(messages(self._spark, self._source, raw=True, **self._where), self.raw)  # type: ignore[arg-type]
 
     def _bare(self, *, is_stream: bool) -> "DataFrame":
         reader = self._spark.readStream if is_stream else self._spark.read
@@ -240,13 +247,38 @@ def _measured(spark: "SparkSession", work: Callable[[], object]) -> _Cost:
 
 
 def _processor_s(spark: "SparkSession") -> float | None:
-    """Of the driver's JVM, which runs a local master's tasks too."""
+    """Return the time of the driver's JVM, which runs a local master's tasks too, and of the Python workers below
+    it."""
     try:
-        fields = Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/stat").read_text()  # type: ignore[union-attr]
-    except (OSError, AttributeError):
+        top = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    except AttributeError:
         return None
-    user, system = fields.rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / 100
+    ticks, parents = _processes()
+    if top not in ticks:
+        return None
+    below = {pid for pid in ticks if top in _line(pid, parents)}
+    return sum(ticks[pid] for pid in below) / 100
+
+
+def _processes() -> tuple[dict[int, int], dict[int, int]]:
+    """Ticks of the processor that each took, with those of its ended children, and each one's parent."""
+    ticks, parents = {}, {}
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = place.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        pid = int(place.parent.name)
+        parents[pid], ticks[pid] = int(fields[1]), sum(map(int, fields[11:15]))
+    return ticks, parents
+
+
+def _line(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
+    """The process and those that it comes from."""
+    found: int | None = pid
+    while found is not None:
+        yield found
+        found = parents.get(found)
 
 
 def _compared(what: str, pairs: list[tuple[_Cost, _Cost]]) -> Compared:

@@ -38,7 +38,7 @@ _ERROR_MAX = 60
 
 
 def narrow_letters(letters: "DataFrame") -> "DataFrame":
-    """Of dead letters (rows of `messages`) what the report counts."""
+    """Return of dead letters (rows of `messages`) the columns that the report counts."""
     from pyspark.sql import functions as F  # noqa: N812
 
     from jbm_spark.columns import property_column

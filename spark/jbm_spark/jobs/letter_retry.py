@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jbm_kafka.admin import Admin, DeadLetter
-from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.settings.addresses import destination_at
 from jbm_spark.dead_letter_queue import dead_letter_queue
 from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs.report import counted, printable, table
@@ -26,14 +26,14 @@ class OvertakenUnit:
     destination: str
     unit: str
     letters: int
-    """Of it, that go back."""
+    """The number of letters of it that go back."""
     overtaken_by: int
     """Messages behind the first of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetriedLetters:
-    """What became of the letters that were chosen."""
+    """The outcome for the letters that were chosen."""
 
     dead_letters: str
     is_dry_run: bool
@@ -48,11 +48,11 @@ class RetriedLetters:
 
     @property
     def has_violations(self) -> bool:
-        """Whether letters that were meant could not be sent."""
+        """Return True if letters that were meant could not be sent."""
         return bool(self.kept)
 
     def text(self) -> str:
-        """What a person reads."""
+        """Return what a person reads."""
         lines = [f"warning: {printable(warning)}" for warning in self.warnings]
         if self.overtaken:
             rows = [

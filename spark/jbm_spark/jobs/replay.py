@@ -38,18 +38,18 @@ _TIMES = ("expiration", "delivery_time")
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What was done."""
+    """The outcome of a replay."""
 
     source: str
     target: str
     matching: int
     """Messages of the source that were meant."""
     already_there: int
-    """Of them those that an earlier run of this job had sent."""
+    """The number of them that an earlier run of this job had sent."""
     sent: int
-    """By this run; of a dry run, what would be sent."""
+    """The number that this run sent; of a dry run, would send."""
     job: str
-    """What the duplicate ids are made of, beside the place of each message."""
+    """The name from which the duplicate ids are made, beside the place of each message."""
     is_dry_run: bool
 
     @property
@@ -81,6 +81,7 @@ def run(
     force: bool = False,
     dry_run: bool = False,
     rate: int | None = None,
+    queue: str | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Replayed:
     """Send what was sent from `since_ms` on and before `until_ms` (ms since 1970), and what `where` chooses.
@@ -94,6 +95,7 @@ def run(
             arguments.
         force: also to the destination that the messages came from.
         rate: at most so many a second, over seconds.
+        queue: of an archive of many queues, the one whose messages are sent.
         tell: is called with a line for each portion.
 
     Raises:
@@ -116,7 +118,7 @@ def run(
     target = to if isinstance(to, Destination) else Queue(to)
     check_topics([target], about=f"replay to {target}", bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     given = source if isinstance(source, Destination) or is_folder(source) else Queue(str(source))
-    found = replay_source(spark, given, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
+    found = replay_source(spark, given, bootstrap=bootstrap, namespace=namespace, kafka=kafka, queue=queue)
     if found.destination == target.name and not force:
         raise OptionRefusedError(
             f"{target} is where these messages came from, and its receivers would get them again: name another "
@@ -138,8 +140,8 @@ def run(
     log, _ = log_of_now(spark, target, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     there = log.where(_begins(prefix))
     left = rows.join(there.select("duplicate_id").distinct(), "duplicate_id", "left_anti")
-    queue = target_now(target, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
-    partitions, window = queue.info.partitions, queue.duplicate_window
+    there_now = target_now(target, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
+    partitions, window = there_now.info.partitions, there_now.duplicate_window
     portion = ROWS_MAX if window is None else slice_rows(window)
     if rate is not None:
         portion = max(1, min(portion, rate * 5 // partitions))
@@ -165,7 +167,7 @@ def run(
 
 
 def is_folder(source: str | os.PathLike[str]) -> bool:
-    """Whether an archive is meant, and no queue: a path, or a folder that is one."""
+    """Return True if an archive is meant, and no queue: a path, or a folder that is one."""
     from jbm_spark.archiving.archive_folder import IDENTITY_FILE
 
     text = os.fspath(source)
@@ -254,12 +256,13 @@ def _as_source(context: click.Context, parameter: click.Parameter, value: str) -
 @click.option("--shift-times", is_flag=True, help="Keep expirations, counted from now. [the messages have none]")
 @click.option("--job", metavar="NAME", help="Another name sends them again. [made of these options]")
 @click.option("--rate", metavar="N", type=Whole(1), help="At most so many a second.")
+@click.option("--queue", metavar="NAME", help="Of an archive of many queues: this one's.")
 @click.option("--force", is_flag=True, help="Also to where they came from.")
 @click.option("--dry-run", is_flag=True, help="Count what would be sent, and send nothing.")
 @job_options
 def replay(
     source: str | Destination, target: Destination, since_ms: int | None, until_ms: int | None, where: str | None,
-    shift_times: bool, job: str | None, rate: int | None, force: bool, dry_run: bool,
+    shift_times: bool, job: str | None, rate: int | None, queue: str | None, force: bool, dry_run: bool,
     cluster: Cluster, master: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Send messages once more, in the order of their units. Run again after a failure, it sends what is missing."""
@@ -270,8 +273,9 @@ def replay(
                      kafka=cluster.kafka)  # fmt: skip
         if not isinstance(source, Destination):
             from jbm_spark.archiving.archive_folder import archive_path, read_identity
+            from jbm_spark.jobs.replay_source import check_queue
 
-            read_identity(archive_path(source))
+            check_queue(source, read_identity(archive_path(source)), queue)
 
     def tell(line: str) -> None:
         print(f"jbm-spark: {line}", file=sys.stderr, flush=True)
@@ -281,7 +285,7 @@ def replay(
         lambda spark: run(
             spark, source, target, bootstrap=cluster.bootstrap, namespace=cluster.namespace, kafka=cluster.kafka,
             since_ms=since_ms, until_ms=until_ms, where=where, shift_times=shift_times, job=job, force=force,
-            dry_run=dry_run, rate=rate, tell=None if as_json else tell,
+            dry_run=dry_run, rate=rate, queue=queue, tell=None if as_json else tell,
         ),
         cluster=cluster, master=master, as_json=as_json, check=check,
     )  # fmt: skip

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_spark.archiving.archive_folder import MESSAGES, archive_path, read_identity
+from jbm_spark.archiving.archive_folder import MESSAGES, ArchiveIdentity, archive_path, read_identity
 from jbm_spark.archiving.archive_reading import archived_messages
 from jbm_spark.archiving.archive_rows import message_rows
 from jbm_spark.archiving.archive_tables import archived_table
 from jbm_spark.archiving.next_span import topic_state
+from jbm_spark.errors import ArchiveError
 from jbm_spark.messages import messages
 from jbm_spark.topic_check import TIMEOUT_S, one_line_errors
 
@@ -30,7 +31,7 @@ class ReplaySource:
     """Whose messages they are, without its kind."""
     rows: DataFrame
     topic_ids: tuple[str, ...]
-    """Of the topics of that name, the oldest first."""
+    """The ids of the topics of that name, the oldest first."""
 
 
 def replay_source(
@@ -40,23 +41,37 @@ def replay_source(
     bootstrap: str,
     namespace: str,
     kafka: Mapping[str, object] | None,
+    queue: str | None = None,
 ) -> ReplaySource:
-    """What is in there now: a folder is an archive.
+    """Return what is in there now: a folder is an archive. `queue`: of an archive of many, whose messages.
 
     Raises:
         ArchiveError, TopicError: there is no such archive, or no such queue or topic.
     """
     if not isinstance(source, Destination):
         path = archive_path(source)
-        spans = [span for manifest in archived_table(path, MESSAGES).manifests() for span in manifest.spans]
-        topic_ids = tuple(dict.fromkeys(span.topic_id for span in spans))
-        rows = message_rows(archived_messages(spark, path), "topic_id")
         whose = read_identity(path)
-        name = whose.destination.partition(":")[2]
-        return ReplaySource(os.fspath(source), whose.archive_id, name, rows, topic_ids)
+        check_queue(source, whose, queue)
+        spans = [span for manifest in archived_table(path, MESSAGES).manifests() for span in manifest.spans]
+        topic_ids = tuple(dict.fromkeys(span.topic_id for span in spans if queue in (None, span.topic)))
+        archived = archived_messages(spark, path, None if queue is None else [queue])
+        rows = message_rows(archived, "topic_id")
+        name = queue or whose.destination.partition(":")[2]
+        identity = whose.archive_id if queue is None else f"{whose.archive_id}/{queue}"
+        return ReplaySource(os.fspath(source), identity, name, rows, topic_ids)
+    if queue is not None:
+        raise ArchiveError(f"--queue {queue} is of an archive of many queues, and {source} is none: leave it out")
     rows, topic_id = log_of_now(spark, source, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     with_id = rows.withColumn("topic_id", F.lit(topic_id))
     return ReplaySource(str(source), str(source), source.name, with_id, (topic_id,))
+
+
+def check_queue(folder: object, identity: ArchiveIdentity, queue: str | None) -> None:
+    """Raises ArchiveError: whose messages of an archive of many queues is not said, or of another archive it is."""
+    if identity.is_of_many and queue is None:
+        raise ArchiveError(f"archive {folder} is that of {identity.destination}: say whose messages, with --queue NAME")
+    if queue is not None and not (identity.is_of_many and identity.has(Queue(queue))):
+        raise ArchiveError(f"archive {folder} is that of {identity.destination}, and has nothing of queue {queue}")
 
 
 def log_of_now(
@@ -69,5 +84,5 @@ def log_of_now(
         now = topic_state(admin, named.kafka_topic(namespace))
     end = {partition: max(offset, now.begin[partition]) for partition, offset in now.end.items()}
     frame = messages(spark, named, bootstrap=bootstrap, namespace=namespace, kafka=kafka,
-                     starting=now.begin, ending=end)  # fmt: skip
+                     starting=now.begin, ending=end, raw=True)  # fmt: skip
     return frame, now.topic_id

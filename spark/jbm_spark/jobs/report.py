@@ -1,4 +1,4 @@
-"""What the dead-letter job found, as values and as tables. No Spark needed."""
+"""The findings of the dead-letter job, as values and as tables. No Spark needed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class ErrorGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueContent:
-    """What a queue's topic holds: settled messages too, as long as they are not deleted."""
+    """The contents of a queue's topic: settled messages too, as long as they are not deleted."""
 
     name: str
     count: int
@@ -64,7 +64,7 @@ class DeadLetterReport:
     """All dead letters."""
     groups: tuple[DeadLetterGroup, ...]
     errors: tuple[ErrorGroup, ...] = ()
-    """Of those letters that tell an error."""
+    """The groups of those letters that tell an error."""
     ages: tuple[tuple[str, int], ...] = ()
     """How many died how long ago, in words."""
     queue: QueueContent | None = None

@@ -10,8 +10,8 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Explanation, Rule
+from jbm_kafka.core.channel.states import MessageState
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from jbm_kafka.memory.memory_kafka import MemoryCluster

@@ -1,22 +1,38 @@
 import java.io.File;
+import org.apache.activemq.artemis.api.core.QueueConfiguration;
 import org.apache.activemq.artemis.api.core.RoutingType;
 import org.apache.activemq.artemis.api.core.SimpleString;
-import org.apache.activemq.artemis.api.core.QueueConfiguration;
 import org.apache.activemq.artemis.core.config.impl.ConfigurationImpl;
+import org.apache.activemq.artemis.core.server.JournalType;
 import org.apache.activemq.artemis.core.server.embedded.EmbeddedActiveMQ;
 import org.apache.activemq.artemis.core.settings.impl.AddressSettings;
 
-/** A broker in memory that speaks AMQP 1.0 at the port given, until its input ends. */
+/**
+ * A broker that speaks AMQP 1.0 at the port given, until its input ends; in memory, or with a second argument in that folder.
+ * A kill loses nothing there: what is confirmed is written, and the kernel has it.
+ */
 public class Artemis {
     public static void main(String[] arguments) throws Exception {
         ConfigurationImpl configuration = new ConfigurationImpl();
-        configuration.setPersistenceEnabled(false).setSecurityEnabled(false).setJMXManagementEnabled(false);
+        configuration.setSecurityEnabled(false).setJMXManagementEnabled(false);
+        configuration.setPersistenceEnabled(arguments.length > 1);
+        if (arguments.length > 1) {
+            String folder = arguments[1] + File.separator;
+            configuration.setJournalDirectory(folder + "journal").setBindingsDirectory(folder + "bindings");
+            configuration.setPagingDirectory(folder + "paging").setLargeMessagesDirectory(folder + "large");
+            configuration.setJournalType(JournalType.NIO).setJournalDatasync(false).setMaxDiskUsage(-1);
+            configuration.setJournalFileSize(1 << 20).setJournalMinFiles(2);
+        }
         configuration.addAcceptorConfiguration("amqp", "tcp://127.0.0.1:" + arguments[0] + "?protocols=AMQP");
         configuration.addQueueConfiguration(QueueConfiguration.of("DLQ").setRoutingType(RoutingType.ANYCAST));
         AddressSettings settings = new AddressSettings();
         settings.setMaxDeliveryAttempts(3).setDeadLetterAddress(SimpleString.of("DLQ"));
         settings.setDefaultAddressRoutingType(RoutingType.ANYCAST).setDefaultQueueRoutingType(RoutingType.ANYCAST);
+        settings.setAutoDeleteQueues(false).setAutoDeleteAddresses(false);
         configuration.addAddressSetting("#", settings);
+        AddressSettings kept = new AddressSettings();
+        kept.setMaxDeliveryAttempts(-1);
+        configuration.addAddressSetting("kept.#", kept);
         EmbeddedActiveMQ broker = new EmbeddedActiveMQ();
         broker.setConfiguration(configuration);
         broker.start();

@@ -22,8 +22,8 @@ from jbm_kafka.codec.bodies import body_kind
 from jbm_kafka.codec.headers import decode_headers
 from jbm_kafka.core.destination import Queue, TemporaryQueue, Topic
 from jbm_kafka.core.jms_errors import MessageFormatError
-from jbm_kafka.jms.messages_wire import from_record, to_record
-from jbm_kafka.jms.object_message import ObjectMessage
+from jbm_kafka.jms.messages.messages_wire import from_record, to_record
+from jbm_kafka.jms.messages.object_message import ObjectMessage
 from tests.support.golden_messages import GOLDEN, Golden
 from tests.support.records import Record
 

@@ -7,8 +7,8 @@ from jbm_kafka.codec.amqp.decode_transfer import decode_transfer
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.bodies import body_kind
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.jms.messages_wire import from_record
-from jbm_kafka.jms.object_message import ObjectMessage
+from jbm_kafka.jms.messages.messages_wire import from_record
+from jbm_kafka.jms.messages.object_message import ObjectMessage
 from tests.support.golden_messages import GOLDEN, SENT_MS, Golden
 from tests.support.records import Record
 

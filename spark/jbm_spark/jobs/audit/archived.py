@@ -1,31 +1,53 @@
-"""What an archive has beside what Kafka still has, with the columns that an audit needs of it."""
+"""The part that an archive has beside what Kafka still has, with the columns that an audit needs of it."""
+
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from jbm_kafka.core.destination import parse_destination
-from jbm_spark.archiving.archive_folder import archive_path, read_identity
+from jbm_kafka.core.destination import Destination
+from jbm_spark.archiving.archive_folder import MESSAGES, archive_path, read_identity
 from jbm_spark.archiving.archive_reading import archived_messages, read_archived_events
+from jbm_spark.archiving.archive_tables import archived_table
 from jbm_spark.errors import ArchiveError
 
 
-def check_archive_of(folder: str, topic: str, namespace: str) -> None:
-    """Raises ArchiveError: there is no such archive, or it is that of another topic, and proves nothing of this one."""
-    whose = read_identity(archive_path(folder)).destination
-    if parse_destination(whose).kafka_topic(namespace) != topic:
-        raise ArchiveError(f"archive {folder} is that of {whose}, and this audit is of {topic}: name its own archive")
+def check_archive_of(folder: str, destination: Destination) -> None:
+    """Raises ArchiveError: there is no such archive, or it is that of another queue, and proves nothing of this one."""
+    identity = read_identity(archive_path(folder))
+    if not identity.has(destination):
+        raise ArchiveError(
+            f"archive {folder} is that of {identity.destination}, and this audit is of {destination}: name its own "
+            "archive"
+        )
 
 
-def messages_in_archive(spark: SparkSession, folder: str, topic: str) -> DataFrame:
-    """Its messages of a topic.
+def archived_bounds(folder: str, topics: Sequence[str]) -> Iterator[tuple[str, str, int, int, int]]:
+    """Topic, topic id, partition, first offset and one past the last, of what it has of these topics.
+
+    Raises:
+        ArchiveError: there is no such archive, or batches of it are missing.
+    """
+    path = archive_path(folder)
+    alone = read_identity(path).destination.partition(":")[2]
+    for span in (span for manifest in archived_table(path, MESSAGES).manifests() for span in manifest.spans):
+        topic = span.topic or alone
+        if topic in topics:
+            for part, end in span.end.items():
+                yield topic, span.topic_id, part, span.begin.get(part, 0), end
+
+
+def messages_in_archive(spark: SparkSession, folder: str, topics: Sequence[str]) -> DataFrame:
+    """Its messages of these topics.
 
     Raises:
         ArchiveError: there is no such archive, or batches of it are missing.
     """
     return (
-        archived_messages(spark, folder)
-        .where(F.col("topic") == topic)
+        archived_messages(spark, folder, topics)
+        .where(F.col("topic").isin(*topics))
         .select(
+            "topic",
             "topic_id",
             "partition",
             "offset",

@@ -1,174 +1,157 @@
 """The eight faults as SQL. None of it is taken from `jbm_kafka.core`: a fault that both shared would hide itself.
 
-Each query gives `fault`, `topic_id`, `partition`, `offset` and `what` over these frames:
+All of them are expressions over one frame, the story of each message, so that Spark plans one query and not twenty:
 
-    messages   topic_id partition offset message_id unit key sent_at_ms expiration_ms delivery_ms
-    fates      topic_id partition offset fate at_ms attempts target reason due_at_ms attempts_max attempt mode seq
-               is_known: a row for each message of a range. `seq` grows with the checkpoints of a partition. Those of
-               older versions, which do not tell the topic's id, are not `is_known`: they prove no fault, and no loss
-    settled    topic_id partition offset: by the changelog
-    letters    target topic_id partition offset place at_ms has_left: what dead-letter and expiry addresses have
-    targets    target kept_from_ms: addresses whose topics are there; what was copied there since then is there still,
-               whichever partition it went to
+    queue topic_id partition offset message_id unit key sent_at_ms expiration_ms delivery_ms
+    is_settled   by the changelog
+    fates        what became of it, in order: array of `FATE`. `seq` grows with the checkpoints of a partition. Those of
+                 older versions, which do not tell the topic's id, are not `is_known`: they prove no fault, and no loss
+    letters      what dead-letter and expiry addresses have of it: array of `LETTER`
+
+Values that are known beside it stand in braces: `{known_from_ms}` and `{kept_from_ms}` are columns as SQL, for they are
+others for each queue, and for each address.
 """
 
 from collections.abc import Mapping
 
+FATE = (
+    "struct<seq:bigint,fate:string,at_ms:bigint,attempts:int,target:string,reason:string,due_at_ms:bigint,"
+    "attempts_max:int,attempt:int,mode:string,is_known:boolean>"
+)
+LETTER = "struct<target:string,topic_id:string,place:string,at_ms:bigint,has_left:boolean>"
 _ENDS = "('acknowledged', 'dead-lettered', 'removed', 'expired', 'duplicate', 'moved')"
-_FOREVER_MS = 1 << 60
-
-ENDED = f"""
-select topic_id, partition, offset,
-       count_if(fate in {_ENDS} and is_known) as ends,
-       min(seq) filter (where fate in {_ENDS} and is_known) as first_seq,
-       max(seq) filter (where fate in {_ENDS} and is_known) as last_seq,
-       min_by(fate, seq) filter (where fate in {_ENDS} and is_known) as first_fate,
-       min_by(at_ms, seq) filter (where fate in {_ENDS} and is_known) as first_end_ms,
-       max(at_ms) filter (where fate in {_ENDS} and is_known) as last_end_ms,
-       min_by(reason, seq) filter (where fate in {_ENDS} and is_known) as first_reason,
-       bool_or(fate in {_ENDS} or fate = 'skipped') as is_ended,
-       bool_or(mode in ('PRE', 'NO')) as is_unordered,
-       min(at_ms) filter (where fate = 'delivered' and is_known) as first_given_ms
-from {{fates}} group by topic_id, partition, offset
+_IS_SAME_OR_LATER = """
+    l.seq >= r.seq and ((l.fate = 'delivered' and l.attempt > r.attempts)
+                        or (l.fate = 'returned' and l.attempts > r.attempts) or l.fate = 'acknowledged')
 """
-"""`ended`: of each message that anything became of, how it ended first and last."""
-
-NOT_TOLD = """
-select m.topic_id, m.partition, m.offset, m.sent_at_ms
-from {messages} m join {settled} s using (topic_id, partition, offset)
-left join {ended} e using (topic_id, partition, offset)
-where not coalesce(e.is_ended, false)
+_COPIES = "filter(letters, l -> l.target = t and l.topic_id = topic_id and not l.has_left)"
+_DOUBLED = f"""
+    filter(transform(array_distinct(transform(letters, l -> l.target)), t -> struct(t as target, {_COPIES} as copies)),
+           d -> size(d.copies) > 1)
 """
-"""`not_told`: settled, and no event says how."""
+
+STEPS = (
+    {
+        "known": "filter(fates, f -> f.is_known)",
+        "is_ended": f"exists(fates, f -> f.fate in {_ENDS} or f.fate = 'skipped')",
+        "is_unordered": "exists(fates, f -> coalesce(f.mode in ('PRE', 'NO'), false))",
+        "doubled": _DOUBLED,
+    },
+    {
+        "ends": f"filter(known, f -> f.fate in {_ENDS})",
+        "returns": "filter(known, f -> f.fate = 'returned')",
+        "first_given_ms": "array_min(transform(filter(known, f -> f.fate = 'delivered'), f -> f.at_ms))",
+    },
+    {"first": "get(ends, 0)"},
+    # An earlier message of the unit holds the later ones until then. What expired, or an operator took, may be passed.
+    {
+        "held_until_seq": """
+            case when first.fate = 'acknowledged' then first.seq
+                 when first.fate = 'dead-lettered' and first.reason <> 'operator' then first.seq
+                 when is_ended or is_settled then null
+                 when expiration_ms between 1 and {now_ms} then null
+                 else {never} end
+        """,
+    },
+    {
+        # Each message without a unit stands for itself: in one window they would be sorted together.
+        name: f"""
+            max(struct({value}, offset)) filter (where {value} is not null and not is_unordered) over (
+                partition by topic_id, partition, nullif(key, X''),
+                             case when coalesce(length(key), 0) = 0 then offset end
+                order by offset rows between unbounded preceding and 1 preceding)
+        """
+        for name, value in (("passed", "held_until_seq"), ("given", "first_given_ms"))
+    },
+)  # fmt: skip
+"""Columns that are added to the story, one step after the other."""
 
 CHECKS: Mapping[str, str] = {
     "lost": """
-select topic_id, partition, offset, 'it is settled, and no event tells how' as what
-from {not_told} where sent_at_ms >= {known_from_ms}
-""",
+        case when is_settled and not is_ended and sent_at_ms >= {known_from_ms}
+             then 'it is settled, and no event tells how' end
+    """,
     "duplicated": """
-select topic_id, partition, offset,
-       concat('it ended ', ends, ' times: ', first_fate, ' at ', first_end_ms, ', last at ', last_end_ms) as what
-from {ended} where ends > 1
-""",
-    # An earlier message of the unit that ended later, or not at all. What expired, or an operator took, may be passed.
+        case when size(ends) > 1
+             then concat('it ended ', size(ends), ' times: ', first.fate, ' at ', first.at_ms, ', last at ',
+                         array_max(transform(ends, f -> f.at_ms))) end
+    """,
     "reordered": """
-with placed as (
-    select m.topic_id, m.partition, m.offset, m.key, e.first_given_ms, e.first_fate, e.first_seq,
-           coalesce(e.is_unordered, false) as is_unordered,
-           case when e.first_fate = 'acknowledged' then e.first_seq
-                when e.first_fate = 'dead-lettered' and e.first_reason <> 'operator' then e.first_seq
-                when coalesce(e.is_ended, false) or s.offset is not null then null
-                when m.expiration_ms between 1 and {now_ms} then null
-                else {never} end as held_until_seq
-    from {messages} m
-    left join {ended} e using (topic_id, partition, offset)
-    left join {settled} s using (topic_id, partition, offset)
-    where m.key is not null and length(m.key) > 0
-), beside as (
-    select *, max(struct(held_until_seq, offset)) filter (where held_until_seq is not null and not is_unordered)
-                  over earlier as passed,
-              max(struct(first_given_ms, offset)) filter (where first_given_ms is not null and not is_unordered)
-                  over earlier as given
-    from placed
-    window earlier as (partition by topic_id, partition, key order by offset
-                       rows between unbounded preceding and 1 preceding)
-)
-select topic_id, partition, offset,
-       case when first_fate = 'acknowledged' and passed.held_until_seq > first_seq
-            then concat('it was acknowledged while ', partition, ':', passed.offset, ' of its unit was not finished')
-            else concat('it was given at ', first_given_ms, ', before ', partition, ':', given.offset,
-                        ' of its unit, at ', given.first_given_ms) end as what
-from beside
-where not is_unordered
-  and ((first_fate = 'acknowledged' and passed.held_until_seq > first_seq)
-       or given.first_given_ms > first_given_ms + {skew_ms} + 10)
-""",
-    "early redelivery": """
-select r.topic_id, r.partition, r.offset,
-       min(concat(later.fate, ' at ', later.at_ms, ', and it was to wait until ', r.due_at_ms)) as what
-from {fates} r join {fates} later using (topic_id, partition, offset)
-where r.fate = 'returned' and r.is_known and later.is_known and later.seq >= r.seq
-  and r.due_at_ms > 0 and r.due_at_ms < {forever_ms} and later.at_ms < r.due_at_ms - {skew_ms}
-  and ((later.fate = 'delivered' and later.attempt > r.attempts)
-       or (later.fate = 'returned' and later.attempts > r.attempts)
-       or later.fate = 'acknowledged')
-group by r.topic_id, r.partition, r.offset
-union all
-select f.topic_id, f.partition, f.offset,
-       min(concat(f.fate, ' at ', f.at_ms, ', and its delivery time is ', m.delivery_ms)) as what
-from {fates} f join {messages} m using (topic_id, partition, offset)
-where f.fate in ('delivered', 'acknowledged') and f.is_known and f.at_ms < m.delivery_ms - {skew_ms}
-group by f.topic_id, f.partition, f.offset
-""",
-    "too many attempts": """
-select r.topic_id, r.partition, r.offset,
-       min(concat(later.fate, ' at ', later.at_ms, ', after ', r.attempts, ' attempts of ', r.attempts_max)) as what
-from {fates} r join {fates} later using (topic_id, partition, offset)
-where r.fate = 'returned' and r.is_known and later.is_known and later.seq >= r.seq
-  and r.attempts_max >= 0 and r.attempts >= r.attempts_max
-  and ((later.fate = 'delivered' and later.attempt > r.attempts)
-       or (later.fate = 'returned' and later.attempts > r.attempts)
-       or later.fate = 'acknowledged')
-group by r.topic_id, r.partition, r.offset
-""",
+        case when is_unordered then null
+             when first.fate = 'acknowledged' and passed.held_until_seq > first.seq
+             then concat('it was acknowledged while ', partition, ':', passed.offset, ' of its unit was not finished')
+             when given.first_given_ms > first_given_ms + {skew_ms} + 10
+             then concat('it was given at ', first_given_ms, ', before ', partition, ':', given.offset,
+                         ' of its unit, at ', given.first_given_ms) end
+    """,
+    "early redelivery": f"""
+        coalesce(
+            array_min(flatten(transform(
+                filter(returns, r -> r.due_at_ms > 0 and r.due_at_ms < {{forever_ms}}),
+                r -> transform(filter(known, l -> l.at_ms < r.due_at_ms - {{skew_ms}} and {_IS_SAME_OR_LATER}),
+                               l -> concat(l.fate, ' at ', l.at_ms, ', and it was to wait until ', r.due_at_ms))))),
+            array_min(transform(
+                filter(known, f -> f.fate in ('delivered', 'acknowledged') and f.at_ms < delivery_ms - {{skew_ms}}),
+                f -> concat(f.fate, ' at ', f.at_ms, ', and its delivery time is ', delivery_ms))))
+    """,
+    "too many attempts": f"""
+        array_min(flatten(transform(
+            filter(returns, r -> r.attempts_max >= 0 and r.attempts >= r.attempts_max),
+            r -> transform(filter(known, l -> {_IS_SAME_OR_LATER}),
+                           l -> concat(l.fate, ' at ', l.at_ms, ', after ', r.attempts, ' attempts of ',
+                                       r.attempts_max)))))
+    """,
     "delivery after acknowledgement": """
-select f.topic_id, f.partition, f.offset,
-       min(concat(f.fate, ' at ', f.at_ms, ', and it was ', e.first_fate, ' at ', e.first_end_ms)) as what
-from {fates} f join {ended} e using (topic_id, partition, offset)
-where f.is_known and f.seq > e.first_seq
-  and (f.fate = 'returned'
-       or (f.fate = 'delivered' and f.at_ms > e.first_end_ms + {skew_ms} and not f.mode <=> 'PRE'))
-group by f.topic_id, f.partition, f.offset
-""",
+        array_min(transform(
+            filter(known, f -> f.seq > first.seq
+                               and (f.fate = 'returned'
+                                    or (f.fate = 'delivered' and f.at_ms > first.at_ms + {skew_ms}
+                                        and not (f.mode <=> 'PRE')))),
+            f -> concat(f.fate, ' at ', f.at_ms, ', and it was ', first.fate, ' at ', first.at_ms)))
+    """,
     "dead letter twice": """
-select topic_id, partition, offset,
-       concat(count(*), ' copies in ', target, ': ', array_join(sort_array(collect_list(place)), ', ')) as what
-from {letters} where topic_id is not null and not has_left group by target, topic_id, partition, offset
-having count(*) > 1 and min(at_ms) >= {moves_known_from_ms}
-""",
+        array_min(transform(
+            filter(doubled, d -> array_min(transform(d.copies, l -> l.at_ms)) >= {moves_known_from_ms}),
+            d -> concat(size(d.copies), ' copies in ', d.target, ': ',
+                        array_join(sort_array(transform(d.copies, l -> l.place)), ', '))))
+    """,
     "dead letter missing": """
-select f.topic_id, f.partition, f.offset,
-       concat(f.fate, ' at ', f.at_ms, ', and ', f.target, ' has no copy') as what
-from {fates} f join {targets} t on t.target = f.target
-left anti join {letters} l on l.target = f.target and l.partition = f.partition and l.offset = f.offset
-                          and coalesce(l.topic_id, f.topic_id) = f.topic_id
-where f.fate in ('dead-lettered', 'expired') and f.is_known and t.kept_from_ms <= f.at_ms - {skew_ms}
-""",
-}
-"""By fault."""
+        array_min(transform(
+            filter(known, f -> f.fate in ('dead-lettered', 'expired')
+                               and {kept_from_ms} <= f.at_ms - {skew_ms}
+                               and not exists(letters, l -> l.target = f.target
+                                                            and coalesce(l.topic_id, topic_id) = topic_id)),
+            f -> concat(f.fate, ' at ', f.at_ms, ', and ', f.target, ' has no copy')))
+    """,
+}  # fmt: skip
+"""The evidence of each fault, or null."""
 
 UNPROVEN: Mapping[str, str] = {
     "settled before the oldest event that is kept": """
-select count(*) from {not_told} where sent_at_ms < {known_from_ms}
-""",
+        is_settled and not is_ended and sent_at_ms < {known_from_ms}
+    """,
     "of events of older versions, which do not tell the topic's id": """
-select count(distinct topic_id, partition, offset) from {fates} where not is_known
-""",
+        exists(fates, f -> not f.is_known)
+    """,
     "acknowledged, and not recorded when they were given to whom": """
-select count(distinct f.topic_id, f.partition, f.offset) from {fates} f
-left anti join (select * from {fates} where fate = 'delivered') d using (topic_id, partition, offset)
-where f.fate = 'acknowledged'
-""",
+        exists(fates, f -> f.fate = 'acknowledged') and not exists(fates, f -> f.fate = 'delivered')
+    """,
     "returned, and not recorded until when they wait under which limits": """
-select count(distinct topic_id, partition, offset) from {fates}
-where fate = 'returned' and (due_at_ms is null or attempts_max is null)
-""",
+        exists(fates, f -> f.fate = 'returned' and (f.due_at_ms is null or f.attempts_max is null))
+    """,
     "copied to an address whose topic is gone, or has lost what it had then": """
-select count(distinct f.topic_id, f.partition, f.offset) from {fates} f left join {targets} t on t.target = f.target
-where f.fate in ('dead-lettered', 'expired') and f.target is not null
-  and (t.target is null or t.kept_from_ms > f.at_ms - {skew_ms})
-""",
+        exists(fates, f -> f.fate in ('dead-lettered', 'expired') and f.target is not null
+                           and coalesce({kept_from_ms} > f.at_ms - {skew_ms}, true))
+    """,
     "dead letters with several copies, older than the events that tell of moves": """
-select count(*) from (
-    select 1 from {letters} where topic_id is not null and not has_left group by target, topic_id, partition, offset
-    having count(*) > 1 and min(at_ms) < {moves_known_from_ms})
-""",
-    "events that cannot be read": "select {unreadable}",
+        exists(doubled, d -> array_min(transform(d.copies, l -> l.at_ms)) < {moves_known_from_ms})
+    """,
 }
-"""By what could not be told."""
+"""The messages of which something could not be told, by the thing."""
+UNREADABLE_EVENTS = "events that cannot be read"
+"""The word for unreadable events, whichever message they are about."""
 
 NEVER = 2**63 - 1
 """The `seq` of an end that has not come."""
-FOREVER_MS = _FOREVER_MS
+FOREVER_MS = 1 << 60
 """Until an operator lets it go, as topics.md says of `due_at_ms`."""

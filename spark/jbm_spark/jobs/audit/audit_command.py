@@ -10,12 +10,12 @@ import click
 
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Whole, subscription_options
-from jbm_kafka.cli.connect import Named, as_named
+from jbm_kafka.cli.connect import Named
 from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs.audit.audit_page import page
-from jbm_spark.jobs.audit.audit_result import AuditResult
-from jbm_spark.jobs.audit.run_audit import CLOCK_SKEW_MS, FINDINGS_MAX, run
-from jbm_spark.jobs.job import in_session, job_options
+from jbm_spark.jobs.audit.audit_result import AuditedQueues, AuditResult
+from jbm_spark.jobs.audit.run_audit import CLOCK_SKEW_MS, FINDINGS_MAX, run, run_queues
+from jbm_spark.jobs.job import Pattern, check_queues, in_session, job_options, many_queues
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +42,7 @@ class Since(click.ParamType):  # type: ignore[type-arg]  # generic in the newest
 
 
 @click.command(name="audit")
-@click.argument("destination", metavar="DEST", callback=as_named)
+@many_queues
 @subscription_options
 @click.option("--since", type=Since(), default=0, metavar="WHEN",
               help="Only messages sent since then: 24h, 7d, or a date in UTC. [all]")  # fmt: skip
@@ -54,8 +54,8 @@ class Since(click.ParamType):  # type: ignore[type-arg]  # generic in the newest
               help="So many findings in --json and --html; all are counted.")  # fmt: skip
 @job_options
 def audit(
-    destination: Named, subscription: str | None, client_id: str, since: int, archive: str | None, html: Path | None,
-    clock_skew_ms: int, findings: int, cluster: Cluster, master: str | None, as_json: bool,
+    destination: Named | Pattern, subscription: str | None, client_id: str, since: int, archive: str | None,
+    html: Path | None, clock_skew_ms: int, findings: int, cluster: Cluster, master: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Look for messages that were lost, doubled, out of order, or treated otherwise than promised.
 
@@ -64,25 +64,30 @@ def audit(
     if html is not None and not html.parent.is_dir():
         raise SparkJobError(f"--html {html}: there is no folder {html.parent}; make it, or name another")
 
-    def work(spark: "SparkSession") -> AuditResult:
-        result = run(
-            spark,
-            destination,
-            bootstrap=cluster.bootstrap,
-            subscription=subscription,
-            client_id=client_id,
-            since_ms=since,
-            archive=archive,
-            clock_skew_ms=clock_skew_ms,
-            findings_max=findings,
-            namespace=cluster.namespace,
-            kafka=cluster.kafka,
-        )
+    if isinstance(destination, Pattern) and subscription is not None:
+        raise SparkJobError(f"--subscription is one topic's, and {destination.text!r} names queues: name the topic")
+
+    def work(spark: "SparkSession") -> AuditResult | AuditedQueues:
+        result: AuditResult | AuditedQueues
+        if isinstance(destination, Pattern):
+            result = run_queues(
+                spark, destination.text, bootstrap=cluster.bootstrap, since_ms=since, archive=archive,
+                clock_skew_ms=clock_skew_ms, findings_max=findings, namespace=cluster.namespace, kafka=cluster.kafka,
+            )  # fmt: skip
+        else:
+            result = run(
+                spark, destination, bootstrap=cluster.bootstrap, subscription=subscription, client_id=client_id,
+                since_ms=since, archive=archive, clock_skew_ms=clock_skew_ms, findings_max=findings,
+                namespace=cluster.namespace, kafka=cluster.kafka,
+            )  # fmt: skip
         if html is not None:
             _write(html, page(result, at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")))
         return result
 
     def check(cluster: Cluster) -> None:
+        if isinstance(destination, Pattern):
+            check_queues(destination, cluster)
+            return
         from jbm_spark.jobs.audit.audit_inputs import audited
 
         with audited(destination, bootstrap=cluster.bootstrap, subscription=subscription, client_id=client_id,

@@ -1,58 +1,71 @@
-"""What an audit reads, in an order in which nothing that is settled can be without its event.
+"""The inputs of an audit, read in an order in which nothing that is settled can be without its event.
 
-First the messages, then the changelog, then the events, then the letters. What was settled when the changelog was read
-has its event in the same transaction, so the events are read to the end that the log had afterwards, open transactions
-included; letters, which go with events, after those.
+First the ends of the messages, then the changelogs, then the events, then the letters. What was settled when a
+changelog was read has its event in the same transaction, so the events are read to the end that the log had afterwards,
+open transactions included; letters, which go with events, after those. The messages themselves are read last, up to the
+ends that were asked first: what is deleted meanwhile is not looked at.
+
+Many queues are read as one is: each kind of topic by one query, and whose a row is its topic tells.
 """
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, field
 
+from pyroaring import BitMap
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.admin.cluster.admin_core import AdminCore
+from jbm_kafka.codec.changelog import decode_entry
+from jbm_kafka.core.channel.entries import BLOCK_OFFSETS, Entry, Position, Settled
 from jbm_kafka.core.destination import Destination, Queue, Topic, parse_destination
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import CorruptRecordError, JMSError
 from jbm_kafka.core.murmur2 import partition_for
-from jbm_kafka.ports import KafkaAdmin
+from jbm_kafka.ports import KafkaAdmin, LogPlace
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.own_topics import events_topic
 from jbm_kafka.registry.topic_configs import SYSTEM_PARTITIONS
-from jbm_spark.changelog import latest_entries, positions, settled_offsets
+from jbm_spark.changelog import latest_entries
 from jbm_spark.columns import message_columns
-from jbm_spark.committed import committed_records, no_records
+from jbm_spark.committed import no_records, records_of_topics
 from jbm_spark.errors import SparkJobError
 from jbm_spark.events import UNREADABLE, event_columns
-from jbm_spark.jobs.audit.archived import check_archive_of, events_in_archive, messages_in_archive
+from jbm_spark.jobs.audit.archived import archived_bounds, check_archive_of, events_in_archive, messages_in_archive
+from jbm_spark.jobs.audit.audit_checks import FATE, LETTER
+from jbm_spark.known_values import looked_up
 from jbm_spark.letters import letter_columns
+from jbm_spark.log_positions import log_positions
 from jbm_spark.subscription_rows import is_for
 from jbm_spark.topic_check import TIMEOUT_S
 
 OPEN_MAX_S = 60.0
 """How long an open transaction may keep the last events from being read; one of ours ends after ten."""
 _LOOK_S = 0.2
-_SINCE_EVER = -(2**63)
+SINCE_EVER = -(2**63)
 _NO_EVENTS_MS = 2**63 - 1
+_EVERY_OFFSET = 2**63 - 1
+_PLACE = ["topic_id", "partition", "offset"]
+_BOUNDS = "queue string, topic_id string, partition int, lo bigint, hi bigint, watermark bigint"
+Ends = Mapping[str, Mapping[int, int]]
+"""Positions by topic and partition."""
 
 
 @dataclass(slots=True)
 class AuditInputs:
-    """The frames that the checks are over (audit_checks.py), and what is known of them."""
+    """The story of each message (audit_checks.py), and what is known beside it. `queue` is a group's id everywhere."""
 
-    group: ChannelGroup
-    messages: DataFrame
-    fates: DataFrame
-    settled: DataFrame
-    letters: DataFrame
-    targets: DataFrame
-    known_from_ms: int
-    """What was settled since then has its event among the fates."""
-    unreadable: int
-    """Events that nobody here can read."""
+    groups: Mapping[str, ChannelGroup]
+    """Whose messages are audited, by the ids of their groups."""
+    story: DataFrame
+    known_from_ms: Mapping[str, int]
+    """The time since when all that was settled has its event among the fates, by queue."""
+    unreadable: Mapping[str, int]
+    """The number of events that nobody here can read, by queue."""
+    kept_from_ms: Mapping[str, int]
+    """By address: what was copied there since then is there still, whichever partition it went to. Those whose topics
+    are gone are missing."""
     moves_known_from_ms: int
     """Letters that were moved away since then are told by events."""
 
@@ -60,8 +73,7 @@ class AuditInputs:
 def read_now(frame: DataFrame) -> DataFrame:
     """Its rows as they are now, kept until nobody has the frame any more.
 
-    Not `persist`, which keeps the plan too: Spark would analyse the plans of all inputs again for each check, and that
-    takes longer than the checks.
+    Not `persist`, which keeps the plan too: Spark would analyse the plans of all inputs again for each query over them.
     """
     return frame.localCheckpoint()
 
@@ -83,7 +95,7 @@ def audited(
         if archive is not None and group.subscription is not None:
             raise SparkJobError("--archive is for queues: of a topic it does not tell which messages whose are")
         if archive is not None:
-            check_archive_of(archive, group.topic, namespace)
+            check_archive_of(archive, group.destination)
         yield core.admin, group
 
 
@@ -92,65 +104,103 @@ class AuditSource:
     """How the cluster is reached, and what of it is audited."""
 
     spark: SparkSession
-    destination: str | Queue | Topic
+    admin: KafkaAdmin
     bootstrap: str
-    subscription: str | None
-    client_id: str
     namespace: str
     since_ms: int
     archive: str | None
     kafka: Mapping[str, object] | None
     options: Mapping[str, str] | None
 
-    def read(self) -> AuditInputs:
-        """Everything, as of now.
+    def read(self, groups: Sequence[ChannelGroup]) -> AuditInputs:
+        """Everything about these queues, or about one subscription, as of now.
 
         Raises:
-            SparkJobError: an open transaction keeps the events from being read.
-            JMSError: no such destination; the brokers do not answer.
+            SparkJobError: an open transaction keeps the events from being read; a topic is gone.
+            KafkaClientError: the brokers do not answer.
         """
-        with audited(
-            self.destination, bootstrap=self.bootstrap, subscription=self.subscription, client_id=self.client_id,
-            namespace=self.namespace, archive=self.archive, kafka=self.kafka,
-        ) as (admin, group):  # fmt: skip
-            return self._read(admin, group)
-
-    def _read(self, admin: KafkaAdmin, group: ChannelGroup) -> AuditInputs:
-        described = admin.describe([group.topic])[group.topic]
-        now_id = group.log_id(described.topic_id)
-        messages = read_now(self._messages(admin, group, now_id))
-        bounds = messages.groupBy("topic_id", "partition").agg(F.min("offset").alias("lo"), F.max("offset").alias("hi"))
-        bounds = read_now(bounds)
-        settled = read_now(self._settled(admin, group, now_id, messages))
-        events, begins = self._events(admin, group)
-        fates = read_now(_fates(events, bounds))
-        names = [row[0] for row in fates.where("target is not null").select("target").distinct().collect()]
-        letters, targets = self._letters(admin, group, names)
-        letters, moves_known_from_ms = self._without_moved(admin, read_now(_within(letters, bounds)))
+        topics = {group.topic: group for group in groups}
+        described = self.admin.describe([*topics])
+        gone = next((topic for topic in topics if topic not in described), None)
+        if gone is not None:
+            raise SparkJobError(f"topic {gone} is not there any more")
+        log_ids = {topic: group.log_id(described[topic].topic_id) for topic, group in topics.items()}
+        ends = self._positions([*topics], LogPlace.STABLE_END)
+        changelogs = self._changelogs({group.group_id: group for group in groups}, log_ids)
+        events, begins = self._events([group.group_id for group in groups])
+        facts = events.groupBy("group").agg(
+            F.min("at_ms").alias("oldest"),
+            F.count_if(F.col("fate") == UNREADABLE).alias("unreadable"),
+            F.collect_set("target").alias("targets"),
+        )
+        told = {row["group"]: row for row in facts.collect()}
+        names = {name for row in told.values() for name in row["targets"]}
+        oldest = {queue: row["oldest"] for queue, row in told.items()}
+        letters, kept = self._letters(groups, names)
+        letters, moves_known_from_ms = self._without_moved(letters)
+        bounds = self._bounds(topics, log_ids, ends, changelogs)
+        messages = self._messages(topics, log_ids, ends, bounds, changelogs)
         return AuditInputs(
-            group=group,
-            messages=messages,
-            fates=fates,
-            settled=settled,
-            letters=letters,
-            targets=targets,
-            known_from_ms=_SINCE_EVER if begins == 0 else _first(events.agg(F.min("at_ms")), _NO_EVENTS_MS),
-            unreadable=events.where(F.col("fate") == UNREADABLE).count(),
+            groups={group.group_id: group for group in groups},
+            story=read_now(_story(messages, _fates(events, bounds), letters)),
+            known_from_ms={
+                group.group_id: SINCE_EVER if begins == 0 else oldest.get(group.group_id, _NO_EVENTS_MS)
+                for group in groups
+            },
+            unreadable={queue: row["unreadable"] for queue, row in told.items()},
+            kept_from_ms=kept,
             moves_known_from_ms=moves_known_from_ms,
         )
 
-    def _messages(self, admin: KafkaAdmin, group: ChannelGroup, now_id: str) -> DataFrame:
-        parts = range(admin.describe([group.topic])[group.topic].partitions)
-        ends = admin.end_positions(group.topic, list(parts), stable=True)
-        rows = message_columns(self._committed(group.topic, ends))
-        if group.subscription is not None:
-            rows = rows.where(is_for(group.subscription))
-        begun = group.begins(now_id.partition("/")[0])
-        if begun:
-            before = F.coalesce(*(F.when(F.col("kafka.partition") == part, begin) for part, begin in begun.items()))
-            rows = rows.where((F.col("kafka.offset") >= before) | before.isNull())
+    def _positions(self, topics: Collection[str], at: LogPlace) -> Ends:
+        described = self.admin.describe([*topics])
+        return log_positions(self.admin, {topic: found.partitions for topic, found in described.items()}, at)
+
+    def _records(self, ends: Ends, begins: Ends | None = None) -> DataFrame:
+        return records_of_topics(
+            self.spark, ends, begins, bootstrap=self.bootstrap, kafka=self.kafka, options=self.options
+        )
+
+    def _bounds(
+        self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends, changelogs: "_Changelogs"
+    ) -> DataFrame:
+        """Return the range of offsets and the watermark of each partition, and of each that an archive knows."""
+        begins = self._begins(ends)
+        rows = [
+            (group.group_id, log_ids[topic], part, begins[topic][part], end - 1,
+             changelogs.watermarks.get((log_ids[topic], part)))
+            for topic, group in topics.items() for part, end in ends[topic].items()
+        ]  # fmt: skip
+        if self.archive is not None:
+            rows = _widened(rows, {topic: group.group_id for topic, group in topics.items()}, self.archive)
+        return self.spark.createDataFrame(rows, _BOUNDS)
+
+    def _begins(self, ends: Ends) -> Ends:
+        """Where the logs begin, or, of those parts that are audited, what was sent since then."""
+        begins = self._positions([*ends], LogPlace.BEGIN)
+        if not self.since_ms:
+            return begins
+        return {
+            topic: {**begins[topic], **self.admin.positions_since(topic, [*parts], self.since_ms)}
+            for topic, parts in ends.items()
+        }
+
+    def _messages(
+        self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends, bounds: DataFrame,
+        changelogs: "_Changelogs",
+    ) -> DataFrame:  # fmt: skip
+        """Return those that are audited, and whether they are settled."""
+        rows = message_columns(self._records(ends, self._begins(ends) if self.since_ms else None))
+        for topic, group in topics.items():
+            if group.subscription is not None:
+                rows = rows.where(is_for(group.subscription))
+            begun = group.begins(log_ids[topic].partition("/")[0])
+            if begun:
+                before = F.coalesce(*(F.when(F.col("kafka.partition") == part, begin) for part, begin in begun.items()))
+                rows = rows.where((F.col("kafka.offset") >= before) | before.isNull())
         audited = rows.select(
-            F.lit(now_id).alias("topic_id"),
+            F.col("kafka.topic").alias("topic"),
+            looked_up(F.col("kafka.topic"), log_ids).alias("topic_id"),
             "kafka.partition",
             "kafka.offset",
             "message_id",
@@ -161,105 +211,152 @@ class AuditSource:
             "delivery_time",
         )
         if self.archive is not None:
-            older = messages_in_archive(self.spark, self.archive, group.topic)
-            audited = audited.unionByName(older).dropDuplicates(["topic_id", "partition", "offset"])
-        return audited.where(F.unix_millis("sent_at") >= self.since_ms).select(
-            "topic_id",
-            "partition",
-            "offset",
+            older = messages_in_archive(self.spark, self.archive, [*topics])
+            audited = audited.unionByName(older).dropDuplicates(_PLACE)
+        if self.since_ms:
+            audited = audited.where(F.unix_millis("sent_at") >= self.since_ms)
+        watermarks = F.broadcast(bounds.select("topic_id", "partition", "watermark"))
+        known = audited.join(watermarks, ["topic_id", "partition"], "left")
+        is_settled = F.coalesce(F.col("offset") < F.col("watermark"), F.lit(False))
+        if changelogs.marks:
+            marks = self.spark.createDataFrame(
+                changelogs.marks, "topic_id string, partition int, first bigint, last bigint, is_set boolean"
+            )
+            each = marks.select("topic_id", "partition", F.expr("explode(sequence(first, last)) as offset"), "is_set")
+            known = known.join(each, _PLACE, "left")
+            is_settled = F.coalesce(F.col("is_set"), is_settled)
+        return known.select(
+            looked_up(F.col("topic"), {topic: group.group_id for topic, group in topics.items()}).alias("queue"),
+            *_PLACE,
             "message_id",
             F.col("unit_of_order").alias("unit"),
             "key",
             F.unix_millis("sent_at").alias("sent_at_ms"),
             F.coalesce(F.unix_millis("expiration"), F.lit(0)).alias("expiration_ms"),
             F.coalesce(F.unix_millis("delivery_time"), F.lit(0)).alias("delivery_ms"),
+            is_settled.alias("is_settled"),
         )
 
-    def _settled(self, admin: KafkaAdmin, group: ChannelGroup, now_id: str, messages: DataFrame) -> DataFrame:
-        """By the changelog, if it is that of this topic: below the watermark and not parked, or in a bitmap."""
-        found = admin.describe([group.changelog_topic]).get(group.changelog_topic)
-        records = no_records(self.spark)
-        if found is not None:
-            ends = admin.end_positions(group.changelog_topic, list(range(found.partitions)), stable=True)
-            records = self._committed(group.changelog_topic, ends)
-        entries = latest_entries(records, group.group_id)
-        ours = positions(entries).where(F.col("topic_id") == now_id).select("topic_id", "partition", "watermark")
-        bits = settled_offsets(entries).select(
-            F.col("settled_partition").alias("partition"),
-            F.col("settled_offset").alias("offset"),
-            F.lit(True).alias("is_set"),
-        )
-        known = messages.select("topic_id", "partition", "offset").join(F.broadcast(ours), ["topic_id", "partition"])
-        marked = known.join(bits, ["partition", "offset"], "left").where("offset < watermark or is_set")
-        parked = entries.where("kind = 'parked'").select("partition", F.col("index").alias("offset"))
-        return marked.join(parked, ["partition", "offset"], "left_anti").select("topic_id", "partition", "offset")
+    def _changelogs(self, groups: Mapping[str, ChannelGroup], log_ids: Mapping[str, str]) -> "_Changelogs":
+        """Return what they say of topics that are those of today.
 
-    def _events(self, admin: KafkaAdmin, group: ChannelGroup) -> tuple[DataFrame, int]:
-        """Those of the group, in the order of its checkpoints; and how many records were deleted before them."""
+        Their newest entries come to this process: a position and a few bitmaps of each partition. Of a record that a
+        changelog keeps, its place is enough.
+        """
+        ends = self._positions({group.changelog_topic for group in groups.values()}, LogPlace.STABLE_END)
+        entries = latest_entries(self._records(ends), [*groups]).where("kind in ('position', 'settled', 'parked')")
+        value = F.when(F.col("kind") != "parked", F.col("value")).alias("value")
+        found = _Changelogs()
+        settled: dict[tuple[str, int, int], BitMap] = {}
+        parked: list[tuple[str, int, int]] = []
+        for row in entries.select("group", "partition", "kind", "index", value).collect():
+            now_id, part, index = log_ids[groups[row["group"]].topic], row["partition"], row["index"]
+            if row["kind"] == "parked" and index is not None:
+                parked.append((now_id, part, index))
+                continue
+            match _entry(f"{row['group']}|{row['kind']}|{index}", row["value"]):
+                case Position(topic_id=topic_id, watermark=watermark) if topic_id == now_id:
+                    found.watermarks[now_id, part] = watermark
+                case Settled(block=block, bitmap=bitmap) if bitmap is not None:
+                    settled[now_id, part, block] = _bits(bitmap)
+        for now_id, part, offset in parked:
+            settled.get((now_id, part, offset // BLOCK_OFFSETS), BitMap()).discard(offset % BLOCK_OFFSETS)
+        ours = found.watermarks.keys()
+        found.marks += [(now_id, part, at, at, False) for now_id, part, at in parked if (now_id, part) in ours]
+        found.marks += [
+            (now_id, part, block * BLOCK_OFFSETS + first, block * BLOCK_OFFSETS + last, True)
+            for (now_id, part, block), bits in settled.items() if (now_id, part) in ours
+            for first, last in _runs(bits)
+        ]  # fmt: skip
+        return found
+
+    def _events(self, queues: Sequence[str]) -> tuple[DataFrame, int]:
+        """Return those of the groups, in the order of their checkpoints; and how many records were deleted before
+        them."""
         topic = events_topic(self.namespace)
-        found = admin.describe([topic]).get(topic)
-        records = no_records(self.spark)
-        if found is not None:
-            parts = list(range(found.partitions))
-            records = self._committed(topic, _whole_ends(admin, topic, parts))
-        of_group = records.where(F.col("key").cast("string") == group.group_id)
-        rows = event_columns(of_group)
+        found = self.admin.describe([topic]).get(topic)
+        records, parts = no_records(self.spark), [*range(found.partitions if found is not None else 0)]
+        if parts:
+            records = self._records({topic: _whole_ends(self.admin, topic, parts)})
+        rows = event_columns(records.where(F.col("key").cast("string").isin(*queues)))
         older = None if self.archive is None else events_in_archive(self.spark, self.archive, rows.columns)
         if older is not None:
-            both = rows.unionByName(older.where(F.col("group") == group.group_id))
+            both = rows.unionByName(older.where(F.col("group").isin(*queues)))
             places = both.withColumns({"_part": F.col("kafka.partition"), "_at": F.col("kafka.offset")})
             rows = places.dropDuplicates(["_part", "_at", "index"]).drop("_part", "_at")
-        in_checkpoint = Window.partitionBy("kafka.partition", "checkpoint_id")
+        in_checkpoint = Window.partitionBy("group", "kafka.partition", "checkpoint_id")
         told = read_now(rows.withColumn("seq", F.min("kafka.offset").over(in_checkpoint)))
         # Asked behind the events, for the oldest are deleted meanwhile.
-        begins = 0 if found is None else sum(admin.begin_positions(topic, parts).values())
-        return told, begins
+        begins = self.admin.begin_positions(topic, parts) if parts else {}
+        return told, sum(begins.values())
 
-    def _letters(self, admin: KafkaAdmin, group: ChannelGroup, names: Collection[str]) -> tuple[DataFrame, DataFrame]:
-        """What these addresses have of ours; and of those that are there, from when on they have everything."""
-        found: list[DataFrame] = []
-        there: list[tuple[str, int]] = []
+    def _letters(
+        self, groups: Sequence[ChannelGroup], names: Collection[str]
+    ) -> tuple[DataFrame | None, Mapping[str, int]]:
+        """Return what these addresses have of ours, None where none is there; and of those that are there, from when on
+        they have everything."""
+        addresses: dict[str, list[str]] = {}
         for name in sorted(names):
-            topic = _topic_of(name, self.namespace)
-            described = admin.describe([topic]) if topic else {}
-            if topic not in described:
-                continue
-            parts = list(range(described[topic].partitions))
-            rows = letter_columns(message_columns(self._committed(topic, _whole_ends(admin, topic, parts))))
-            told = read_now(_told(rows, name))
-            # Asked behind the letters, for they are deleted meanwhile.
-            there.append((name, kept_from_ms(_oldest(told, "letter_partition"), admin.begin_positions(topic, parts))))
-            found.append(told)
-        nothing = _told(letter_columns(message_columns(no_records(self.spark))), "")
-        told = reduce(DataFrame.unionByName, found, nothing)
-        ours = F.col("origin_destination") == str(group.destination)
-        if group.subscription is not None:
-            ours &= F.col("origin_subscription").isin(group.subscription.full_name, group.subscription.former_name)
-        letters = told.where(ours).drop("origin_destination", "origin_subscription", "letter_partition")
-        return letters, self.spark.createDataFrame(there, "target string, kept_from_ms bigint")
+            addresses.setdefault(_topic_of(name, self.namespace), []).append(name)
+        described = self.admin.describe([topic for topic in addresses if topic])
+        if not described:
+            return None, {}
+        ends = {topic: _whole_ends(self.admin, topic, [*range(found.partitions)]) for topic, found in described.items()}
+        letters = letter_columns(message_columns(self._records(ends)))
+        targets = looked_up(F.col("kafka.topic"), addresses, "array<string>")
+        told = read_now(
+            letters.select(
+                F.explode(targets).alias("target"),
+                "origin_destination",
+                "origin_subscription",
+                F.col("origin_topic_id").alias("topic_id"),
+                F.col("origin_partition").alias("partition"),
+                F.col("origin_offset").alias("offset"),
+                F.concat_ws(":", "kafka.partition", "kafka.offset").alias("place"),
+                F.col("kafka.partition").alias("letter_partition"),
+                F.unix_millis("kafka.timestamp").alias("at_ms"),
+            )
+        )
+        oldest: dict[str, dict[int, int]] = {}
+        for row in told.groupBy("target", "letter_partition").agg(F.min("at_ms").alias("at_ms")).collect():
+            oldest.setdefault(row["target"], {})[row["letter_partition"]] = row["at_ms"]
+        # Asked behind the letters, for they are deleted meanwhile.
+        begins = self._positions([*described], LogPlace.BEGIN)
+        kept = {
+            name: kept_from_ms(oldest.get(name, {}), begins[topic]) for topic in described for name in addresses[topic]
+        }
+        ours = looked_up(F.col("origin_destination"), {str(each.destination): each.group_id for each in groups})
+        letters = told.withColumn("queue", ours).where("queue is not null")
+        for group in groups:
+            if group.subscription is not None:
+                theirs = (group.subscription.full_name, group.subscription.former_name)
+                letters = letters.where(F.col("origin_subscription").isin(*theirs))
+        return letters.drop("origin_destination", "origin_subscription", "letter_partition"), kept
 
-    def _without_moved(self, admin: KafkaAdmin, letters: DataFrame) -> tuple[DataFrame, int]:
+    def _without_moved(self, letters: DataFrame | None) -> tuple[DataFrame | None, int]:
         """With `has_left`: an operator moved it away, and where it was moved back there is another copy. And since when
         events tell that.
 
         Read after the letters: a letter that is there again has its event by then.
         """
+        if letters is None:
+            return None, SINCE_EVER
         none_left, topic = letters.withColumn("has_left", F.lit(False)), events_topic(self.namespace)
-        same = ["target", "topic_id", "partition", "offset"]
+        same = ["target", *_PLACE]
         several = [row["target"] for row in letters.groupBy(*same).count().where("count > 1").collect()]
-        found = admin.describe([topic]).get(topic) if several else None
+        found = self.admin.describe([topic]).get(topic) if several else None
         if found is None:
-            return none_left, _SINCE_EVER
+            return none_left, SINCE_EVER
         parts = list(range(found.partitions))
-        records = self._committed(topic, _whole_ends(admin, topic, parts))
+        records = self._records({topic: _whole_ends(self.admin, topic, parts)})
         queues = {name: queue for name in set(several) if isinstance(queue := _destination(name), Queue)}
-        ids = admin.describe([queue.kafka_topic(self.namespace) for queue in queues.values()])
+        ids = self.admin.describe([queue.kafka_topic(self.namespace) for queue in queues.values()])
         known = [(name, queue.group_id(self.namespace), ids[each].topic_id) for name, queue in queues.items()
                  if (each := queue.kafka_topic(self.namespace)) in ids]  # fmt: skip
         groups = [each[1] for each in known]
         oldest = _oldest(records.withColumn("at_ms", F.unix_millis("timestamp")), "partition")
         theirs = sorted({partition_for(each.encode(), SYSTEM_PARTITIONS) for each in groups})
-        known_from_ms = kept_from_ms(oldest, admin.begin_positions(topic, theirs))
+        known_from_ms = kept_from_ms(oldest, self.admin.begin_positions(topic, theirs))
         of = self.spark.createDataFrame(known, "letters_of string, of_group string, its_topic_id string")
         moves = event_columns(records.where(F.col("key").cast("string").isin(*groups))).where("fate = 'moved'")
         moves = moves.join(F.broadcast(of), F.col("group") == F.col("of_group"))
@@ -267,72 +364,102 @@ class AuditSource:
         place = F.concat_ws(":", "partition", "offset").alias("place")
         places = moves.select(F.col("letters_of").alias("target"), place, F.lit(True).alias("has_left")).distinct()
         left = letters.join(places, ["target", "place"], "left")
-        return read_now(left.withColumn("has_left", F.coalesce("has_left", F.lit(False)))), known_from_ms
+        return left.withColumn("has_left", F.coalesce("has_left", F.lit(False))), known_from_ms
 
-    def _committed(self, topic: str, ends: Mapping[int, int]) -> DataFrame:
-        if not any(ends.values()):
-            return no_records(self.spark)
-        return committed_records(
-            self.spark, topic, bootstrap=self.bootstrap, ending=ends, kafka=self.kafka, options=self.options
-        )
+
+@dataclass(slots=True)
+class _Changelogs:
+    """The settled messages as changelogs tell them."""
+
+    watermarks: dict[tuple[str, int], int] = field(default_factory=dict)
+    """The watermark by topic id and partition: below it all is settled, but for what `marks` except."""
+    marks: list[tuple[str, int, int, int, bool]] = field(default_factory=list)
+    """Topic id, partition, first and last offset: they are settled, or not, whatever the watermark."""
+
+
+def _entry(key: str, value: bytes | None) -> Entry | None:
+    try:
+        return decode_entry(key.encode(), None if value is None else bytes(value))[1]
+    except CorruptRecordError:  # a newer version's, too: it counts as none, as in a recovery
+        return None
+
+
+def _bits(bitmap: bytes) -> BitMap:
+    try:
+        return BitMap.deserialize(bitmap)
+    except (ValueError, IndexError):  # a damaged entry counts as none, as in a recovery
+        return BitMap()
+
+
+def _runs(bits: BitMap) -> Iterator[tuple[int, int]]:
+    """First and last of those that follow each other."""
+    first = last = -2
+    for each in bits:
+        if each != last + 1:
+            if last >= 0:
+                yield first, last
+            first = each
+        last = each
+    if last >= 0:
+        yield first, last
+
+
+def _widened(
+    rows: list[tuple[str, str, int, int, int, int | None]], queues: Mapping[str, str], archive: str
+) -> list[tuple[str, str, int, int, int, int | None]]:
+    """With what the archive has of these topics' partitions, and of those that had their names."""
+    found = {(topic_id, part): (queue, lo, hi, watermark) for queue, topic_id, part, lo, hi, watermark in rows}
+    for topic, topic_id, part, begin, end in archived_bounds(archive, [*queues]):
+        queue, lo, hi, watermark = found.get((topic_id, part), (queues[topic], begin, end - 1, None))
+        found[topic_id, part] = (queue, min(lo, begin), max(hi, end - 1), watermark)
+    return [(queue, topic_id, part, lo, hi, mark) for (topic_id, part), (queue, lo, hi, mark) in found.items()]
 
 
 def _fates(events: DataFrame, bounds: DataFrame) -> DataFrame:
-    """A row for each message of a range, as far as it is one of those that are audited."""
-    known = events.where(F.col("fate") != UNREADABLE).withColumn("is_known", F.col("topic_id").isNotNull())
-    now_known = F.col("events.topic_id").isNull() | (F.col("events.topic_id") == F.col("bounds.topic_id"))
-    same = (F.col("events.partition") == F.col("bounds.partition")) & now_known
+    """Return the fates at each place of the bounds, in order."""
+    known = events.where(F.col("fate") != UNREADABLE)
+    told = F.col("events.topic_id")
+    same = (
+        (F.col("events.group") == F.col("bounds.queue"))
+        & (F.col("events.partition") == F.col("bounds.partition"))
+        & (told.isNull() | (told == F.col("bounds.topic_id")))
+    )
     first, last = F.greatest("events.offset", "lo"), F.least("events.last_offset", "hi")
     within = known.alias("events").join(F.broadcast(bounds).alias("bounds"), same).where(first <= last)
-    return within.select(
-        "bounds.topic_id",
-        "events.partition",
-        F.explode(F.sequence(first, last)).alias("offset"),
-        "fate",
-        "at_ms",
-        "attempts",
-        "target",
-        "reason",
-        "due_at_ms",
-        F.col("max_delivery_attempts").alias("attempts_max"),
-        "attempt",
-        F.col("acknowledge_mode").alias("mode"),
-        "seq",
-        "is_known",
+    fate = F.struct(
+        "seq", "fate", "at_ms", "attempts", "target", "reason", "due_at_ms",
+        F.col("max_delivery_attempts").alias("attempts_max"), "attempt", F.col("acknowledge_mode").alias("mode"),
+        told.isNotNull().alias("is_known"),
+    )  # fmt: skip
+    each = within.select(
+        "bounds.topic_id", "events.partition", F.explode(F.sequence(first, last)).alias("offset"), fate.alias("each")
     )
+    return each.groupBy(*_PLACE).agg(F.sort_array(F.collect_list("each")).alias("fates"))
 
 
-def _told(letters: DataFrame, target: str) -> DataFrame:
-    """What an audit needs of the letters of an address."""
-    return letters.select(
-        F.lit(target).alias("target"),
-        "origin_destination",
-        "origin_subscription",
-        F.col("origin_topic_id").alias("topic_id"),
-        F.col("origin_partition").alias("partition"),
-        F.col("origin_offset").alias("offset"),
-        F.concat_ws(":", "kafka.partition", "kafka.offset").alias("place"),
-        F.col("kafka.partition").alias("letter_partition"),
-        F.unix_millis("kafka.timestamp").alias("at_ms"),
-    )
+def _story(messages: DataFrame, fates: DataFrame, letters: DataFrame | None) -> DataFrame:
+    """Each message with what became of it and what addresses have of it."""
+    story = messages.join(fates, _PLACE, "left")
+    if letters is not None:
+        each = F.struct("target", "topic_id", "place", "at_ms", "has_left")
+        place = ["queue", "partition", "offset"]  # older letters do not tell the topic's id
+        story = story.join(letters.groupBy(*place).agg(F.collect_list(each).alias("letters")), place, "left")
+    else:
+        story = story.withColumn("letters", F.lit(None))
+    none = {name: F.expr(f"coalesce({name}, cast(array() as array<{kind}>))")
+            for name, kind in (("fates", FATE), ("letters", LETTER))}  # fmt: skip
+    return story.withColumns(none)
 
 
 def kept_from_ms(oldest: Mapping[int, int], begins: Mapping[int, int]) -> int:
     """Since when all that a log got is there, whichever of its partitions it went to. `oldest`: when the first record
     was written that each partition has."""
     cut = [partition for partition, begin in begins.items() if begin > 0]
-    return max((oldest.get(partition, _NO_EVENTS_MS) for partition in cut), default=_SINCE_EVER)
+    return max((oldest.get(partition, _NO_EVENTS_MS) for partition in cut), default=SINCE_EVER)
 
 
 def _oldest(records: DataFrame, partition: str) -> Mapping[int, int]:
     return {row[0]: row[1] for row in records.groupBy(partition).agg(F.min("at_ms")).collect()}
-
-
-def _within(letters: DataFrame, bounds: DataFrame) -> DataFrame:
-    """Of messages that are audited, as far as letters tell; those of older versions do not tell the topic's id."""
-    told, audited = F.col("letters.topic_id"), F.col("bounds.topic_id")
-    same = (F.col("letters.partition") == F.col("bounds.partition")) & (told.isNull() | (told == audited))
-    return letters.alias("letters").join(F.broadcast(bounds).alias("bounds"), same, "left_semi")
 
 
 def _whole_ends(admin: KafkaAdmin, topic: str, parts: list[int]) -> Mapping[int, int]:
@@ -366,8 +493,3 @@ def _destination(target: str) -> Destination | None:
         return parse_destination(target)
     except JMSError:
         return None
-
-
-def _first(frame: DataFrame, default: int) -> int:
-    row = frame.first()
-    return default if row is None or row[0] is None else int(row[0])

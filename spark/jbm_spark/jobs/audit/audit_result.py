@@ -1,7 +1,9 @@
-"""What an audit found, for people and programs."""
+"""The findings of an audit, for people and programs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from jbm_spark.jobs.job import ManyQueues
 
 FAULTS = (
     "lost",
@@ -13,7 +15,7 @@ FAULTS = (
     "dead letter twice",
     "dead letter missing",
 )
-"""What an audit looks for; docs/spark-audit.md says when each is found."""
+"""The faults that an audit looks for; docs/spark-audit.md says when each is found."""
 SHOWN = 20
 """So many findings the text has."""
 
@@ -25,7 +27,7 @@ class Finding:
     fault: str
     """One of `FAULTS`."""
     topic_id: str
-    """Of the topic it was in, as events have it."""
+    """The id of the topic it was in, as events have it."""
     partition: int
     offset: int
     message_id: str | None
@@ -33,12 +35,12 @@ class Finding:
     what: str
     """The evidence, in a line."""
     command: str
-    """What shows it."""
+    """The command that shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What was audited, and what was found."""
+    """The audited messages and the findings."""
 
     destination: str
     messages: int
@@ -50,11 +52,11 @@ class AuditResult:
     findings: tuple[Finding, ...]
     """The first of them by fault, partition and offset."""
     unproven: Mapping[str, int]
-    """What could not be told, and of how many messages: neither a fault nor a proof."""
+    """The number of messages of which something could not be told, by the thing: neither a fault nor a proof."""
 
     @property
     def has_violations(self) -> bool:
-        """Whether anything was found."""
+        """Return True if anything was found."""
         return any(self.faults.values())
 
     def text(self) -> str:
@@ -71,3 +73,35 @@ class AuditResult:
             lines.append("--json and --html have more of them")
         told = [f"  {number} {what}" for what, number in self.unproven.items() if number]
         return "\n".join([*lines, *(["unproven:", *told] if told else [])])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedQueues(ManyQueues):
+    """The findings in the queues of a pattern."""
+
+    queues: Mapping[str, AuditResult]
+    """The result of each queue that was audited, by name."""
+
+    @property
+    def has_violations(self) -> bool:
+        """Return True if anything was found, in any of them."""
+        return any(each.has_violations for each in self.queues.values())
+
+    def text(self) -> str:
+        """For people: those in which something was found, those that failed, and how many there were."""
+        found = [each for each in self.queues.values() if each.has_violations]
+        messages, unproven = sum(each.messages for each in self.queues.values()), self.unproven()
+        noun = "queue" if len(self.queues) == 1 else "queues"
+        verdict = f"something found in {len(found)}" if found else "nothing found"
+        lines = [f"{self.pattern}: {len(self.queues)} {noun}, {messages} messages; {verdict}", *self.failure_lines()]
+        lines += [each.text() for each in found]
+        told = [f"  {number} {what}" for what, number in unproven.items() if number]
+        return "\n".join([*lines, *(["unproven in all:", *told] if told else [])])
+
+    def unproven(self) -> Mapping[str, int]:
+        """Return what could not be told, and of how many messages of all queues."""
+        total: dict[str, int] = {}
+        for each in self.queues.values():
+            for what, number in each.unproven.items():
+                total[what] = total.get(what, 0) + number
+        return total

@@ -1,24 +1,33 @@
 """Looks for what must never happen to a message, in what the topics, or an archive, tell.
 
+    jbm-spark audit 'orders.*' [--json]
     jbm-spark audit orders [--since 24h] [--archive FOLDER] [--html audit.html] [--json]
 
 Nothing is received and nothing written; it may run beside live receivers.
 """
 
+import json
 import shlex
 import time
-from collections.abc import Mapping
-from functools import reduce
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.settings.address_pattern import checked_pattern
 from jbm_spark.call_sites import without_call_sites
-from jbm_spark.jobs.audit.audit_checks import CHECKS, ENDED, FOREVER_MS, NEVER, NOT_TOLD, UNPROVEN
-from jbm_spark.jobs.audit.audit_result import FAULTS, AuditResult, Finding
+from jbm_spark.errors import SparkJobError
+from jbm_spark.jobs.audit.audit_checks import CHECKS, FOREVER_MS, NEVER, STEPS, UNPROVEN, UNREADABLE_EVENTS
+from jbm_spark.jobs.audit.audit_result import FAULTS, AuditedQueues, AuditResult, Finding
+from jbm_spark.topic_check import TIMEOUT_S
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
+    from jbm_kafka.registry.channel_group import ChannelGroup
     from jbm_spark.jobs.audit.audit_inputs import AuditInputs
 
 FINDINGS_MAX = 1_000
@@ -55,86 +64,184 @@ def run(
         JMSError: the brokers do not answer, or refuse us.
     """
     from jbm_spark.call_checks import check_session
-    from jbm_spark.jobs.audit.audit_inputs import AuditSource
+    from jbm_spark.jobs.audit.audit_inputs import AuditSource, audited
 
     check_session(spark)
-    source = AuditSource(
-        spark=spark,
-        destination=destination,
-        bootstrap=bootstrap,
-        subscription=subscription,
-        client_id=client_id,
-        namespace=namespace,
-        since_ms=since_ms,
-        archive=archive,
-        kafka=kafka,
-        options=options,
+    with audited(destination, bootstrap=bootstrap, subscription=subscription, client_id=client_id, namespace=namespace,
+                 archive=archive, kafka=kafka) as (admin, group):  # fmt: skip
+        source = AuditSource(
+            spark=spark, admin=admin, bootstrap=bootstrap, namespace=namespace, since_ms=since_ms, archive=archive,
+            kafka=kafka, options=options,
+        )  # fmt: skip
+        return results(source.read([group]), clock_skew_ms, findings_max, namespace)[group.group_id]
+
+
+@without_call_sites()
+def run_queues(
+    spark: "SparkSession",
+    pattern: str,
+    *,
+    bootstrap: str,
+    since_ms: int = 0,
+    archive: str | None = None,
+    clock_skew_ms: int = CLOCK_SKEW_MS,
+    findings_max: int = FINDINGS_MAX,
+    namespace: str = "",
+    kafka: Mapping[str, object] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> AuditedQueues:
+    """Audit all queues whose names are as the pattern, such as `orders.*`, or `#` for all, in one read.
+
+    A queue that cannot be audited is in `failures` with the reason, and the others are audited. The other arguments are
+    those of `run`; `archive` is one of many queues, of these among them.
+
+    Raises:
+        InvalidSettingError: it is no pattern.
+        SparkJobError: no queue has such a name; the archive is not of these; Spark failed.
+        JMSError: the brokers do not answer, or refuse us.
+    """
+    from jbm_spark.call_checks import check_session
+    from jbm_spark.fault_by_halves import AtFault, by_halves
+    from jbm_spark.jobs.audit.archived import check_archive_of
+    from jbm_spark.jobs.audit.audit_inputs import AuditSource
+    from jbm_spark.queue_pattern import queues_named
+
+    check_session(spark)
+    pattern = checked_pattern(pattern)
+    core = AdminCore(bootstrap, kafka, namespace, TIMEOUT_S)
+    with closing(core), core.asking(f"audit {pattern}"):
+        queues = queues_named(core.catalog, pattern)
+        for queue in queues if archive is not None else ():
+            check_archive_of(archive or "", queue)
+        groups = {queue.name: core.group(queue) for queue in queues}
+        source = AuditSource(
+            spark=spark, admin=core.admin, bootstrap=bootstrap, namespace=namespace, since_ms=since_ms,
+            archive=archive, kafka=kafka, options=options,
+        )  # fmt: skip
+        found: dict[str, AuditResult] = {}
+        failures: dict[str, str] = {}
+
+        def audit(part: "Sequence[ChannelGroup]") -> "Mapping[str, AuditResult]":
+            with _one_line_failures():
+                return results(source.read(part), clock_skew_ms, findings_max, namespace)
+
+        for done in by_halves([*groups.values()], audit):
+            if isinstance(done, AtFault):
+                failures[done.item.destination.name] = done.why
+            else:
+                found |= done
+    audited = {name: found[group.group_id] for name, group in groups.items() if group.group_id in found}
+    return AuditedQueues(pattern=pattern, failures=failures, queues=audited)
+
+
+@contextmanager
+def _one_line_failures() -> Iterator[None]:
+    """Make what Spark raises, and what the brokers tell of one topic, one line; that nobody answers is no topic's."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from jbm_spark.causes import cause_line
+    from jbm_spark.log_positions import OF_ONE_TOPIC
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise SparkJobError(cause_line(error)) from error
+    except OF_ONE_TOPIC as error:
+        raise SparkJobError(str(error)) from error
+
+
+def results(inputs: "AuditInputs", skew_ms: int, findings_max: int, namespace: str) -> "Mapping[str, AuditResult]":
+    """Return the result of each queue, by the id of its group. `findings_max`: of all of them."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    judged = _judged(inputs, skew_ms)
+    counted = judged.groupBy("queue").agg(
+        F.count("*").alias("messages"),
+        F.sum(F.size("fates")).alias("fates"),
+        *(F.expr(f"count_if(fault_{number} is not null)").alias(fault) for number, fault in enumerate(FAULTS)),
+        *(F.expr(f"count_if(unproven_{number})").alias(what) for number, what in enumerate(UNPROVEN)),
     )
-    return _result(spark, source.read(), clock_skew_ms, findings_max, namespace)
-
-
-def _result(
-    spark: "SparkSession", inputs: "AuditInputs", skew_ms: int, findings_max: int, namespace: str
-) -> AuditResult:
-    from jbm_spark.jobs.audit.audit_inputs import read_now
-
-    frames = {name: getattr(inputs, name) for name in ("messages", "fates", "settled", "letters", "targets")}
-    frames["ended"] = read_now(spark.sql(ENDED, **frames))
-    frames["not_told"] = read_now(spark.sql(NOT_TOLD, **frames))
-    values = {"skew_ms": skew_ms, "forever_ms": FOREVER_MS, "never": NEVER, "now_ms": time.time_ns() // 1_000_000,
-              "known_from_ms": inputs.known_from_ms, "unreadable": inputs.unreadable,
-              "moves_known_from_ms": inputs.moves_known_from_ms}  # fmt: skip
-
-    def asked(query: str) -> "DataFrame":
-        used = {name: value for name, value in {**frames, **values}.items() if f"{{{name}}}" in query}
-        return spark.sql(query, **used)
-
-    found = read_now(reduce(_union, [_named(asked(CHECKS[fault]), fault) for fault in FAULTS]))
-    counted = {row["fault"]: row["count"] for row in found.groupBy("fault").count().collect()}
-    about = inputs.messages.select("topic_id", "partition", "offset", "message_id", "unit")
-    rows = found.join(about, ["topic_id", "partition", "offset"], "left")
-    first = rows.orderBy("number", "topic_id", "partition", "offset").limit(findings_max).collect()
-    asked_for = {"messages": "select count(*) from {messages}", "fates": "select count(*) from {fates}", **UNPROVEN}
-    # One query: each by itself would cost more than it counts.
-    counts = " union all ".join(
-        f"select {number} as n, ({query}) as c" for number, query in enumerate(asked_for.values())
-    )
-    numbers = [row["c"] for row in asked(counts).orderBy("n").collect()]
-    return AuditResult(
-        destination=str(inputs.group),
-        messages=numbers[0],
-        fates=numbers[1],
-        faults={fault: counted.get(fault, 0) for fault in FAULTS},
-        findings=tuple(
-            Finding(
-                fault=row["fault"],
+    by_queue = {row["queue"]: row.asDict() for row in counted.collect()}
+    found: dict[str, list[Finding]] = {}
+    if any(row[fault] for row in by_queue.values() for fault in FAULTS):
+        for row in _found(judged).limit(findings_max).collect():
+            group = inputs.groups[row["queue"]]
+            one = Finding(
+                fault=FAULTS[row["number"]],
                 topic_id=row["topic_id"],
                 partition=row["partition"],
                 offset=row["offset"],
                 message_id=row["message_id"],
                 unit_of_order=row["unit"],
                 what=row["what"],
-                command=_command(inputs, row["message_id"], row["partition"], namespace),
+                command=_command(group, row["message_id"], row["partition"], namespace),
             )
-            for row in first
-        ),
-        unproven=dict(zip(UNPROVEN, numbers[2:], strict=True)),
-    )
+            found.setdefault(row["queue"], []).append(one)
+    done = {}
+    for queue, group in inputs.groups.items():
+        numbers = by_queue.get(queue, {})
+        unproven = {what: numbers.get(what, 0) for what in UNPROVEN}
+        done[queue] = AuditResult(
+            destination=str(group),
+            messages=numbers.get("messages", 0),
+            fates=numbers.get("fates", 0),
+            faults={fault: numbers.get(fault, 0) for fault in FAULTS},
+            findings=tuple(found.get(queue, ())),
+            unproven={**unproven, UNREADABLE_EVENTS: inputs.unreadable.get(queue, 0)},
+        )
+    return done
 
 
-def _named(frame: "DataFrame", fault: str) -> "DataFrame":
+def _judged(inputs: "AuditInputs", skew_ms: int) -> "DataFrame":
+    """The story with a column for each fault, and one for each thing that could not be told."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    return frame.select(F.lit(FAULTS.index(fault)).alias("number"), F.lit(fault).alias("fault"), "*")
+    values = {
+        "skew_ms": skew_ms,
+        "forever_ms": FOREVER_MS,
+        "never": NEVER,
+        "now_ms": time.time_ns() // 1_000_000,
+        "known_from_ms": _one_of("queue", inputs.known_from_ms),
+        "kept_from_ms": _one_of("f.target", inputs.kept_from_ms),
+        "moves_known_from_ms": _bigint(inputs.moves_known_from_ms),
+    }
+    judged = inputs.story
+    for step in STEPS:
+        judged = judged.withColumns({name: F.expr(sql.format(**values)) for name, sql in step.items()})
+    about = ("queue", "topic_id", "partition", "offset", "message_id", "unit", "fates")
+    faults = [F.expr(CHECKS[fault].format(**values)).alias(f"fault_{number}") for number, fault in enumerate(FAULTS)]
+    unproven = [F.expr(sql.format(**values)).alias(f"unproven_{number}")
+                for number, sql in enumerate(UNPROVEN.values())]  # fmt: skip
+    return judged.select(*about, *faults, *unproven)
 
 
-def _union(one: "DataFrame", other: "DataFrame") -> "DataFrame":
-    return one.unionByName(other)
+def _found(judged: "DataFrame") -> "DataFrame":
+    """A row for each fault of a message, in order."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    each = F.array(*(F.struct(F.lit(number).alias("number"), F.col(f"fault_{number}").alias("what"))
+                     for number in range(len(FAULTS))))  # fmt: skip
+    rows = judged.withColumn("each", F.explode(F.filter(each, lambda one: one["what"].isNotNull())))
+    return rows.select("*", "each.number", "each.what").orderBy("number", "queue", "topic_id", "partition", "offset")
 
 
-def _command(inputs: "AuditInputs", message_id: str | None, partition: int, namespace: str) -> str:
-    """What shows the message, or, where its id is not known, its partition."""
-    group = inputs.group
+def _one_of(key: str, known: Mapping[str, int]) -> str:
+    """As SQL what is known of the key: a number, where it is the same of all of them."""
+    numbers = set(known.values())
+    if key == "queue" and len(numbers) == 1:
+        return _bigint(numbers.pop())
+    told = json.dumps(known).replace("\\", "\\\\").replace("'", "\\'")
+    return f"try_element_at(from_json('{told}', 'map<string,bigint>'), {key})"
+
+
+def _bigint(number: int) -> str:
+    # The least of them is no literal of SQL: it reads a minus and a number that is too great.
+    return f"cast('{number}' as bigint)"
+
+
+def _command(group: "ChannelGroup", message_id: str | None, partition: int, namespace: str) -> str:
+    """Return what shows the message, or, where its id is not known, its partition."""
     words = ["jbm-kafka", "explain" if message_id else "browse", group.destination.name]
     words += ["--id", message_id] if message_id else ["--partition", str(partition)]
     if group.subscription is not None:

@@ -27,14 +27,14 @@ class Block:
 
     file: str
     number: int
-    """Of the file among those of the job, from 0."""
+    """The number of the file among those of the job, from 0."""
     begin: int
     size: int
     """In bytes."""
     line: int
     """Number of its first line, from 1."""
     names: list[str]
-    """Of a CSV file, what its first row names the columns."""
+    """The names that a CSV file's first row gives the columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class CutFiles:
 
     files: Sequence[Path]
     digest: str
-    """Of their contents, in this order."""
+    """The digest of their contents, in this order."""
     blocks: Sequence[Block]
     """None of Parquet files, which Spark cuts itself."""
     stamps: Sequence[tuple[int, int]]

@@ -1,4 +1,4 @@
-"""What a load has done, in a file of its job's folder: written before and after each batch. No Spark needed."""
+"""The record of a load, in a file of its job's folder: written before and after each batch. No Spark needed."""
 
 import json
 import os
@@ -21,7 +21,7 @@ class LoadRecord:
 
     job: str
     digest: str
-    """Of the files' contents, their format and order."""
+    """The digest of the files' contents, their format and order."""
     rejected: int = 0
     targets: dict[str, int] = field(default_factory=dict)
     """Rows to be sent by partition, the one that the places were counted in."""
@@ -76,7 +76,7 @@ class JobFolder:
 
     @property
     def has_rows(self) -> bool:
-        """Whether any were staged."""
+        """Return True if any were staged."""
         return any(self.rows.rglob("*.parquet"))
 
     def drop_rows(self) -> None:

@@ -37,16 +37,16 @@ UNKNOWN_NAMED = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What became of the rows: `rows` is `sent`, `sent_before` and `rejected` together."""
+    """The outcome for the rows: `rows` is `sent`, `sent_before` and `rejected` together."""
 
     queue: str
     job: str
     rows: int
     """Rows of the files."""
     sent: int
-    """By this run; of a dry run, what would be."""
+    """The number that this run sent; of a dry run, would send."""
     sent_before: int
-    """By earlier runs of the same job."""
+    """The number that earlier runs of the same job sent."""
     rejected: int
     """Rows that cannot be read, or are no message."""
     rejects: str | None
@@ -55,7 +55,7 @@ class Loaded:
 
     @property
     def has_violations(self) -> bool:
-        """Whether rows were rejected."""
+        """Return True if rows were rejected."""
         return self.rejected > 0
 
     def text(self) -> str:
@@ -132,7 +132,7 @@ def run(
 
 
 def format_of(file: Path, given: str | None) -> str:
-    """What the file is: as it is said, else by its ending.
+    """Return what the file is: as it is said, else by its ending.
 
     Raises:
         SparkJobError: neither tells.
@@ -144,7 +144,7 @@ def format_of(file: Path, given: str | None) -> str:
 
 
 def job_id(job: str, files: CutFiles) -> str:
-    """What the ids of a job's rows are made of, whoever runs it."""
+    """Return what the ids of a job's rows are made of, whoever runs it."""
     return f"{job}:{files.digest[:12]}"
 
 
@@ -170,7 +170,7 @@ class _Load:
         """Rows that the queue's log has, though no record here says so; None: no such."""
 
     def check_columns(self, files: CutFiles) -> None:
-        """Of CSV files, whose first lines name them."""
+        """Check the columns of CSV files, whose first lines name them."""
         for names in {tuple(block.names) for block in files.blocks if self._format == "csv"}:
             if "body_text" not in names:
                 raise FrameRefusedError(
@@ -182,7 +182,7 @@ class _Load:
                 raise FrameRefusedError(f"order_by: no column {missing[0]!r} is there; there are {', '.join(names)}")
 
     def prepared(self, folder: JobFolder, files: CutFiles, job: str, rejects: Path | None) -> LoadRecord:
-        """What is to be sent: as an earlier run has left it, or staged now."""
+        """Return what is to be sent: as an earlier run has left it, or staged now."""
         from jbm_spark.jobs.load.staged_rows import parquet_rows, stage, text_rows
 
         digest = "|".join([files.digest, self._format, *self._order_by])

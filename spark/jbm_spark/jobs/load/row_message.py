@@ -1,4 +1,4 @@
-"""What a row of a file becomes as a message, or why it is none: by the rules of a send. It needs no session."""
+"""Makes a message of a row of a file, or tells why it is none: by the rules of a send. It needs no session."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from jbm_kafka.codec.record_size import batch_bytes_at_most
 from jbm_kafka.core.destination import parse_destination
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.wrong_values import shown
-from jbm_kafka.jms.message_properties import check_group, checked_property_name
+from jbm_kafka.jms.messages.message_properties import check_group, checked_property_name
 from jbm_spark.columns import BODY_KINDS
 from jbm_spark.frame_check import INSTANT_COLUMNS, NOT_WRITTEN, TEXT_COLUMNS, WRITTEN
 
@@ -79,7 +79,7 @@ def message_of(values: Mapping[str, object], max_message_bytes: int) -> RowMessa
 
 
 def fault_of_texts(texts: Mapping[str, str | None]) -> str | None:
-    """What is wrong with the message columns that are texts, which may have been given as bytes beside them."""
+    """Return what is wrong with the message columns that are texts, which may have been given as bytes beside them."""
     for name in ("unit_of_order", "message_id"):
         if texts.get(name) == "":
             return f"{name} is '': leave it out, or give it a value"
@@ -104,7 +104,7 @@ def fault_of_texts(texts: Mapping[str, str | None]) -> str | None:
 
 
 def fault_of_priority(priority: object) -> str | None:
-    """What is wrong with it; None is the default."""
+    """Return what is wrong with it; None is the default."""
     is_one = isinstance(priority, int) and not isinstance(priority, bool) and 0 <= priority <= 9
     return None if priority is None or is_one else f"priority is {shown(priority)}: it is an int from 0 to 9"
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import MapType, StructType
 
 from jbm_kafka.codec.identity import GROUP_ID
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.jms.message_properties import checked_property_name
+from jbm_kafka.jms.messages.message_properties import checked_property_name
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.body_check import body_fault
 from jbm_spark.columns import unit_name
@@ -127,7 +127,7 @@ def stage(rows: DataFrame, folder: Path, *, job_id: str, info: TopicInfo, order_
 
 
 def row_id(job_id: str) -> Column:
-    """What tells a row of the job: its message's id or duplicate id, where the row has none of its own."""
+    """Return what tells a row of the job: its message's id or duplicate id, where the row has none of its own."""
     return F.concat(F.lit(id_prefix(job_id)), "number", F.lit(":"), "line")
 
 
@@ -186,7 +186,7 @@ def _order_key(name: str, values: Mapping[str, object]) -> tuple[float | None, s
 
 
 def _fault_of_row(row: Row) -> str | None:
-    """Of a row of Parquet, whose columns have the right types."""
+    """Return the fault of a row of Parquet, whose columns have the right types."""
     values: dict[str, Any] = row.asDict()
     texts = {name: values[name] for name in TEXT_COLUMNS if name in values}
     fault = fault_of_priority(values.get("priority")) or fault_of_texts(texts)

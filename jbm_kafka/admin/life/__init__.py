@@ -1,0 +1,1 @@
+"""One message's life, from topics alone."""

@@ -1,0 +1,207 @@
+"""Bridges: each takes the messages of a queue or topic to another one, here or elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Self
+
+from jbm_kafka.bridge.bridge_counts import BridgeStatistics
+from jbm_kafka.bridge.bridge_spec import IN_FLIGHT, checked_bridge
+from jbm_kafka.bridge.configured_bridges import arguments_of_bridge
+from jbm_kafka.bridge.ends import BridgeEnd
+from jbm_kafka.bridge.running_bridge import RunningBridge
+from jbm_kafka.core.bridge_way import Guarantee
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError, JMSError
+from jbm_kafka.core.statistics import Health
+from jbm_kafka.jms.base.arguments import checked_seconds, checked_timeout_s
+
+if TYPE_CHECKING:
+    from jbm_kafka.configuration.loaded import Loaded
+
+DRAIN_S = 25.0
+"""Below the 30 s after which Kubernetes kills."""
+LOOK_S = 0.5
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Bridge:
+    """Takes the messages of one queue or topic to another.
+
+        bridge = Bridge("orders-in", BridgeEnd("localhost:9092", "orders"), BridgeEnd("other:9092", "orders"))
+        bridge.run()
+
+    Units stay units and in order, and a message keeps its id, its times, its priority, its properties and its body.
+
+    Run: run, until SIGTERM or SIGINT; or start and stop. run_all has several in one process.
+    What it is: name, guarantee. How it fares: health, trouble, is_over; what it has counted: statistics.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: BridgeEnd,
+        target: BridgeEnd,
+        *,
+        guarantee: Guarantee | str | None = None,
+        selector: str | None = None,
+        rate: str | None = None,
+        reply_to: str | Mapping[str, str] = "keep",
+        in_flight: int = IN_FLIGHT,
+        lanes: int = 1,
+        drain_s: float = DRAIN_S,
+    ) -> None:
+        """A bridge that does not run yet.
+
+        Args:
+            name: by which its progress is recorded; nobody else's in the target cluster.
+            source: where messages come from.
+            target: where they go.
+            guarantee: "exactly-once", "duplicates-okay" or "at-most-once"; None: the strongest that there is.
+            selector: which messages go, as "region = 'EU'"; the others stay.
+            rate: how many may go in any such period, as "100/s".
+            reply_to: "keep": answers go where the message says; "drop": nowhere; or a dict from where they go now to
+                where they are to go, "" for nowhere. A temporary destination of another place is dropped.
+            in_flight: how many messages it may have taken and not settled, over all units.
+            lanes: how many sessions work side by side within one cluster, without a rate. One is as fast on a few
+                processors; more go on beside one whose commit waits.
+            drain_s: how long stopping waits for what is in hand.
+
+        Raises:
+            InvalidSettingError, InvalidSelectorError: what cannot be.
+        """
+        self._spec = checked_bridge(
+            name,
+            source,
+            target,
+            guarantee=guarantee,
+            selector=selector,
+            rate=rate,
+            reply_to=reply_to,
+            in_flight=in_flight,
+            lanes=lanes,
+        )
+        self._drain_s = checked_seconds("drain_s", drain_s)
+        self._running: RunningBridge | None = None
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_config(cls, name: str, path: str | os.PathLike[str] | None = None) -> Self:
+        """The bridge of this name in [bridges] of the configuration: docs/bridge.md.
+
+        Args:
+            path: the file; None: that of JBM_CONFIG, else ./jbm-kafka.toml, else ~/.config/jbm-kafka/config.toml.
+
+        Raises:
+            InvalidSettingError: there is none, or a value that cannot be; the text names its place.
+        """
+        from jbm_kafka.configuration.loaded import load  # Pydantic, a quarter of a second
+
+        return cls._of_file(load(path), name, {})
+
+    @classmethod
+    def _of_file(cls, loaded: Loaded, name: str, overrides: Mapping[str, Any]) -> Self:
+        """As `from_config`, with values over the file's cluster in use, by its keys."""
+        arguments = arguments_of_bridge(loaded, name, overrides)
+        try:
+            return cls(**arguments)
+        except JMSError as error:
+            setting = str(error.values.get("setting", ""))
+            origin = loaded.origin("bridges", name, setting) or f"{loaded.path}, bridges.{name}"
+            raise InvalidSettingError(f"{origin}: {error}") from None
+
+    @property
+    def name(self) -> str:
+        """The name by which its progress is recorded."""
+        return self._spec.name
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Return what holds of each message."""
+        return self._spec.guarantee
+
+    @property
+    def is_over(self) -> bool:
+        """It runs, and takes nothing more: another process has taken it over."""
+        running = self._running
+        return running is not None and running.failure is not None
+
+    def start(self) -> None:
+        """Begin, on threads of its own; it returns at once, and where a side does not answer it is waited for.
+
+        Raises:
+            IllegalStateError: it runs already.
+        """
+        with self._lock:
+            if self._running is not None:
+                raise IllegalStateError(f"start(): bridge {self.name} runs; stop() it first")
+            self._running = RunningBridge(self._spec)
+            self._running.start()
+
+    def stop(self) -> bool:
+        """Take no more, finish with what is in hand, and disconnect. True: all was finished in time.
+
+        What was not comes again from the source. Not running: nothing happens.
+        """
+        with self._lock:
+            running, self._running = self._running, None
+        return True if running is None else running.end(self._drain_s)
+
+    def run(self) -> int:
+        """Start, wait for SIGTERM or SIGINT, and stop: 0, or 1 when something was left in hand, or another process has
+        taken the bridge over."""
+        return run_all([self])
+
+    def health(self, timeout: float | None = 5.0) -> Health:
+        """How it fares. It is ready when both sides answer and messages go on.
+
+        Args:
+            timeout: so many seconds each side has to answer; None: it is not asked.
+        """
+        running = self._running
+        if running is None:
+            return Health(False, False, (f"bridge {self.name} does not run",))
+        return running.health(None if timeout is None else checked_timeout_s(timeout, "for 5"))
+
+    def statistics(self) -> BridgeStatistics:
+        """Return what it has counted since it was started; zeros while it does not run."""
+        running = self._running
+        return BridgeStatistics() if running is None else running.statistics()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing goes on now, as far as was seen; None: it does."""
+        running = self._running
+        return "it does not run" if running is None else running.trouble
+
+    def __repr__(self) -> str:
+        state = "stopped" if self._running is None else "running"
+        return f"<Bridge {self.name} from {self._spec.source!r} to {self._spec.target!r} {state}>"
+
+
+def run_all(bridges: Sequence[Bridge]) -> int:
+    """Start them, wait for SIGTERM or SIGINT, and stop them: 0, or 1 when something was left in hand.
+
+    It ends with 1 as well when another process has taken one of them over. A second signal ends the process at once.
+    """
+    asked = threading.Event()
+
+    def signalled(number: int, frame: FrameType | None) -> None:
+        asked.set()
+
+    is_over = False
+    before = {number: signal.signal(number, signalled) for number in _SIGNALS}
+    try:
+        for bridge in bridges:
+            bridge.start()
+        while not asked.wait(LOOK_S) and not any(bridge.is_over for bridge in bridges):
+            pass  # another thread may take the signal, and this one sleeps on
+        is_over = any(bridge.is_over for bridge in bridges)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        have_ended = [bridge.stop() for bridge in bridges]
+    return 0 if all(have_ended) and not is_over else 1

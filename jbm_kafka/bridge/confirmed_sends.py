@@ -1,0 +1,114 @@
+"""Where no transaction has both ends: a message is acknowledged when the target has confirmed it (BRIDGE-3).
+
+With `Way.ACKNOWLEDGED_FIRST` it is acknowledged before the lane has it, and a failure loses what is in hand (BRIDGE-4).
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+
+from jbm_kafka.bridge.bridge_counts import LaneCounts
+from jbm_kafka.bridge.bridge_spec import BridgeSpec
+from jbm_kafka.bridge.sides import BridgeTarget, Unsendable
+from jbm_kafka.bridge.source_kinds import source_of
+from jbm_kafka.core.bridge_way import Way
+from jbm_kafka.core.jms_errors import JMSError, MessageFormatError, MessageTooLargeError
+from jbm_kafka.jms.base.modes import AcknowledgeMode
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.ports import KafkaClientError
+
+log = logging.getLogger(__name__)
+
+REPORT_S = 35.0
+"""How long the last reports are waited for: a send that is not confirmed has failed before that."""
+_HOPELESS = (MessageTooLargeError, MessageFormatError)
+"""Errors that a message meets again, whenever it is sent."""
+
+
+class ConfirmedSends:
+    """Implements `Pump`. An INDIVIDUAL session gives one message of a unit at a time, so one of each is under way."""
+
+    def __init__(
+        self, connection: Connection | None, target: BridgeTarget, spec: BridgeSpec, counts: LaneCounts
+    ) -> None:
+        """Raises JMSError when it cannot receive, or send."""
+        self._name = spec.name
+        self._target = target
+        self._destination = spec.target.destination
+        self._is_lost_when_failed = spec.way is Way.ACKNOWLEDGED_FIRST
+        mode = AcknowledgeMode.PRE if self._is_lost_when_failed else AcknowledgeMode.INDIVIDUAL
+        self._most = spec.in_flight
+        self._under_way = 0
+        self._reports: queue.SimpleQueue[tuple[Message, KafkaClientError | None]] = queue.SimpleQueue()
+        """Filled on a thread of the provider's."""
+        self._failure: JMSError | None = None
+        target.provider.prepare_to_send()
+        self._source = source_of(connection, spec, mode, counts)
+
+    def step(self) -> int:
+        """Send what is there, and settle what was confirmed meanwhile."""
+        if self._under_way < self._most:
+            message = self._source.receive(waits=not self._under_way)
+            while message is not None:
+                self._send(message)
+                message = self._source.receive(waits=False) if self._may_go_on else None
+        arrived = self._settle(waits=self._under_way > 0)
+        if self._failure is not None:
+            raise self._failure
+        return arrived
+
+    def close(self) -> None:
+        """Settle what is confirmed still; the rest comes again."""
+        deadline_s = time.monotonic() + REPORT_S
+        while self._under_way and time.monotonic() < deadline_s:
+            self._settle(waits=True)
+        self._source.close()
+
+    @property
+    def _may_go_on(self) -> bool:
+        return self._failure is None and self._under_way < self._most
+
+    def _send(self, message: Message) -> None:
+        try:
+            record = self._target.record(message)
+            self._target.provider.send(record, lambda error: self._reports.put((message, error)), is_waited_for=False)
+        except Unsendable as error:
+            self._source.refuse(message, str(error))
+        except KafkaClientError as error:
+            self._failed(message, error)
+        except JMSError as error:
+            self._source.put_back([message])
+            self._failure = error
+        else:
+            self._under_way += 1
+
+    def _settle(self, *, waits: bool) -> int:
+        """Return what has been reported; `waits`: for the first, a moment."""
+        arrived = 0
+        while self._under_way:
+            try:
+                message, error = self._reports.get(timeout=0.05) if waits else self._reports.get_nowait()
+            except queue.Empty:
+                break
+            waits = False
+            self._under_way -= 1
+            if error is not None:
+                self._failed(message, error)
+                continue
+            self._source.acknowledge(message)
+            arrived += 1
+        return arrived
+
+    def _failed(self, message: Message, error: KafkaClientError) -> None:
+        found = self._target.provider.send_error(error, self._destination)
+        if self._is_lost_when_failed:
+            log.warning("bridge %s: message %s is lost (at-most-once): %s", self._name, message.message_id, found)
+            self._failure = found
+        elif error.is_for_good or isinstance(found, _HOPELESS):
+            self._source.refuse(message, str(found))
+        else:
+            self._source.put_back([message])
+            self._failure = found

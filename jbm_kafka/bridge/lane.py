@@ -1,0 +1,94 @@
+"""A thread of a bridge: makes a pump, lets it work, and begins anew after a failure, later each time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from jbm_kafka.bridge.bridge_counts import LaneCounts
+from jbm_kafka.bridge.pumps import Pump, TakenOver
+from jbm_kafka.core.failure_text import failure_text
+from jbm_kafka.core.jms_errors import JMSError
+
+log = logging.getLogger(__name__)
+
+BACKOFF_FIRST_S = 0.1
+BACKOFF_MOST_S = 30.0
+SAY_AGAIN_MS = 60_000
+"""So often it is logged that a side is still away."""
+
+
+class BridgeLane:
+    """One thread; start and stop once."""
+
+    def __init__(self, name: str, make: Callable[[LaneCounts], Pump], now_ms: Callable[[], int]) -> None:
+        """`make` connects, if need be; `now_ms`: monotonic."""
+        self._name = name
+        self._make = make
+        self._now_ms = now_ms
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"jbm-bridge-{name}", daemon=True)
+        self._said_ms: int | None = None
+        self.trouble: str | None = "it has not begun yet"
+        """Why nothing goes on now; None: it does."""
+        self.failure: str | None = None
+        """Why it has ended by itself, for good."""
+        self.counts = LaneCounts()
+
+    def start(self) -> None:
+        """Begin; it returns at once, also where nobody answers yet."""
+        self._thread.start()
+
+    def ask_to_end(self) -> None:
+        """Take no more messages, and finish with those in hand."""
+        self._ends.set()
+
+    def join(self, timeout_s: float) -> bool:
+        """True when it has ended."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        backoff_s = BACKOFF_FIRST_S
+        while not self._ends.is_set():
+            before = self.counts.arrived
+            try:
+                self._work()
+            except TakenOver as error:
+                log.warning("%s", error)
+                self.failure = self.trouble = str(error)
+                return
+            except JMSError as error:
+                self._failed(str(error))
+            except Exception as error:
+                log.exception("bridge %s: an error of ours; it begins anew", self._name)
+                self._failed(f"an error of ours: {failure_text(error)}")
+            if self.counts.arrived != before:
+                backoff_s = BACKOFF_FIRST_S
+            self._ends.wait(backoff_s)
+            backoff_s = min(2 * backoff_s, BACKOFF_MOST_S)
+
+    def _work(self) -> None:
+        pump = self._make(self.counts)
+        try:
+            while not self._ends.is_set():
+                self.counts.arrived += pump.step()
+                self._goes_on()
+        finally:
+            pump.close()
+
+    def _goes_on(self) -> None:
+        if self.trouble is not None:
+            if self._said_ms is not None:
+                log.info("bridge %s goes on", self._name)
+                self._said_ms = None
+            self.trouble = None
+
+    def _failed(self, why: str) -> None:
+        self.trouble = why
+        self.counts.failures += 1
+        now_ms = self._now_ms()
+        if self._said_ms is None or now_ms - self._said_ms >= SAY_AGAIN_MS:
+            self._said_ms = now_ms
+            log.warning("bridge %s: nothing goes on, and it is tried again: %s", self._name, why)

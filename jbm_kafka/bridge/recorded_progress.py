@@ -1,0 +1,163 @@
+"""Into Kafka from elsewhere: the target records which messages came, in one transaction with them (BRIDGE-2)."""
+
+from __future__ import annotations
+
+import logging
+from typing import cast
+
+from jbm_kafka.bridge.bridge_counts import LaneCounts
+from jbm_kafka.bridge.bridge_spec import BridgeSpec
+from jbm_kafka.bridge.pumps import TakenOver
+from jbm_kafka.bridge.sides import BridgeTarget, Unsendable
+from jbm_kafka.bridge.source_kinds import source_of
+from jbm_kafka.codec.bridge_marks import batch_key, batch_value, named_mark, placed_mark, recorded_batches
+from jbm_kafka.codec.record_size import batch_bytes_at_most
+from jbm_kafka.core.bridge_progress import BridgeProgress
+from jbm_kafka.core.jms_errors import CorruptRecordError, JMSError
+from jbm_kafka.jms.base.modes import AcknowledgeMode
+from jbm_kafka.jms.connection import Connection, provider_of
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.ports import KafkaClientError, KafkaRecord
+from jbm_kafka.ports.client_errors import as_jms_error
+from jbm_kafka.ports.fenced_sends import FencedOff, FencedSends
+from jbm_kafka.ports.record_to_send import Outgoing
+
+log = logging.getLogger(__name__)
+
+BATCH_BYTES_MAX = 8 * 2**20
+"""The bytes of one transaction; it has one message at least."""
+
+
+class RecordedProgress:
+    """Implements `Pump`. First the target commits, then the source; what comes again in between is known."""
+
+    def __init__(
+        self, connection: Connection | None, target: BridgeTarget, spec: BridgeSpec, counts: LaneCounts
+    ) -> None:
+        """Takes the bridge over: whoever ran it before can send nothing more.
+
+        Raises:
+            JMSError: it cannot receive, or send.
+        """
+        self._spec = spec
+        self._target = target
+        self._source_provider = None if connection is None else provider_of(connection)
+        self._fenced = cast(FencedSends, target.provider.fenced_sends(spec.name))  # type: ignore[attr-defined]
+        try:
+            # First the target: what was recorded by then, and nothing else, is what may come again.
+            self._progress = BridgeProgress(recorded_batches(self._fenced.take_over()))
+            self._earlier = set(self._progress.marks)
+            self._source = source_of(connection, spec, AcknowledgeMode.TRANSACTED, counts)
+        except KafkaClientError as error:
+            self._fenced.close()
+            raise as_jms_error(error, f"bridge {spec.name}") from None
+        except CorruptRecordError as error:
+            self._fenced.close()
+            raise JMSError(f"bridge {spec.name}: {error}") from None
+        except BaseException:
+            self._fenced.close()
+            raise
+        if len(self._progress):
+            log.info("bridge %s: %d messages that came may come again", spec.name, len(self._progress))
+
+    def step(self) -> int:
+        """One batch, of at least one message."""
+        batch = _Batch()
+        message = self._source.receive(waits=True)
+        try:
+            while message is not None:
+                self._take(message, batch)
+                if len(batch.taken) >= self._spec.in_flight or batch.size_bytes >= BATCH_BYTES_MAX:
+                    break
+                message = self._source.receive(waits=False)
+            self._send(batch)
+        except BaseException:
+            self._source.put_back(batch.taken)
+            raise
+        if batch.taken and self._source.settle(batch.taken):  # or they come again, and are known by the progress
+            self._progress.confirm(batch.marks)
+        return len(batch.taken)
+
+    def close(self) -> None:
+        """Give back what is received and not sent. What was settled is forgotten, so that the next reads little."""
+        self._source.close()
+        try:
+            if over := self._progress.over:
+                self._fenced.commit((), dict.fromkeys(map(batch_key, over)))
+                self._progress.deleted()
+        except (KafkaClientError, FencedOff) as error:
+            log.debug("bridge %s: left for the next: %s", self._spec.name, error)
+        finally:
+            self._fenced.close()
+
+    def _take(self, message: Message, batch: _Batch) -> None:
+        record = message._record
+        assert record is not None, message
+        mark = self._mark(record)
+        if mark is not None and self._has_come(mark):
+            batch.taken.append(message)
+            batch.marks.append(mark)
+            self._source.counts.came_again += 1
+            return
+        try:
+            made = self._target.record(message)
+        except Unsendable as error:
+            self._source.refuse(message, str(error))
+            return
+        except BaseException:
+            self._source.put_back([message])
+            raise
+        batch.taken.append(message)
+        batch.sends.append(made)
+        batch.size_bytes += batch_bytes_at_most(made.key, made.value, made.headers)
+        if mark is not None:
+            batch.marks.append(mark)
+            batch.new.append(mark)
+
+    def _has_come(self, mark: bytes) -> bool:
+        """A place is one message's. An id should be, and is not always: of what this connection gave none is given by
+        it again, so one that comes a second time is another message."""
+        if self._source_provider is not None:
+            return mark in self._progress
+        if mark not in self._earlier:
+            return False
+        self._earlier.remove(mark)
+        return True
+
+    def _mark(self, record: KafkaRecord) -> bytes | None:
+        if self._source_provider is None:
+            return named_mark(record)
+        info = self._source_provider.known_topic(self._spec.source.destination.name)
+        return placed_mark(record, "" if info is None else info.topic_id)
+
+    def _send(self, batch: _Batch) -> None:
+        if not batch.sends:
+            return
+        number = self._progress.next_number
+        records: dict[bytes, bytes | None] = dict.fromkeys(map(batch_key, self._progress.over))
+        if batch.new:
+            records[batch_key(number)] = batch_value(batch.new)
+        try:
+            self._fenced.commit(batch.sends, records)
+        except FencedOff as error:
+            raise TakenOver(f"bridge {self._spec.name}: {error}; this one takes nothing more") from None
+        except KafkaClientError as error:
+            raise as_jms_error(error, f"bridge {self._spec.name}") from None
+        self._progress.add(batch.new)
+
+
+class _Batch:
+    """One transaction of the target and of the source."""
+
+    __slots__ = ("marks", "new", "sends", "size_bytes", "taken")
+
+    def __init__(self) -> None:
+        self.taken: list[Message] = []
+        """In the order received."""
+        self.sends: list[Outgoing] = []
+        """The records that had not come before."""
+        self.marks: list[bytes] = []
+        """The marks of messages that have one."""
+        self.new: list[bytes] = []
+        """The ids of messages that are sent."""
+        self.size_bytes = 0

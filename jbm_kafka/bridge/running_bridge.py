@@ -1,0 +1,129 @@
+"""A bridge while it runs: its connections, made when their side answers, and its lanes."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from jbm_kafka.bridge.bridge_counts import BridgeStatistics, LaneCounts
+from jbm_kafka.bridge.bridge_spec import BridgeSpec
+from jbm_kafka.bridge.confirmed_sends import ConfirmedSends
+from jbm_kafka.bridge.lane import BridgeLane
+from jbm_kafka.bridge.one_transaction import OneTransaction
+from jbm_kafka.bridge.pumps import Pump
+from jbm_kafka.bridge.recorded_progress import RecordedProgress
+from jbm_kafka.bridge.sides import BridgeTarget
+from jbm_kafka.core.bridge_way import Way
+from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.core.statistics import Health
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.ports.clock import SystemClock
+
+
+class RunningBridge:
+    """From start to stop."""
+
+    def __init__(self, spec: BridgeSpec) -> None:
+        self._spec = spec
+        self._lock = threading.Lock()
+        """Guards what is connected; never held over a call that waits."""
+        self._connecting = threading.Lock()
+        """One lane connects, for all."""
+        self._source: Connection | None = None
+        self._target: BridgeTarget | None = None
+        self._is_closed = False
+        clock = SystemClock()
+        names = [spec.name] if spec.lanes == 1 else [f"{spec.name}-{number}" for number in range(1, spec.lanes + 1)]
+        self.lanes = [BridgeLane(name, self._pump, clock.monotonic_ms) for name in names]
+
+    def start(self) -> None:
+        """Let the lanes begin; where a side does not answer they wait for it."""
+        for lane in self.lanes:
+            lane.start()
+
+    def end(self, drain_s: float) -> bool:
+        """Take no more, finish with what is in hand, and disconnect; True: all was finished in time."""
+        deadline_s = time.monotonic() + drain_s
+        for lane in self.lanes:
+            lane.ask_to_end()
+        ended = [lane.join(max(0.0, deadline_s - time.monotonic())) for lane in self.lanes]
+        with self._lock:
+            self._is_closed = True
+            source, target = self._source, self._target
+        if source is not None:
+            source.close()
+        if target is not None and target.connection is not source:
+            target.connection.close()
+        return all(ended)
+
+    @property
+    def failure(self) -> str | None:
+        """Why it takes nothing more, for good."""
+        return next((lane.failure for lane in self.lanes if lane.failure is not None), None)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing goes on now; None: it does."""
+        return next((lane.trouble for lane in self.lanes if lane.trouble is not None), None)
+
+    def statistics(self) -> BridgeStatistics:
+        """Return what its lanes have counted."""
+        counts = [lane.counts for lane in self.lanes]
+        return BridgeStatistics(
+            arrived=sum(each.arrived for each in counts),
+            refused=sum(each.refused for each in counts),
+            came_again=sum(each.came_again for each in counts),
+            failures=sum(each.failures for each in counts),
+        )
+
+    def health(self, timeout_s: float | None) -> Health:
+        """How both sides fare, and why nothing goes on, if that is so."""
+        reasons = [f"bridge {self._spec.name}: {lane.trouble}" for lane in self.lanes if lane.trouble is not None]
+        with self._lock:
+            source, target = self._source, self._target
+        is_alive = self.failure is None
+        for connection in {source, None if target is None else target.connection} - {None}:
+            assert connection is not None
+            found = connection.health(timeout_s)
+            is_alive = is_alive and found.is_alive
+            reasons += [] if found.is_alive and found.is_ready else found.reasons
+        unique = tuple(dict.fromkeys(reasons))
+        return Health(is_alive, not unique, unique)
+
+    def _pump(self, counts: LaneCounts) -> Pump:
+        source, target = self._sides()
+        target.check()
+        spec = self._spec
+        if spec.way is Way.ONE_TRANSACTION:
+            assert source is not None, spec
+            return OneTransaction(source, target, spec, counts)
+        if spec.way is Way.RECORDED_PROGRESS:
+            return RecordedProgress(source, target, spec, counts)
+        return ConfirmedSends(source, target, spec, counts)
+
+    def _sides(self) -> tuple[Connection | None, BridgeTarget]:
+        """Both, connected now if they were not; an AMQP server as source gives each lane's pump a connection."""
+        with self._connecting:
+            if self._source is None and self._spec.source.is_kafka:
+                source = self._spec.source.factory.create_connection()
+                source.start()
+                self._keep(source, None)
+            if self._target is None:
+                is_same = self._spec.shares_installation
+                connection = self._source if is_same else self._spec.target.factory.create_connection()
+                assert connection is not None
+                self._keep(None, BridgeTarget(connection, self._spec))
+            assert self._target is not None
+            return self._source, self._target
+
+    def _keep(self, source: Connection | None, target: BridgeTarget | None) -> None:
+        """Have what was connected, unless the bridge was stopped meanwhile."""
+        with self._lock:
+            if not self._is_closed:
+                self._source, self._target = source or self._source, target or self._target
+                return
+        if source is not None:
+            source.close()
+        if target is not None and target.connection is not self._source:
+            target.connection.close()
+        raise IllegalStateError(f"bridge {self._spec.name} is stopped")

@@ -1,0 +1,247 @@
+"""The two sides of a running bridge: what it receives from, and what makes records for the other side.
+
+Both speak the API of sessions and its providers, whatever is behind them: Kafka, `memory://`, or a server of AMQP.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from jbm_kafka.bridge.bridge_counts import LaneCounts
+from jbm_kafka.bridge.bridge_spec import BridgeSpec
+from jbm_kafka.client.bodies.large_bodies import fetched
+from jbm_kafka.client.partition_choice import partition_of
+from jbm_kafka.codec.bridged_headers import HOPS_MAX, PassedHeaders
+from jbm_kafka.codec.large_body import is_kept_elsewhere, without_reference
+from jbm_kafka.codec.property_header import Property, property_header
+from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
+from jbm_kafka.codec.scan import Header
+from jbm_kafka.core.destination import Destination, Topic
+from jbm_kafka.core.rate import Rate, Starts
+from jbm_kafka.jms.base.modes import AcknowledgeMode
+from jbm_kafka.jms.connection import Connection, provider_of
+from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.messages.message import Message
+from jbm_kafka.jms.session import Session
+from jbm_kafka.jms.settling.acknowledge import fail, put_back
+from jbm_kafka.ports import KafkaRecord
+from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.ports.record_to_send import Outgoing
+
+WAIT_S = 0.25
+"""So long a lane waits for a message before it looks whether it is to end."""
+
+
+class Unsendable(Exception):
+    """A message cannot go to the target, whenever it is tried: it goes to the source's dead-letter address."""
+
+
+class BridgePace:
+    """How fast a lane takes messages."""
+
+    def __init__(self, rate: Rate | None, now_ms: Callable[[], int]) -> None:
+        """`rate`: None, as fast as it can; `now_ms`: monotonic."""
+        self._starts = None if rate is None else Starts(rate)
+        self._now_ms = now_ms
+
+    def is_free(self, *, waits: bool) -> bool:
+        """True when it may take one more; `waits`: for a moment, where it may not."""
+        if self._starts is None:
+            return True
+        free_in_ms = self._starts.free_in_ms(self._now_ms()) or 0
+        if free_in_ms and waits:
+            time.sleep(min(free_in_ms / 1_000, WAIT_S))
+        return not free_in_ms
+
+    def begun(self) -> None:
+        """It has taken one."""
+        if self._starts is not None:
+            self._starts.start(self._now_ms())
+
+
+class BridgeSource:
+    """The source of one lane of a bridge: a session and its consumer."""
+
+    def __init__(
+        self, connection: Connection, spec: BridgeSpec, mode: AcknowledgeMode, prefetch: int, counts: LaneCounts
+    ) -> None:
+        """Returns when it receives.
+
+        Raises:
+            JMSError: as of `create_consumer`.
+        """
+        self.counts = counts
+        self._pace = BridgePace(spec.rate, provider_of(connection).clock.monotonic_ms)
+        self.session = connection.create_session(mode)
+        try:
+            self.consumer = _consumer(self.session, spec, prefetch)
+        except BaseException:
+            self.session.close()
+            raise
+
+    def receive(self, *, waits: bool) -> Message | None:
+        """The next message, or None, also while the rate allows none. `waits`: for a moment.
+
+        Raises:
+            JMSError: as of `MessageConsumer.receive`.
+        """
+        if not self._pace.is_free(waits=waits):
+            return None
+        message = self.consumer.receive(WAIT_S if waits else 0.0)
+        if message is not None:
+            self._pace.begun()
+        return message
+
+    def refuse(self, message: Message, reason: str) -> None:
+        """Give it up: it goes to the source's dead-letter address, and what is behind it in its unit comes again."""
+        fail(message, rejected=reason)
+        self.counts.refused += 1
+
+    def put_back(self, messages: Sequence[Message]) -> None:
+        """Have them come again, uncounted: none was at fault."""
+        for message in reversed(messages):  # one takes what is behind it in its unit along
+            put_back(message)
+
+    def acknowledge(self, message: Message) -> None:
+        """It has arrived."""
+        message.acknowledge()
+
+    def settle(self, messages: Sequence[Message]) -> bool:
+        """They have arrived, all that were received and not refused. True: the source gives none of them again."""
+        self.session.commit()
+        return True
+
+    def close(self) -> None:
+        """Receive no more; what is in hand comes again."""
+        self.session.close()
+
+
+class BridgeTarget:
+    """Makes the records of a bridge's messages for its target."""
+
+    def __init__(self, connection: Connection, spec: BridgeSpec) -> None:
+        self.connection = connection
+        self.provider = provider_of(connection)
+        self._spec = spec
+        self._destination = spec.target.destination
+        self._stays = spec.shares_installation
+        self._hop = spec.source.place
+        self._target_place = spec.target.place
+        self._duplicate_property = spec.target.duplicate_property
+        if spec.target.address != self._destination.name:
+            self.provider.use_address(self._destination, spec.target.address)  # type: ignore[attr-defined]
+        self._bodies_here = spec.source.factory._defaults.large_bodies
+        self._bodies_there = spec.target.factory._defaults.large_bodies
+        stores = [None if each is None else each.given for each in (self._bodies_here, self._bodies_there)]
+        self._bodies_stay = stores[0] == stores[1]
+        """Receivers at the target find large bodies where they are, or there are none."""
+        self._info: TopicInfo | None = None
+
+    def check(self) -> None:
+        """Return when messages may be sent there.
+
+        Raises:
+            JMSError: they may not now, or nobody answers.
+        """
+        self._info = self.provider.ensure_to_send(self._destination)
+        self.provider.check_sendable(self._destination)
+
+    def record(self, message: Message) -> Outgoing:
+        """The record of a received message: as it was sent first, in all that a send would set anew.
+
+        Raises:
+            Unsendable: it can never be sent there; the text says why.
+            JMSError: it cannot be now.
+        """
+        record = message._record
+        assert record is not None, message
+        info = self._found()
+        passed = PassedHeaders(record)
+        self._check_hops(passed.hops)
+        reply_to = passed.reply_to
+        if reply_to is not None:
+            reply_to = self._ruled(reply_to, passed.answers_to)
+        headers = passed.bridged(self._hop, reply_to)
+        if self._duplicate_property is not None:
+            headers.append(property_header(self._duplicate_property, Property("string", passed.message_id)))
+        value = record.value()
+        if not self._bodies_stay:
+            value, headers = self._with_body(record, headers)
+        key = record.key() or None
+        made = Outgoing(
+            info.topic,
+            self._partition(info, record, key),
+            key,
+            value,
+            tuple(headers),
+            None,
+            info.max_message_bytes,
+        )
+        self._check_size(made, info)
+        return made
+
+    def _found(self) -> TopicInfo:
+        info = self._info
+        if info is None or info is not self.provider.known_topic(self._destination.name):
+            self.check()
+            info = self._info
+        assert info is not None, self._destination
+        return info
+
+    def _check_hops(self, hops: Sequence[str]) -> None:
+        """Raises Unsendable when the message was at the target already, or goes round elsewhere (BRIDGE-7)."""
+        if self._target_place in hops or len(hops) >= HOPS_MAX:
+            passed = " > ".join((*hops, self._hop))
+            raise Unsendable(
+                f"bridge {self._spec.name}: a loop: it has passed {passed}, and would come to {self._target_place}"
+            )
+
+    def _with_body(self, record: KafkaRecord, headers: list[Header]) -> tuple[bytes | None, list[Header]]:
+        """The body as receivers at the target can have it: in the record, or in the store that they know.
+
+        Raises:
+            LargeBodyError: it cannot be had, or kept.
+        """
+        value = record.value()
+        if value is None and is_kept_elsewhere(headers):
+            value, headers = fetched(self._bodies_here, headers), without_reference(headers)
+        bodies = self._bodies_there
+        if bodies is not None and value is not None and len(value) > bodies.limit_bytes:
+            return None, [*headers, *bodies.keep(value, self.provider.clock.now_ms())]
+        return value, headers
+
+    def _ruled(self, said: bytes, answers_to: Destination | None) -> bytes | None:
+        """Where answers go by the rule; what cannot be read here stays as it is, or goes."""
+        if answers_to is None:
+            return said if self._spec.replies.keeps else None
+        ruled = self._spec.replies.applied(answers_to, is_temporary_there=self._stays)
+        return None if ruled is None else said if ruled == answers_to else str(ruled).encode()
+
+    def _partition(self, info: TopicInfo, record: KafkaRecord, key: bytes | None) -> int:
+        """Units by their names; what has none stays in order with what was in the same partition."""
+        found = partition_of(info, key, None, b"%d" % (record.partition() or 0))
+        if found is None:
+            assert key is not None, info
+            return self.provider.place_unit(info.topic, key)
+        return found
+
+    def _check_size(self, record: Outgoing, info: TopicInfo) -> None:
+        most = info.max_message_bytes
+        if batch_bytes_at_most(record.key, record.value, record.headers) <= most:
+            return
+        size = batch_bytes(record.key, record.value, record.headers)
+        may_shrink = info.keeps_compression and self.provider.traits.compresses
+        if size > most and not (may_shrink and compressed_bytes_max(record.key, record.value, record.headers) <= most):
+            raise Unsendable(
+                f"bridge {self._spec.name}: {size} bytes with its properties; {self._target_place} takes {most} "
+                f"(max.message.bytes)"
+            )
+
+
+def _consumer(session: Session, spec: BridgeSpec, prefetch: int) -> MessageConsumer:
+    destination = spec.source.destination
+    if isinstance(destination, Topic):
+        name = spec.source.subscription or spec.name
+        return session.create_shared_durable_consumer(destination, name, spec.selector, prefetch)
+    return session.create_consumer(destination, spec.selector, prefetch=prefetch)

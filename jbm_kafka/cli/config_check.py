@@ -1,0 +1,99 @@
+"""All that is wrong with a configuration: its form, and what its values mean to those that use them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from jbm_kafka.bridge import Bridge
+from jbm_kafka.cli.cluster_settings import OPTIONS, SettingsFault, settle
+from jbm_kafka.cli.connect import factory_of
+from jbm_kafka.cli.provision_command import wish_of
+from jbm_kafka.cli.sidecar_file import server_of
+from jbm_kafka.configuration.loaded import ConfigurationError, Loaded, load
+from jbm_kafka.configuration.local_cluster import FALLBACK_BOOTSTRAP
+from jbm_kafka.configuration.value_places import PREFIX, Configuration
+from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
+from jbm_kafka.core.settings.addresses import destination_at
+from jbm_kafka.core.wrong_values import shown
+
+_OTHERS = ("KAFKA", "CONFIG", "HOME", "CACHE", "PURE", "TRACEBACK", "TEST", "SPARK")
+"""Beginnings of variables that are no settings of the configuration."""
+
+
+def config_faults(path: str | None, arguments: Mapping[str, Any]) -> tuple[list[str], Loaded | None]:
+    """Returns a line for each wrong value, and the configuration if it could be loaded."""
+    lines = list(_misspelt_variables(os.environ))
+    try:
+        loaded = load(path, arguments=arguments, names=OPTIONS)
+    except ConfigurationError as error:
+        found: Any = error.values["lines"]
+        return [*lines, *found], None
+    if loaded.unclear and loaded.tables.cluster is not None:
+        lines.append(loaded.unclear)
+    elif not loaded.unclear:
+        lines += _of_cluster(loaded)
+    for name in loaded.tables.clusters:
+        lines += _of_cluster(load(path, arguments={**arguments, "cluster": name}, names=OPTIONS))
+    lines += _of_tables(loaded)
+    lines += _of_bridges(loaded, arguments)
+    return list(dict.fromkeys(lines)), loaded
+
+
+def _of_cluster(loaded: Loaded) -> Iterator[str]:
+    try:
+        cluster = settle(loaded.cluster(), FALLBACK_BOOTSTRAP, makes_world=True)
+    except (SettingsFault, JMSError) as fault:
+        if not (loaded.tables.bootstrap or "").startswith("amqp"):
+            yield str(fault)
+        return
+    said = loaded.factory_arguments()
+    try:
+        factory_of(
+            cluster, **{name: said[name] for name in said.keys() - {"url", "namespace", "kafka", "large_bodies"}}
+        )
+    except JMSError as error:
+        yield str(error)
+
+
+def _of_tables(loaded: Loaded) -> Iterator[str]:
+    tables = loaded.tables
+    if tables.amqp.model_fields_set:
+        try:
+            server_of(loaded)
+        except JMSError as error:
+            yield str(error)
+    try:
+        wish_of(tables.destinations, tables.namespace or "")
+    except (SettingsFault, JMSError) as error:
+        yield f"{loaded.path or 'destinations'}: {error}"
+    for name, worker in tables.workers.items():
+        where = loaded.origin("workers", name, "queue")
+        try:
+            if worker.queue is not None:
+                destination_at(worker.queue)
+        except InvalidDestinationError as error:
+            yield f"{where} is {shown(worker.queue)}: {error}"
+        if worker.concurrency is not None and worker.queue is None:
+            where = loaded.origin("workers", name, "concurrency")
+            yield f"{where}: it goes with queue; a Worker's handlers have their own"
+
+
+def _of_bridges(loaded: Loaded, arguments: Mapping[str, Any]) -> Iterator[str]:
+    for name in loaded.tables.bridges:
+        try:
+            Bridge._of_file(loaded, name, arguments)
+        except JMSError as error:
+            yield str(error)
+
+
+def _misspelt_variables(environment: Mapping[str, str]) -> Iterator[str]:
+    known = [PREFIX + name.upper() for name in Configuration.model_fields]
+    for variable in environment:
+        name = variable.partition("__")[0]
+        is_ours = name.startswith(PREFIX) and not name.removeprefix(PREFIX).startswith(_OTHERS)
+        near = get_close_matches(name, known, n=1, cutoff=0.8)
+        if is_ours and name.upper() not in known and near:
+            yield f"{variable}: there is no such variable; did you mean {near[0]}?"

@@ -1,0 +1,1 @@
+"""Where large bodies are kept, beside Kafka."""

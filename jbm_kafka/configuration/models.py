@@ -1,0 +1,352 @@
+"""The model of `jbm-kafka.toml`: its tables and keys, and of what kind each is.
+
+What a value means to Kafka, to a connection factory or to the AMQP server is checked where it is used, by the rules
+that hold for arguments.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic.networks import IPvAnyNetwork
+
+from jbm_kafka.configuration.flat_properties import flat_properties
+from jbm_kafka.configuration.server_limits import Limits
+from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.core.sentinels import SYSTEM_GENERATED
+from jbm_kafka.core.settings.address_pattern import checked_pattern
+from jbm_kafka.core.settings.address_settings import SETTING_NAMES, AddressSettings
+from jbm_kafka.core.settings.setting_rules import TYPES
+from jbm_kafka.core.wrong_values import did_you_mean
+from jbm_kafka.ports.connection_ranges import RANGES
+
+
+def _no_flag(value: object) -> object:
+    """Refuses true and false, which are numbers to Python alone."""
+    if isinstance(value, bool):
+        raise ValueError("it is a number")  # noqa: TRY004 - Pydantic gathers these alone
+    return value
+
+
+def _within(name: str) -> Any:
+    """The range that the argument of a connection factory has."""
+    return Field(ge=RANGES[name].least, le=RANGES[name].most)
+
+
+def _tls_table(value: object) -> object:
+    return {True: {}, False: None}.get(value, value) if isinstance(value, bool) else value
+
+
+def _known_limits(table: dict[str, Any]) -> dict[str, Any]:
+    known = [each.name for each in fields(Limits)]
+    for name in table:
+        if name not in known:
+            raise InvalidSettingError(f"{name}: there is no such limit{did_you_mean(name, known)}")
+    return table
+
+
+def address_settings_of(table: Mapping[str, object]) -> AddressSettings:
+    """The settings of a pattern. TOML has no word for nothing: an empty text says that, as in `settings set`.
+
+    Raises:
+        InvalidSettingError: a name or a value that cannot be.
+    """
+    return AddressSettings.from_mapping({name: _setting(name, value) for name, value in table.items()})
+
+
+def _setting(name: str, value: object) -> object:
+    types = TYPES.get(name, ())
+    if value == "" and type(None) in types:
+        return None
+    return SYSTEM_GENERATED if type(SYSTEM_GENERATED) in types and value == SYSTEM_GENERATED.value else value
+
+
+def _checked_settings(table: dict[str, Any]) -> dict[str, Any]:
+    address_settings_of(table)
+    return table
+
+
+_NO_FLAG = BeforeValidator(_no_flag)
+Seconds = Annotated[float, Field(ge=0, le=86_400), _NO_FLAG]
+Port = Annotated[int, Field(ge=0, le=65_535), _NO_FLAG]
+Count = Annotated[int, Field(ge=1), _NO_FLAG]
+Pattern = Annotated[str, AfterValidator(checked_pattern)]
+Text = Annotated[str, Field(min_length=1)]
+_SETTINGS_SCHEMA = {"propertyNames": {"enum": list(SETTING_NAMES)}}
+_LIMITS_SCHEMA = {"propertyNames": {"enum": [each.name for each in fields(Limits)]}}
+
+
+class Table(BaseModel):
+    """A table of the file; a key that it does not know is a mistake."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True, validate_default=False
+    )
+
+
+class Tls(Table):
+    """TLS to the cluster, by PEM files; paths begin at the file's folder."""
+
+    ca: Text | None = None
+    """The authority that signed the brokers' certificates; without it those that the system knows."""
+    certificate: Text | None = None
+    """The certificate of this client."""
+    key: Text | None = None
+    """The key of that certificate."""
+    key_password: SecretStr | None = None
+    """The password of that key."""
+
+
+class LoginTable(Table):
+    """Who programs are to the cluster (SASL)."""
+
+    user: Text
+    """Their name there."""
+    password: SecretStr | None = None
+    """In a file that others cannot read; or JBM_KAFKA_SASL_PASSWORD."""
+    password_file: Text | None = None
+    """A file that has the password alone, such as a mounted secret."""
+    mechanism: Text = "SCRAM-SHA-512"
+    """SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN."""
+
+
+class ClusterTable(Table):
+    """A Kafka cluster, and who programs are there."""
+
+    bootstrap: str | None = None
+    """HOST:PORT, several with commas; memory://NAME, amqp://HOST:PORT."""
+    namespace: str | None = None
+    """Prefix of everything of ours, so that installations share a cluster."""
+    tls: Annotated[Tls | None, BeforeValidator(_tls_table, json_schema_input_type=bool | Tls | None)] = None
+    """true, or a table."""
+    login: LoginTable | None = None
+    """User and password."""
+    large_bodies: Annotated[Text | None, Field(repr=False)] = None
+    """The URL of the store of bodies that are too large for Kafka, as in s3://shop-bodies: docs/large-bodies.md."""
+    kafka: Annotated[
+        dict[str, str],
+        BeforeValidator(flat_properties, json_schema_input_type=dict[str, Any]),
+    ] = Field(default_factory=dict, repr=False)
+    """Other properties of librdkafka."""
+
+
+class ConnectionTable(Table):
+    """Arguments of ConnectionFactory: docs/settings.md."""
+
+    client_id: Text | None = None
+    state_dir: Text | None = None
+    """From the file's folder on."""
+    default_unit_of_order: Text | None = None
+    auto_create: bool | None = None
+    memory_budget_bytes: Annotated[int, _within("memory_budget_bytes"), _NO_FLAG] | None = None
+    session_timeout_ms: Annotated[int, _within("session_timeout_ms"), _NO_FLAG] | None = None
+    revoke_drain_ms: Annotated[int, _within("revoke_drain_ms"), _NO_FLAG] | None = None
+    membership_idle_ms: Annotated[int, _within("membership_idle_ms"), _NO_FLAG] | None = None
+    receiver_idle_ms: Annotated[int, _within("receiver_idle_ms"), _NO_FLAG] | None = None
+    checkpoint_interval_ms: Annotated[int, _within("checkpoint_interval_ms"), _NO_FLAG] | None = None
+    record_timeout_ms: Annotated[int, _within("record_timeout_ms"), _NO_FLAG] | None = None
+    commit_timeout_ms: Annotated[int, _within("commit_timeout_ms"), _NO_FLAG] | None = None
+    block_on_acknowledge: bool | None = None
+    persist_delivery_count_before_delivery: bool | None = None
+    prefetch: Annotated[int, _within("prefetch"), _NO_FLAG] | None = None
+    large_body_bytes: Annotated[int, Field(ge=0), _NO_FLAG] | None = None
+    """How large a body stays in its record, with `large_bodies`."""
+    store_and_forward: Text | None = None
+    """Where sends are stored and forwarded from, from the file's folder on: docs/store-and-forward.md."""
+    store_fsync: bool | None = None
+    store_bytes_max: Annotated[int, _within("store_bytes_max"), _NO_FLAG] | None = None
+    store_age_max_ms: Annotated[int, _within("store_age_max_ms"), _NO_FLAG] | None = None
+
+
+class DestinationsTable(Table):
+    """Queues and topics that must exist: `jbm-kafka provision` makes them."""
+
+    queues: list[str] = Field(default_factory=list)
+    """NAME, or NAME:PARTITIONS."""
+    topics: list[str] = Field(default_factory=list)
+    """The same."""
+    letters: list[str] = Field(default_factory=list)
+    """Dead-letter and expiry addresses; without any the namespace's own."""
+    roles: list[str] = Field(default_factory=list)
+    """ROLE:PRINCIPAL, as in worker:User:app."""
+    partitions: Annotated[int, Field(ge=1, le=10_000), _NO_FLAG] | None = None
+    events_partitions: Count | None = None
+    max_message_bytes: Count | None = None
+    replication: Annotated[int, Field(ge=1, le=32_767), _NO_FLAG] | None = None
+    min_isr: Annotated[int, Field(ge=1, le=32_767), _NO_FLAG] | None = None
+
+
+class WorkerTable(Table):
+    """A worker that `jbm-kafka run NAME` runs."""
+
+    target: Text
+    """MODULE:NAME of a Worker, or of a function that is called with each message of `queue`."""
+    queue: Text | None = None
+    concurrency: Annotated[int, Field(ge=1, le=10_000), _NO_FLAG] | None = None
+    """With `queue`."""
+    processes: Annotated[int, Field(ge=1, le=1_000), _NO_FLAG] | None = None
+    drain_s: Seconds | None = None
+    metrics_port: Annotated[int, Field(ge=1, le=65_535), _NO_FLAG] | None = None
+
+
+class BridgeEndTable(Table):
+    """Where a bridge's messages come from, or go to."""
+
+    destination: Text
+    """A queue's name, or topic:NAME."""
+    cluster: Text | None = None
+    """Which of `clusters`, one with amqp:// as its bootstrap too; none: the cluster in use."""
+    namespace: str | None = None
+    """In place of the cluster's."""
+    subscription: Text | None = None
+    """Of a topic as source: the durable subscription; none: called as the bridge."""
+    duplicate_property: Text | None = None
+    """Of an AMQP server as target: by which it drops duplicates, as _AMQ_DUPL_ID of Artemis."""
+    address: Text | None = None
+    """Of an AMQP server: what it calls the destination, such as /amq/queue/orders; none: as the destination."""
+
+
+class BridgeTable(Table):
+    """What `jbm-kafka bridge` takes from one place to another: docs/bridge.md."""
+
+    source: BridgeEndTable
+    target: BridgeEndTable
+    guarantee: Literal["exactly-once", "duplicates-okay", "at-most-once"] | None = None
+    """None: the strongest that there is."""
+    selector: Text | None = None
+    """Which messages go, as in region = 'EU'."""
+    rate: Text | None = None
+    """How many may go, as in 100/s."""
+    reply_to: Literal["keep", "drop"] | dict[str, str] = "keep"
+    """Where answers go; or by where they go now where they are to go, empty for nowhere."""
+    in_flight: Annotated[int, Field(ge=1, le=10_000), _NO_FLAG] | None = None
+    """How many messages may be in hand."""
+    lanes: Annotated[int, Field(ge=1, le=16), _NO_FLAG] | None = None
+    """How many sessions work side by side within one cluster."""
+    drain_s: Seconds | None = None
+
+
+class UserTable(Table):
+    """Who may come in, to the AMQP server and to the console; rights are patterns of names of destinations."""
+
+    password: SecretStr | None = None
+    """The line that `jbm-kafka sidecar user NAME` prints."""
+    client_ids: list[str] | None = None
+    """The client ids that the user may have, `*` for any text."""
+    send: list[Pattern] | None = None
+    receive: list[Pattern] | None = None
+    browse: list[Pattern] | None = None
+    create: list[Pattern] | None = None
+    forward: list[Pattern] | None = None
+    """For the other sidecars."""
+    look: list[Pattern] | None = None
+    """In the console."""
+    operate: list[Pattern] | None = None
+    """In the console."""
+
+
+class ListenerTable(Table):
+    """An address of the AMQP server; paths begin at the file's folder."""
+
+    url: str
+    """amqp://HOST:PORT, or amqps://HOST:PORT with a certificate."""
+    certificate: Text | None = None
+    key: Text | None = None
+    client_ca: Text | None = None
+
+
+class ForwardingTable(Table):
+    """How the sidecars of a namespace reach each other."""
+
+    advertised: Text
+    """HOST:PORT."""
+    user: Text
+    password: SecretStr
+    server_ca: Text | None = None
+
+
+class AmqpTable(Table):
+    """The AMQP server, `jbm-kafka sidecar run`: docs/amqp.md."""
+
+    listeners: list[ListenerTable] | None = None
+    limits: Annotated[dict[str, Any], AfterValidator(_known_limits), Field(json_schema_extra=_LIMITS_SCHEMA)] = Field(
+        default_factory=dict
+    )
+    forwarding: ForwardingTable | None = None
+    drain_s: Seconds | None = None
+    verify_user_id: Literal["off", "check", "set"] = "off"
+    counts_released: bool = False
+    plain_without_tls: bool = False
+    metrics_port: Port | None = None
+    console_port: Port | None = None
+    """Serves the console, too, at the host of `console.listen`."""
+    backlog_metrics: bool = False
+    admin_port: Port | None = None
+
+
+class TokenTable(Table):
+    """A program that asks the console, as `jbm-kafka console --new-token NAME` prints it."""
+
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    """The SHA-256 digest of its token."""
+    look: list[Pattern] = Field(default_factory=list)
+    operate: list[Pattern] = Field(default_factory=list)
+
+
+class TrustedProxyTable(Table):
+    """A proxy that says in a header who the user is."""
+
+    header: Annotated[str, Field(pattern="^[A-Za-z0-9-]+$")]
+    networks: Annotated[list[IPvAnyNetwork], Field(min_length=1)]
+    """From which it speaks, as in 10.0.0.0/8."""
+
+
+class ConsoleTable(Table):
+    """The console: docs/console.md. `[users]` says who may come in."""
+
+    listen: Text = "127.0.0.1:8161"
+    """HOST:PORT."""
+    certificate: Text | None = None
+    """A PEM file, from the file's folder on, as the next."""
+    key: Text | None = None
+    plain_without_tls: bool = False
+    """A proxy before it has the TLS."""
+    read_only: bool = False
+    hosts: list[str] = Field(default_factory=list)
+    """Names by which browsers reach it."""
+    secret_file: Text | None = None
+    """Has what signs the cookies."""
+    schema_registry: Text | None = None
+    """Its address, for bodies that its serializers wrote."""
+    schema_registry_user: Text | None = None
+    schema_registry_password: SecretStr | None = None
+    proxy: TrustedProxyTable | None = None
+    tokens: dict[str, TokenTable] = Field(default_factory=dict)
+
+
+class ExporterTable(Table):
+    """`jbm-kafka exporter`."""
+
+    port: Port = 9_108
+
+
+class FileTables(ClusterTable):
+    """All of the file; `bootstrap` and what stands beside it are the one cluster that has no name."""
+
+    cluster: Text | None = None
+    """Which of `clusters` is used."""
+    clusters: dict[str, ClusterTable] = Field(default_factory=dict)
+    connection: ConnectionTable = ConnectionTable()
+    address_settings: dict[
+        Pattern,
+        Annotated[dict[str, Any], AfterValidator(_checked_settings), Field(json_schema_extra=_SETTINGS_SCHEMA)],
+    ] = Field(default_factory=dict)
+    """Settings by pattern of names."""
+    destinations: DestinationsTable = DestinationsTable()
+    workers: dict[str, WorkerTable] = Field(default_factory=dict)
+    bridges: dict[str, BridgeTable] = Field(default_factory=dict)
+    users: dict[str, UserTable] = Field(default_factory=dict)
+    amqp: AmqpTable = AmqpTable()
+    console: ConsoleTable = ConsoleTable()
+    exporter: ExporterTable = ExporterTable()

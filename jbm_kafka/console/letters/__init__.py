@@ -1,0 +1,1 @@
+"""Dead letters, by what went wrong."""

@@ -1,0 +1,1 @@
+"""Messages that wait for a time."""

@@ -1,0 +1,1 @@
+"""Who may use the console, and what keeps other web pages out of it."""

@@ -1,0 +1,1 @@
+"""The rules of what a receiver has in hand: decision 102."""

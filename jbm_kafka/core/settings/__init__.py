@@ -1,0 +1,1 @@
+"""Address settings: patterns, rules and the values in force."""

@@ -1,0 +1,1 @@
+"""The way of a message from a link to a receive, a listener or a handler."""

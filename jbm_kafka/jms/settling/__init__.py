@@ -1,0 +1,1 @@
+"""Acknowledge modes: how a session settles the messages that its application got."""

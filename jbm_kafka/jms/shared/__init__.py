@@ -1,0 +1,1 @@
+"""The connection and the session that all producers and consumers share."""

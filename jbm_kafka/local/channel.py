@@ -1,0 +1,461 @@
+"""The contract's Channel over the machine that serves Kafka: one lane, driven by whoever calls, no thread of its own.
+
+One pass over the messages runs at a time (ORDER-1). A receiver is asked first, and the machine told after it: until a
+receiver took it a message is NEW, so a refusal leaves no trace (STATE-10). The state's lock is never held while a
+receiver or a filter runs; an acknowledgement may come from any thread, and before the delivery is recorded (STATE-6).
+What the channels promise is docs/semantics.md, section 1; their choices are docs/decisions/12-house.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import Generic, TypeVar
+
+from jbm_kafka.codec.dead_letter import ACTUAL_EXPIRY, DELIVERY_COUNT
+from jbm_kafka.contract import (
+    CoreMessage,
+    Filter,
+    MessageState,
+    MessageStore,
+    PersistenceManager,
+    Receiver,
+    Routable,
+    TransactionManager,
+)
+from jbm_kafka.core.channel import changes as c
+from jbm_kafka.core.channel.delivery_count import delivery_count_of
+from jbm_kafka.core.channel.departure import DEPARTS_BY
+from jbm_kafka.core.channel.entries import MessageFate
+from jbm_kafka.core.channel.redelivery import is_expired
+from jbm_kafka.core.channel.reference import Reference
+from jbm_kafka.core.jms_errors import (
+    IllegalStateError,
+    MessageFormatError,
+    RoutableNotAcceptedError,
+    UnknownMessageError,
+)
+from jbm_kafka.local.channel_messages import departing_copy, message_of, refused, shown
+from jbm_kafka.local.state import LocalChange, LocalChannelState, message_id_of
+from jbm_kafka.local.transactions import departures, outside_transactions
+
+logger = logging.getLogger(__name__)
+State = TypeVar("State", bound=LocalChannelState)
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class OfferAnswer(Enum):
+    """A receiver's answer to a message."""
+
+    ACKNOWLEDGED = "acknowledged"
+    """It took the message and is done with it."""
+    TAKEN = "taken"
+    """It took the message and owes its acknowledgement."""
+    REFUSED = "refused"
+    """It did not want it, refused it, or broke."""
+
+
+def ask(receiver: Receiver, message: CoreMessage) -> OfferAnswer:
+    """Offer the message, advice first. The log names a receiver that raises, and the channel goes on."""
+    try:
+        if not receiver.accept(message):
+            return OfferAnswer.REFUSED
+        return OfferAnswer.ACKNOWLEDGED if receiver.handle(message) else OfferAnswer.TAKEN
+    except RoutableNotAcceptedError:
+        return OfferAnswer.REFUSED
+    except Exception:
+        logger.exception("receiver %s broke on message %s; it stays", receiver.receiver_id, message.message_id)
+        return OfferAnswer.REFUSED
+
+
+class LocalChannel(ABC, Generic[State]):
+    """The part that a queue and a topic share: they differ in whom they offer a message to, and when it is finished."""
+
+    is_storing_undeliverable_messages = False
+    """A queue keeps them; a topic, and what is synchronous, discards them (STATE-8, STATE-13)."""
+
+    def __init__(self, state: State, *, synchronous: bool, expiry_channel: Receiver | None = None) -> None:
+        self._state: State = state
+        self._is_synchronous = synchronous
+        self._expiry_channel = expiry_channel
+        self._receivers: dict[str, Receiver] = {}
+        """The receivers by id, in the order in which they were added."""
+        self._pass = threading.RLock()
+        self._depth = 0
+        """How many passes are open in the thread that has the lock."""
+        self._is_asked = False
+        """Another thread wants a pass made as soon as this one is over."""
+        state.offer_committed = self._offer_soon
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    # -- what it is --------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """Return what the channel knows of its messages: the contract's ChannelState."""
+        return self._state
+
+    @property
+    def name(self) -> str:
+        """The channel's name."""
+        return self._state.name
+
+    @property
+    def receiver_id(self) -> str:
+        """Its name: a channel may be the receiver of another."""
+        return self._state.name
+
+    @property
+    def message_store(self) -> MessageStore:
+        """Where the bodies are."""
+        return self._state.message_store
+
+    @message_store.setter
+    def message_store(self, store: MessageStore) -> None:
+        self._state.message_store = store
+
+    @property
+    def persistence_manager(self) -> PersistenceManager | None:
+        """Where the state is written; None: nowhere."""
+        return self._state.persistence_manager
+
+    @persistence_manager.setter
+    def persistence_manager(self, manager: PersistenceManager | None) -> None:
+        self._state.persistence_manager = manager
+
+    @property
+    def transaction_manager(self) -> TransactionManager | None:
+        """Whose transactions it takes part in; None: in none."""
+        return self._state.transaction_manager
+
+    @transaction_manager.setter
+    def transaction_manager(self, manager: TransactionManager | None) -> None:
+        self._state.transaction_manager = manager
+
+    @property
+    def is_reliable(self) -> bool:
+        """Its persistence manager and its store are (STATE-11)."""
+        return self._state.is_reliable
+
+    @property
+    def is_transactional(self) -> bool:
+        """It has a transaction manager."""
+        return self._state.is_transactional
+
+    @property
+    def is_synchronous(self) -> bool:
+        """It hands over within `handle`, in the caller's thread, and stores nothing."""
+        return self._is_synchronous
+
+    @property
+    def receivers(self) -> Sequence[Receiver]:
+        """In the order in which they were added."""
+        return tuple(self._receivers.values())
+
+    def set_synchronous(self, value: bool, /) -> bool:
+        """True iff it switched: not when it is so already, nor to synchronous while it holds messages."""
+        with self._opened():
+            if value == self._is_synchronous or (value and self._state.held):
+                return False
+            self._is_synchronous = value
+            return True
+
+    # -- messages come -----------------------------------------------------------------------------------------
+
+    def accept(self, routable: Routable, /) -> bool:
+        """Return True if `handle` would take it now."""
+        with self._state.lock:
+            if self._state.is_closed or (self._is_synchronous and self._state.open_transaction is not None):
+                return False
+            if not self._is_synchronous:
+                return self._state.refusal(routable) is None
+        return self._accepts_now(routable)
+
+    def handle(self, routable: Routable, /) -> bool:
+        """Store the message, NOT_COMMITTED in an open transaction, else NEW, and offer what nobody was offered yet.
+
+        What receivers do with it changes nothing for the sender: True is its acknowledgement. A synchronous channel
+        stores nothing, and its answer is the receivers'. A message will do, or a reference into this channel's store.
+
+        Raises:
+            RoutableNotAcceptedError: a message of this id is here, or the channel cannot hold it (STATE-11); nothing
+                changed.
+            IllegalStateError: the channel is closed.
+        """
+        state = self._state
+        with self._opened():
+            is_passed_on = self._is_synchronous
+            reason = None if is_passed_on else state.refusal(routable)
+            if is_passed_on and state.open_transaction is not None:
+                reason = "a transaction is open and a synchronous channel holds nothing for it"
+            if reason is not None:
+                raise refused(self.name, routable, reason)
+            message = message_of(routable, channel=self.name, store=state.message_store)
+            if not is_passed_on and self._is_kept():
+                try:
+                    state.take(message)
+                except MessageFormatError as error:
+                    raise refused(self.name, routable, str(error)) from error
+        if not is_passed_on:
+            self._offer_soon()
+            return True
+        is_late = is_expired(message.expiration_ms, state.clock_ms())
+        return not is_late and self._pass_on(shown(message, redelivered=False))
+
+    @abstractmethod
+    def _accepts_now(self, routable: Routable) -> bool:
+        """Return True if a synchronous channel would find a receiver."""
+
+    @abstractmethod
+    def _pass_on(self, message: CoreMessage) -> bool:
+        """Synchronously: the receivers' answer. Nothing is stored."""
+
+    def _is_kept(self) -> bool:
+        """Return True if a message that comes now is to be stored at all."""
+        return True
+
+    # -- messages go -------------------------------------------------------------------------------------------
+
+    def add_receiver(self, receiver: Receiver, /) -> None:
+        """Offer messages to this one too, from the next message, commit or `deliver()` on.
+
+        Raises:
+            IllegalStateError: another receiver has its id, or the channel is closed.
+        """
+        with self._opened():
+            known = self._receivers.setdefault(receiver.receiver_id, receiver)
+            if known is not receiver:
+                raise IllegalStateError(
+                    f"channel {self.name!r} has another receiver {receiver.receiver_id!r}; remove it first",
+                    receiver_id=receiver.receiver_id,
+                )
+
+    def deliver(self) -> bool:
+        """Offer every NEW message present now; True iff none is NEW any more (STATE-9).
+
+        Does nothing when a receiver calls it: each message is offered once in a pass.
+        """
+        self._check_open()
+        with self._one_pass() as is_outermost:
+            if is_outermost:
+                self._offer_waiting(everything=True)
+        return not self.has_messages(MessageState.NEW)
+
+    def acknowledge(self, message_id: str, receiver_id: str, /) -> None:
+        """The receiver is done with the message; in a transaction, when that commits (STATE-7).
+
+        Raises:
+            UnknownMessageError: it is not here, or in another hand, or acknowledged already.
+            IllegalStateError: it is NOT_COMMITTED, or the channel is closed.
+        """
+        self._check_open()
+        self._state.acknowledge(message_id, receiver_id)
+
+    def expire(self, now_ms: int, /) -> list[str]:
+        """Let go of the NEW messages whose time has ended by then, and return their ids in arrival order."""
+        self._check_open()
+        return self._expire(now_ms)
+
+    def close(self) -> None:
+        """All receivers leave, open transactions of its messages can only roll back. What was recorded is kept."""
+        if not self._state.is_closed:
+            self._state.close()
+            self._receivers = {}
+
+    @abstractmethod
+    def _offer_waiting(self, *, everything: bool) -> None:
+        """One pass: offer what nobody was offered yet, or everything that is NEW. The caller has the pass."""
+
+    def _next(self, tried: set[tuple[int, str | None]], end: int, *, everything: bool) -> Reference | None:
+        """The message to offer next in a pass, of those that came before `end`.
+
+        Each is tried once, and once more when its unit came free meanwhile: then others may have it. What came back
+        goes in a pass over everything only (STATE-5).
+        """
+        state = self._state
+        with state.lock:
+            for reference in state.core.heads():
+                attempt = (reference.offset, state.core.owner_of(reference.gate_key))
+                is_due = everything or not state.is_redelivered(reference)
+                if is_due and reference.offset < end and attempt not in tried and not self._is_spoken_for(reference):
+                    tried.add(attempt)
+                    return reference
+        return None
+
+    def _shown(self, reference: Reference, *, redelivered: bool) -> CoreMessage | None:
+        try:
+            return shown(self.message_store.retrieve(message_id_of(reference)), redelivered=redelivered)
+        except UnknownMessageError:
+            logger.exception("%s: a message has lost its body and cannot be delivered", self.name)
+            return None
+
+    # -- whose turn it is to call receivers --------------------------------------------------------------------
+
+    @contextmanager
+    def _one_pass(self) -> Iterator[bool]:
+        """Within the block no other thread has a pass; False when it is within a pass of this thread."""
+        with self._pass:
+            self._depth += 1
+            try:
+                yield self._depth == 1
+            finally:
+                self._depth -= 1
+        self._look_again()
+
+    def _offer_soon(self) -> None:
+        """Offer what nobody was offered yet, now or by the thread that has the pass: nobody waits for a receiver.
+
+        Within a pass of this thread nothing is done: two channels would keep each other busy for ever. Nor in an open
+        transaction, whose fate the receivers' answers would share. A failure is not the sender's: it may be about
+        another's message, and its own is stored.
+        """
+        if self._state.open_transaction is not None:
+            return
+        try:
+            if not self._try_pass():
+                self._is_asked = True
+            self._look_again()
+        except Exception:
+            logger.exception(
+                "%s: what became of an offered message cannot be recorded; nothing is lost, the next message or "
+                "deliver() goes on",
+                self.name,
+            )
+
+    def _look_again(self) -> None:
+        """A thread that asks finds the pass taken; one that leaves the pass comes here: one of both sees the other."""
+        while self._is_asked and not self._depth and self._try_pass():
+            pass
+
+    def _try_pass(self) -> bool:
+        """False when another thread has the pass. Within this thread's own nothing is done, and no ask is forgotten."""
+        if not self._pass.acquire(blocking=False):
+            return False
+        try:
+            if not self._depth:
+                self._is_asked, self._depth = False, 1
+                try:
+                    self._offer_waiting(everything=False)
+                finally:
+                    self._depth = 0
+        finally:
+            self._pass.release()
+        return True
+
+    # -- expiry, and copies of what leaves ---------------------------------------------------------------------
+
+    def _expire(self, now_ms: int) -> list[str]:
+        state = self._state
+        with state.lock:
+            state.doom_expired(now_ms)
+            expired = [
+                reference
+                for reference in state.held.values()
+                if is_expired(reference.expiration_ms, now_ms)
+                and state.core.is_waiting(reference.offset)
+                and not self._is_spoken_for(reference)
+            ]
+        with state.reserve(expired):
+            return [message_id_of(reference) for reference in expired if self._let_expire(reference, now_ms)]
+
+    def _is_spoken_for(self, reference: Reference) -> bool:
+        """It is being offered, or its early acknowledgement waits for a commit."""
+        return reference.offset in self._state.reserved or reference.offset in self._state.submitted
+
+    def _let_expire(self, reference: Reference, now_ms: int) -> bool:
+        """Return True if it is gone. A copy is made without the lock, and an acknowledgement that comes meanwhile
+        wins."""
+        state = self._state
+        count = delivery_count_of(state.core, reference.offset).delivery_count
+        withdrawn = c.Withdrawn([reference], DEPARTS_BY[MessageFate.EXPIRED])
+        hop = {DELIVERY_COUNT: count, ACTUAL_EXPIRY: now_ms}
+        return self._hand_on(
+            reference, withdrawn, self._expiry_channel, hop, lambda: state.core.is_waiting(reference.offset)
+        )
+
+    def _hand_on(
+        self,
+        reference: Reference,
+        gone: LocalChange,
+        target: Receiver | None,
+        hop: Mapping[str, object],
+        may_go: Callable[[], bool],
+    ) -> bool:
+        """Return True if the copy came and the message went, by one write where the target is a channel of ours and on
+        the same persistence manager. So it stays, whatever becomes of the caller's transaction."""
+        state = self._state
+        try:
+            with outside_transactions():
+                if target is not None:
+                    message = state.message_store.retrieve(message_id_of(reference))
+                    copy = departing_copy(message, channel=self.name, hop=hop)
+                    if isinstance(target, LocalChannel) and not target.is_synchronous:
+                        with departures.transaction():
+                            target.handle(copy)
+                            state.depart(gone, may_go)
+                        return True
+                    target.handle(copy)
+                with state.lock:
+                    is_free = may_go()
+                    if is_free:
+                        state.change(gone)
+                    return is_free
+        except Exception:
+            if target is None:
+                raise
+            if may_go():
+                logger.exception(
+                    "%s: %s does not take a copy of message %s; it is kept and tried again at the next delivery",
+                    self.name,
+                    target.receiver_id,
+                    message_id_of(reference),
+                )
+            return False
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def browse(self, filter: Filter | None = None, /) -> list[CoreMessage]:  # noqa: A002 - the contract's word
+        """Return what is NEW or DELIVERED, in arrival order; consumes nothing (STATE-9)."""
+        messages = self._messages(MessageState.NEW, MessageState.DELIVERED)
+        return [message for message in messages if filter is None or filter.accept(message)]
+
+    def has_messages(self, state: MessageState, /) -> bool:
+        """Return True if it holds messages in that state."""
+        with self._opened():
+            return any(self._state.core.state_of(offset) is state for offset in self._state.by_offset)
+
+    def get_messages(self, state: MessageState, /) -> list[CoreMessage]:
+        """Return those it holds in that state, in arrival order."""
+        return self._messages(state)
+
+    # -- leaves ------------------------------------------------------------------------------------------------
+
+    def _messages(self, *states: MessageState) -> list[CoreMessage]:
+        state = self._state
+        with self._opened():
+            return [
+                shown(self.message_store.retrieve(message_id), redelivered=state.is_redelivered(reference))
+                for message_id, reference in state.held.items()
+                if state.core.state_of(reference.offset) in states
+            ]
+
+    def _check_open(self) -> None:
+        if self._state.is_closed:
+            raise IllegalStateError(f"channel {self.name!r} is closed; make a new one of that name")
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        with self._state.lock:
+            self._check_open()
+            yield

@@ -1,0 +1,74 @@
+"""Says after a crash how many sends were confirmed, so that a tail that the disk has lost is found (SAF-5).
+
+    sends.mark   8 bytes magic, 1 byte open or closed, 36 bytes the machine's boot id, 8 bytes the last number
+
+It is mapped into memory: a confirmed send costs one store to memory. A killed process leaves it exact, for the kernel
+has its pages; a machine that loses power leaves it at most as old as the kernel's last writing of them.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+_MAGIC = b"JBMSENT1"
+_FORM = struct.Struct(">8s?36sQ")
+_NUMBER = struct.Struct(">Q")
+_NUMBER_AT = _FORM.size - _NUMBER.size
+_BYTES = 4096
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class AcknowledgedMark:
+    """The mark of an open store. One thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it, made if it is missing.
+
+        Raises:
+            OSError: it cannot be read or written.
+        """
+        is_new = not path.exists() or path.stat().st_size < _BYTES
+        if is_new:
+            path.write_bytes(bytes(_BYTES))
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self._map = mmap.mmap(fd, _BYTES)
+        finally:
+            os.close(fd)
+        magic, was_open, boot_id, number = _FORM.unpack_from(self._map)
+        is_known = magic == _MAGIC
+        self.number: int = number if is_known else 0
+        """The last one that was confirmed before, as far as it is known."""
+        self.was_torn = bool(is_known and was_open and boot_id != boot())
+        """The machine has stopped while the store was open."""
+
+    def open(self, number: int) -> None:
+        """Say that the store is open on this machine, and that this number is its last."""
+        _FORM.pack_into(self._map, 0, _MAGIC, True, boot(), number)
+        self._map.flush()
+
+    def set(self, number: int) -> None:
+        """This one is confirmed, and all before it."""
+        _NUMBER.pack_into(self._map, _NUMBER_AT, number)
+
+    def close(self, number: int) -> None:
+        """Say that the store was closed in order, when all of it is on the disk."""
+        _FORM.pack_into(self._map, 0, _MAGIC, False, boot(), number)
+        self._map.flush()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Unmap it as it is."""
+        self._map.close()
+
+
+def boot() -> bytes:
+    """Returns the machine's id of this run, as long as the form has it."""
+    text = b""
+    with suppress(OSError):
+        text = _BOOT_ID.read_bytes().strip()
+    return text.ljust(36)[:36]

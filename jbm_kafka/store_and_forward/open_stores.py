@@ -1,0 +1,123 @@
+"""The open stores of this process: connections that name one folder share it, counted; the last one closes it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.ports.clock import Clock
+from jbm_kafka.ports.installation import Installation
+from jbm_kafka.ports.numbered_batches import ProviderOfBatches
+from jbm_kafka.store_and_forward.send_store import SendStore
+from jbm_kafka.store_and_forward.store_forwarder import StoreForwarder
+from jbm_kafka.store_and_forward.store_limits import StoreSettings
+
+log = logging.getLogger("jbm_kafka.store_and_forward")
+
+FORWARD_AT_CLOSE_S = 60.0
+"""Closing waits so long while Kafka takes what is stored, and not at all while it does not."""
+STOP_S = 4.0
+"""For the batch under way. One that takes longer goes on; whoever opens the store next fences it."""
+
+
+@dataclass(slots=True, eq=False)
+class OpenStore:
+    """A store with its forwarder, and its users counted."""
+
+    settings: StoreSettings
+    key: tuple[str, str, str | None]
+    """The installation that it forwards to."""
+    store: SendStore
+    forwarder: StoreForwarder
+    users: int = 1
+
+    def release(self) -> None:
+        """One user less; the last one closes it."""
+        with _turn(self.settings):
+            self.users -= 1
+            if self.users:
+                return
+            del _open[_place(self.settings)]
+            try:
+                self.forwarder.wait_forwarded(FORWARD_AT_CLOSE_S)
+                self.forwarder.stop(STOP_S)
+                waiting = self.store.counts().waiting
+            finally:
+                self.store.close()
+        if waiting:
+            log.warning(
+                "%s: %d entries wait in the store, and are forwarded by its next user, or by: jbm-kafka store forward "
+                "%s (%s)",
+                *(
+                    self.store.path,
+                    waiting,
+                    self.store.path,
+                    "; ".join(self.forwarder.troubles()) or "no time was left",
+                ),
+            )
+
+
+_open: dict[str, OpenStore] = {}
+_turns: dict[str, threading.RLock] = {}
+"""Held while a folder's store is opened or closed, which may take long: others' do not wait for it."""
+_turns_lock = threading.Lock()
+
+
+def opened_store(
+    settings: StoreSettings, installation: Installation, connect: Callable[[], ProviderOfBatches], clock: Clock
+) -> OpenStore:
+    """Returns the store of a folder, opened and forwarding unless it is already; its user releases it.
+
+    Raises:
+        InvalidSettingError: it is open in this process with other settings, or for another cluster.
+        IllegalStateError, ResourceAllocationError: it cannot be opened; the text says why.
+    """
+    with _turn(settings):
+        found = _open.get(_place(settings))
+        if found is not None:
+            if (found.settings, found.key) != (settings, installation.key):
+                raise InvalidSettingError(
+                    f"store_and_forward={settings.folder!r} is open in this process with other settings, or for "
+                    f"another cluster, namespace or state_dir: give the same, or another folder",
+                    setting="store_and_forward",
+                    value=settings.folder,
+                )
+            found.users += 1
+            return found
+        store = SendStore.open(
+            Path(settings.folder),
+            namespace=installation.config.namespace,
+            limits=settings.limits,
+            fsync=settings.fsync,
+            clock=clock,
+        )
+        forwarder = StoreForwarder(store, connect, clock)
+        forwarder.start()
+        opened = _open[_place(settings)] = OpenStore(settings, installation.key, store, forwarder)
+        return opened
+
+
+def _place(settings: StoreSettings) -> str:
+    return str(Path(settings.folder).absolute())
+
+
+def _turn(settings: StoreSettings) -> threading.RLock:
+    with _turns_lock:
+        return _turns.setdefault(_place(settings), threading.RLock())
+
+
+def _after_fork() -> None:
+    global _turns_lock  # noqa: PLW0603 - another thread may have held it
+    _turns_lock = threading.Lock()
+    _turns.clear()
+    for opened in _open.values():
+        opened.store.forget_lock()
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)

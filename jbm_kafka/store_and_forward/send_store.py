@@ -1,0 +1,727 @@
+"""The sends that a sender has stored, in the RocksDB of one folder (decision 121).
+
+    <folder>/store.json   id of the store, the namespace, and after the first forwarding the cluster that it is for
+    <folder>/lock         held while a process has the store open; the process id is in it, for people
+    <folder>/sends.mark   see acknowledged_mark.py
+    <folder>/reserve      room for forwarding on a disk that is full
+    <folder>/rocks/       keys: w<number> waits, d<number> was set aside, m<name> what the store knows of itself
+
+An entry is one key, so a transaction is stored whole. Numbers grow and never come twice.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import struct
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from rocksdict import AccessType, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
+
+from jbm_kafka.codec.stored_sends import StoredEntry, decode_entry, encode_entry
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, ResourceAllocationError
+from jbm_kafka.devbroker.file_lock import FileLock
+from jbm_kafka.ports.clock import Clock
+from jbm_kafka.ports.kafka import KafkaClientError
+from jbm_kafka.ports.kept_at_fork import kept_at_fork
+from jbm_kafka.store_and_forward.acknowledged_mark import AcknowledgedMark
+from jbm_kafka.store_and_forward.store_limits import StoreLimits, refusal
+
+log = logging.getLogger("jbm_kafka.store_and_forward")
+
+VERSION = 1
+"""The version of the keys; each value begins with a version of its own."""
+ID_FILE, LOCK_FILE, MARK_FILE, RESERVE_FILE, ROCKS_FOLDER = "store.json", "lock", "sends.mark", "reserve", "rocks"
+RESERVE_BYTES = 16 << 20
+"""More than what a reopening writes, which is what the log of RocksDB has, and no table yet."""
+WRITE_BUFFER_BYTES = 4 << 20
+WAL_BYTES_MAX = 8 << 20
+PENDING_MAX = 10_000
+"""Sends that wait for the disk at once."""
+CLOSE_TIMEOUT_S = 60.0
+MEND_MS = 1_000
+"""How often a store that could not be written is tried again."""
+_NUMBER = struct.Struct(">cQ")
+_WAITS, _ASIDE = b"w", b"d"
+_BATCH, _HIGHEST, _LOST = b"mbatch", b"mhighest", b"mlost"
+
+Stored = Callable[["NotStored | None"], None]
+"""Told that a send is stored, or why not."""
+
+
+class NotStored(KafkaClientError):
+    """A send was not stored, and nothing of it is left."""
+
+    def __init__(self, error: JMSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+        """For the caller of the send."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCounts:
+    """How much a store holds at one moment."""
+
+    waiting: int
+    """Entries: a transaction is one."""
+    waiting_bytes: int
+    oldest_at_ms: int
+    """When the oldest that waits was stored; 0: none waits."""
+    set_aside: int
+    lost: int
+    """Confirmed sends of earlier runs that the disk did not have any more after the machine had stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchUnderWay:
+    """The batch that is being written to Kafka as one transaction."""
+
+    number: int
+    entries: tuple[int, ...]
+
+
+class SendStore:
+    """The open store of a folder. Any thread; `close` it last."""
+
+    def __init__(
+        self, path: Path, lock: FileLock, said: dict[str, Any], limits: StoreLimits, fsync: bool, clock: Clock
+    ) -> None:
+        """Raises Exception: whatever RocksDB or the file system says; `open` sorts it out."""
+        self.path = path
+        self.store_id: str = said["id"]
+        self.cluster_id: str = said.get("cluster", "")
+        """Where it forwards to; empty: it never did."""
+        self.trouble = ""
+        """Why nothing can be stored now; empty: it can."""
+        self.entered = threading.Event()
+        """Set when there is something new to forward."""
+        self._said, self._file_lock, self._limits, self._fsync, self._clock = said, lock, limits, fsync, clock
+        self._lock = threading.RLock()
+        self._changed = threading.Condition()
+        """The signal for those who wait for the disk; taken before `_lock`, or alone."""
+        self._synced = WriteOptions()
+        self._synced.sync = True
+        kept_at_fork(self)
+        self._db = _opened(path / ROCKS_FOLDER)
+        self._is_open = True
+        self._tried_at_ms = 0
+        self._failed: list[int] = []
+        """Numbers that could not be written, and may be in RocksDB's log all the same."""
+        self._pending: list[tuple[bytes, int, Stored | None]] = []
+        self._writer: threading.Thread | None = None
+        self._waiting = self._waiting_bytes = self._aside = self._aside_bytes = self._oldest_at_ms = 0
+        self._mark = AcknowledgedMark(path / MARK_FILE)
+        self._lost = int(self._db.get(_LOST) or 0)
+        self._number = self._count()
+        self._report_torn_tail()
+        self._mark.open(self._number)
+        self._make_reserve()
+
+    @classmethod
+    def open(cls, folder: Path, *, namespace: str, limits: StoreLimits, fsync: bool, clock: Clock) -> Self:
+        """Returns the store at `folder`, made if it is missing.
+
+        Raises:
+            IllegalStateError: it is no store, or another namespace's, or a newer version's.
+            ResourceAllocationError: another process has it, or the disk refuses.
+        """
+        path = folder.absolute()
+        lock = _locked(path)
+        try:
+            return cls(path, lock, _read_or_make_id(path, namespace), limits, fsync, clock)
+        except JMSError:
+            lock.close()
+            raise
+        except Exception as error:  # RocksDB knows no finer class
+            lock.close()
+            raise ResourceAllocationError(
+                f"store_and_forward folder {path} cannot be opened: {error}; nothing of it was changed: mend the "
+                "cause, or name another folder",
+                path=str(path),
+            ) from error
+
+    # -- senders ---------------------------------------------------------------------------------------------------
+
+    def put(self, entry: StoredEntry) -> None:
+        """Store an entry; with fsync it is on the disk when this returns.
+
+        Raises:
+            NotStored: it is not, and the error says why.
+        """
+        if self._fsync:
+            stored = threading.Event()
+            answers: list[NotStored | None] = []
+
+            def hear(trouble: NotStored | None) -> None:
+                answers.append(trouble)
+                stored.set()
+
+            self.put_later(entry, hear)
+            stored.wait()
+            if answers[0] is not None:
+                raise answers[0]
+            return
+        value = encode_entry(entry)
+        with self._lock:
+            self._check_room(len(value))
+            self._write([(value, entry.stored_at_ms)])
+        if not self.entered.is_set():
+            self.entered.set()
+
+    def put_later(self, entry: StoredEntry, stored: Stored | None) -> None:
+        """Store an entry soon, with others that wait for the disk: `stored` is told, on a thread of the store's.
+
+        Without fsync it is stored and told at once. It waits while very many wait for the disk.
+
+        Raises:
+            NotStored: it is not, and the error says why.
+        """
+        if not self._fsync:
+            self.put(entry)
+            if stored is not None:
+                stored(None)
+            return
+        value = encode_entry(entry)
+        with self._changed:
+            self._changed.wait_for(lambda: self.has_room_to_wait() or not self._is_open)
+            if not self._is_open:
+                raise NotStored(self._closed())
+            self._pending.append((value, entry.stored_at_ms, stored))
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write_pending, name="jbm-stored-sends", daemon=True)
+                self._writer.start()
+            self._changed.notify_all()
+
+    def has_room_to_wait(self) -> bool:
+        """Returns False while `put_later` would wait."""
+        return len(self._pending) < PENDING_MAX
+
+    def wait_stored(self, timeout_s: float) -> bool:
+        """Returns True when nothing waits for the disk."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._pending, timeout_s)
+
+    # -- forwarding ------------------------------------------------------------------------------------------------
+
+    def waiting(self, begin: int, count_max: int, bytes_max: int) -> list[tuple[int, StoredEntry, int]]:
+        """Returns the first entries from a number on that wait: number, entry, bytes.
+
+        Raises:
+            CorruptRecordError: one cannot be read.
+        """
+        found: list[tuple[int, StoredEntry, int]] = []
+        size_bytes = 0
+        with self._lock:
+            for number, value in self._rows(_WAITS, begin):
+                size_bytes += len(value)
+                if found and (len(found) == count_max or size_bytes > bytes_max):
+                    break
+                found.append((number, decode_entry(value), len(value)))
+        return found
+
+    def set_aside_entries(self) -> list[tuple[int, StoredEntry]]:
+        """Returns what was set aside, by number."""
+        with self._lock:
+            return [(number, decode_entry(value)) for number, value in self._rows(_ASIDE, 0)]
+
+    def batch(self) -> BatchUnderWay | None:
+        """Returns what was being written when the last process ended, or None."""
+        with self._lock:
+            value = self._db.get(_BATCH)
+        if value is None:
+            return None
+        said = json.loads(value)
+        return BatchUnderWay(said["number"], tuple(said["entries"])) if said["entries"] else None
+
+    def batch_number(self) -> int:
+        """Returns the number of the batch that was begun last; 0: none was."""
+        with self._lock:
+            value = self._db.get(_BATCH)
+        return 0 if value is None else int(json.loads(value)["number"])
+
+    def begin_batch(self, batch: BatchUnderWay) -> None:
+        """Have on the disk which entries are about to be written, and with that these entries themselves."""
+        self._forward_write(lambda rows: rows.put(_BATCH, _batch_value(batch)))
+
+    def end_batch(self, batch: BatchUnderWay) -> None:
+        """They are in Kafka: forget them. The disk may learn of it later, for the batch is known by its number."""
+        self._remove(_WAITS, batch.entries, lambda rows: rows.put(_BATCH, _batch_value(replace(batch, entries=()))))
+
+    def set_aside(self, entries: Sequence[tuple[int, StoredEntry]], reason: Callable[[int], str]) -> None:
+        """They become dead letters here, for a reason each."""
+        now_ms = self._clock.now_ms()
+        aside = []
+        for number, entry in entries:
+            set_aside = entry._replace(reason=reason(number), set_aside_at_ms=now_ms, attempts=entry.attempts + 1)
+            aside.append((number, encode_entry(set_aside)))
+
+        def write(rows: WriteBatch) -> None:
+            for number, value in aside:
+                rows.put(_NUMBER.pack(_ASIDE, number), value)
+
+        self._remove(_WAITS, [number for number, _ in entries], write)
+        with self._lock:
+            self._aside += len(aside)
+            self._aside_bytes += sum(len(value) for _, value in aside)
+
+    def keep_cluster(self, cluster_id: str) -> None:
+        """The store forwards to this cluster, and to no other from now on."""
+        self.cluster_id = self._said["cluster"] = cluster_id
+        _write_id(self.path, self._said)
+
+    # -- operators -------------------------------------------------------------------------------------------------
+
+    def retry(self, numbers: Sequence[int] | None = None) -> int:
+        """Have entries that were set aside wait again, behind all others; None: all. Returns how many."""
+        chosen = [each for each in self.set_aside_entries() if numbers is None or each[0] in numbers]
+        values = [encode_entry(entry._replace(reason="", set_aside_at_ms=0)) for _, entry in chosen]
+
+        def write(rows: WriteBatch) -> None:
+            for at, value in enumerate(values, self._number + 1):
+                rows.put(_NUMBER.pack(_WAITS, at), value)
+            rows.put(_HIGHEST, str(self._number + len(values)).encode())
+
+        if chosen:
+            with self._lock:
+                self._remove(_ASIDE, [number for number, _ in chosen], write)
+                self._number = self._count()
+                self._mark.set(self._number)
+            self.entered.set()
+        return len(chosen)
+
+    def drop(self, numbers: Sequence[int] | None = None, *, set_aside: bool = True) -> int:
+        """Delete entries for good, of those that were set aside or of those that wait; None: all. Returns how many."""
+        kind = _ASIDE if set_aside else _WAITS
+        with self._lock:
+            chosen = [number for number, _ in self._rows(kind, 0) if numbers is None or number in numbers]
+            if chosen:
+                self._remove(kind, chosen, lambda rows: None)
+        return len(chosen)
+
+    def counts(self) -> StoreCounts:
+        """Returns how much it holds now."""
+        with self._lock:
+            return StoreCounts(self._waiting, self._waiting_bytes, self._oldest_at_ms, self._aside, self._lost)
+
+    def sync(self) -> None:
+        """Have on the disk what was stored until now; without fsync this is done once a second."""
+        with self._lock, suppress(Exception):  # a disk that refuses is told to the next send
+            if self._is_open:
+                self._db.flush_wal(True)
+
+    def close(self) -> None:
+        """Let the folder go. Again: nothing happens."""
+        self.wait_stored(timeout_s=CLOSE_TIMEOUT_S)
+        with self._changed:
+            was_open, self._is_open = self._is_open, False
+            self._changed.notify_all()
+        if not was_open:
+            return
+        with self._lock:
+            try:
+                self._db.flush_wal(True)
+                self._db.close()
+                self._mark.close(self._number)
+            except Exception as error:  # RocksDB has no finer class
+                log.warning("the store in %s was not closed in order: %s; what it holds is kept", self.path, error)
+        self._file_lock.close()
+
+    def forget_lock(self) -> None:
+        """In a forked child: let go of the inherited lock, or the folder stays locked as long as the child lives."""
+        self._is_open = False
+        self._file_lock.close()
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def _closed(self) -> IllegalStateError:
+        return IllegalStateError(f"the store in {self.path} is closed; nothing was stored")
+
+    def _check_room(self, size_bytes: int) -> None:
+        if not self._is_open:
+            raise NotStored(self._closed())
+        held_bytes = self._waiting_bytes + self._aside_bytes
+        now_ms = self._clock.now_ms()
+        text = refusal(self._limits, self.path, held_bytes, size_bytes, self._oldest_at_ms, now_ms)
+        if text:
+            raise NotStored(ResourceAllocationError(text, path=str(self.path)))
+        if self.trouble:
+            self._mend()
+        if self.trouble:
+            raise NotStored(ResourceAllocationError(self.trouble, path=str(self.path)))
+
+    def _write(self, values: Sequence[tuple[bytes, int]]) -> None:
+        """Under the lock. Raises NotStored: none of them is stored."""
+        first = self._number + 1
+        try:
+            if len(values) == 1 and not self._fsync:
+                self._db.put(_NUMBER.pack(_WAITS, first), values[0][0])
+            else:
+                rows = WriteBatch(raw_mode=True)
+                for at, (value, _) in enumerate(values, first):
+                    rows.put(_NUMBER.pack(_WAITS, at), value)
+                self._db.write(rows, self._synced if self._fsync else WriteOptions())
+        except Exception as error:  # RocksDB knows no finer class
+            self._number += len(values)  # what may have been written of them is removed under its own numbers
+            self._could_not_write(error, range(first, self._number + 1))
+            raise NotStored(ResourceAllocationError(self.trouble, path=str(self.path))) from None
+        self._number += len(values)
+        self._mark.set(self._number)
+        if not self._waiting:
+            self._oldest_at_ms = values[0][1]
+        self._waiting += len(values)
+        self._waiting_bytes += sum(len(value) for value, _ in values)
+
+    def _write_pending(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._pending or not self._is_open)
+                taken = list(self._pending)
+            if not taken:
+                return
+            with self._lock:
+                answers = self._written_together(taken)
+            for (_, _, stored), answer in zip(taken, answers, strict=True):
+                if stored is not None:
+                    stored(answer)
+            with self._changed:
+                del self._pending[: len(taken)]
+                self._changed.notify_all()
+            self.entered.set()
+
+    def _written_together(self, taken: Sequence[tuple[bytes, int, Stored | None]]) -> list[NotStored | None]:
+        """Write them with one call to the disk; returns for each why it is not stored, if it is not."""
+        answers: list[NotStored | None] = []
+        room: list[tuple[bytes, int]] = []
+        size_bytes = 0
+        for value, stored_at_ms, _ in taken:
+            try:
+                self._check_room(size_bytes + len(value))
+            except NotStored as error:
+                answers.append(error)
+            else:
+                answers.append(None)
+                room.append((value, stored_at_ms))
+                size_bytes += len(value)
+        try:
+            if room:
+                self._write(room)
+        except NotStored as error:
+            return [answer or error for answer in answers]
+        return answers
+
+    def _remove(self, kind: bytes, numbers: Sequence[int], more: Callable[[WriteBatch], None]) -> None:
+        keys = [_NUMBER.pack(kind, number) for number in numbers]
+        with self._lock:
+            sizes = [len(value) for key in keys if (value := self._db.get(key)) is not None]
+
+            def write(rows: WriteBatch) -> None:
+                for key in keys:
+                    rows.delete(key)
+                rows.put(_HIGHEST, str(self._number).encode())
+                more(rows)
+
+            self._forward_write(write, is_synced=False)
+            if kind == _WAITS:
+                self._waiting -= len(sizes)
+                self._waiting_bytes -= sum(sizes)
+                head = next(self._rows(_WAITS, 0), None)
+                self._oldest_at_ms = 0 if head is None else decode_entry(head[1]).stored_at_ms
+            else:
+                self._aside -= len(sizes)
+                self._aside_bytes -= sum(sizes)
+
+    def _forward_write(self, fill: Callable[[WriteBatch], None], *, is_synced: bool = True) -> None:
+        """Raises ResourceAllocationError: nothing of it is written, though the reserve was let go."""
+        with self._lock:
+            for is_last in (False, True):
+                rows = WriteBatch(raw_mode=True)
+                fill(rows)
+                try:
+                    self._db.write(rows, self._synced if is_synced else WriteOptions())
+                except Exception as error:  # RocksDB knows no finer class
+                    self._could_not_write(error, range(0))
+                    if is_last:
+                        raise ResourceAllocationError(self.trouble, path=str(self.path)) from None
+                    self._reopen()
+                else:
+                    return
+
+    def _could_not_write(self, error: Exception, numbers: range) -> None:
+        self.trouble = (
+            f"store_and_forward folder {self.path} cannot be written: {error}; nothing was stored of this send: make "
+            f"room on its disk, and send again"
+        )
+        log.warning("%s", self.trouble)
+        self._failed.extend(numbers)
+        self._tried_at_ms = self._clock.monotonic_ms()
+        with suppress(FileNotFoundError):
+            (self.path / RESERVE_FILE).unlink()
+
+    def _mend(self) -> None:
+        """Take sends again when there is room. RocksDB writes nothing more after an error until it is reopened."""
+        if self._clock.monotonic_ms() - self._tried_at_ms < MEND_MS:
+            return
+        self._tried_at_ms = self._clock.monotonic_ms()
+        if self._reopen() and self._make_reserve():
+            self.trouble = ""
+            log.info("the store in %s can be written again", self.path)
+
+    def _reopen(self) -> bool:
+        with suppress(Exception):  # it says once more what failed, and is closed all the same
+            self._db.close()
+        try:
+            self._db = _opened(self.path / ROCKS_FOLDER)
+            rows = WriteBatch(raw_mode=True)
+            for number in self._failed:  # their senders were told that they are not stored
+                rows.delete(_NUMBER.pack(_WAITS, number))
+            self._db.write(rows, self._synced)
+            self._failed.clear()
+        except Exception as error:  # RocksDB knows no finer class
+            log.warning("the store in %s still cannot be written: %s", self.path, error)
+            return False
+        return True
+
+    def _make_reserve(self) -> bool:
+        try:
+            fd = os.open(self.path / RESERVE_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(fd, 0, RESERVE_BYTES)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            with suppress(FileNotFoundError):
+                (self.path / RESERVE_FILE).unlink()
+            self.trouble = self.trouble or (
+                f"store_and_forward folder {self.path} has no room on its disk: {error.strerror}; nothing was stored "
+                f"of this send: make room, and send again"
+            )
+            return False
+        return True
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _rows(self, kind: bytes, begin: int) -> Iterator[tuple[int, bytes]]:
+        return _rows_of(self._db, kind, begin)
+
+    def _count(self) -> int:
+        """Count what it holds; returns the highest number that it knows."""
+        self._waiting = self._waiting_bytes = self._aside = self._aside_bytes = self._oldest_at_ms = 0
+        highest = int(self._db.get(_HIGHEST) or 0)
+        for number, value in self._rows(_WAITS, 0):
+            if not self._waiting:
+                self._oldest_at_ms = decode_entry(value).stored_at_ms
+            self._waiting += 1
+            self._waiting_bytes += len(value)
+            highest = max(highest, number)
+        for number, value in self._rows(_ASIDE, 0):
+            self._aside += 1
+            self._aside_bytes += len(value)
+            highest = max(highest, number)
+        return highest
+
+    def _report_torn_tail(self) -> None:
+        missing = self._mark.number - self._number
+        if missing > 0:
+            self._lost += missing
+            rows = WriteBatch(raw_mode=True)
+            rows.put(_LOST, str(self._lost).encode())
+            rows.put(_HIGHEST, str(self._mark.number).encode())
+            self._db.write(rows, self._synced)
+            log.error(
+                "the store in %s has lost its last %d entries, numbers %d to %d, which were confirmed: the machine "
+                "stopped before its disk had them%s",
+                *(self.path, missing, self._number + 1, self._mark.number),
+                "" if self._fsync else "; with store_fsync=True a send is confirmed when the disk has it",
+            )
+            self._number = self._mark.number
+        elif self._mark.was_torn and not self._fsync:
+            log.warning(
+                "the store in %s was open when the machine stopped, and does not wait for the disk: sends of its last "
+                "second may be missing; entry %d is the last that is there",
+                *(self.path, self._number),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreContent:
+    """The contents of a store, as it is read beside its owner."""
+
+    counts: StoreCounts
+    waiting: list[tuple[int, StoredEntry]]
+    """The oldest."""
+    set_aside: list[tuple[int, StoredEntry]]
+    """All."""
+    holder: str
+    """The process that has it open; empty: none."""
+
+
+def look_into(folder: Path, count_max: int) -> StoreContent:
+    """Returns what a store holds, at most so many that wait; also while a process has it open, and changes nothing.
+
+    Raises:
+        IllegalStateError: it is no store.
+        ResourceAllocationError: it cannot be read.
+    """
+    path = folder.absolute()
+    _check_is_store(path)
+    try:
+        db = Rdict(str(path / ROCKS_FOLDER), Options(raw_mode=True), access_type=AccessType.read_only(False))
+    except Exception as error:  # RocksDB knows no finer class
+        raise ResourceAllocationError(f"store {path} cannot be read: {error}", path=str(path)) from error
+    try:
+        waiting: list[tuple[int, StoredEntry]] = []
+        count = size_bytes = oldest_at_ms = 0
+        for number, value in _rows_of(db, _WAITS, 0):
+            count += 1
+            size_bytes += len(value)
+            if len(waiting) < max(1, count_max):
+                waiting.append((number, decode_entry(value)))
+        if waiting:
+            oldest_at_ms = waiting[0][1].stored_at_ms
+        aside = [(number, decode_entry(value)) for number, value in _rows_of(db, _ASIDE, 0)]
+        lost = int(db.get(_LOST) or 0)
+    finally:
+        db.close()
+    lock = FileLock(path / LOCK_FILE)
+    holder = ""
+    if lock.try_acquire():
+        lock.close()
+    else:
+        holder = _holder(path)
+    return StoreContent(
+        StoreCounts(count, size_bytes, oldest_at_ms, len(aside), lost), waiting[:count_max], aside, holder
+    )
+
+
+def namespace_of(folder: Path) -> str:
+    """Returns the namespace that a store is of.
+
+    Raises:
+        IllegalStateError: it is no store.
+    """
+    path = folder.absolute()
+    _check_is_store(path)
+    return str(_read_id(path)["namespace"])
+
+
+def _rows_of(db: Rdict, kind: bytes, begin: int) -> Iterator[tuple[int, bytes]]:
+    bounds = ReadOptions()
+    bounds.set_iterate_upper_bound(bytes([kind[0] + 1]))
+    for key, value in db.items(from_key=_NUMBER.pack(kind, begin), read_opt=bounds):
+        yield _NUMBER.unpack(bytes(key))[1], value  # type: ignore[arg-type]
+
+
+def _batch_value(batch: BatchUnderWay) -> bytes:
+    return json.dumps({"number": batch.number, "entries": batch.entries}).encode()
+
+
+def _opened(path: Path) -> Rdict:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(WRITE_BUFFER_BYTES)
+    options.set_max_write_buffer_number(2)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_max_background_jobs(2)
+    options.set_max_total_wal_size(WAL_BYTES_MAX)
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(1 << 20)
+    options.set_stats_dump_period_sec(0)
+    options.set_stats_persist_period_sec(0)
+    return Rdict(str(path), options)
+
+
+def _locked(path: Path) -> FileLock:
+    lock = FileLock(path / LOCK_FILE)
+    try:
+        if path.exists() and not path.is_dir():
+            raise IllegalStateError(f"store_and_forward is {path}: it is a file, name a folder", path=str(path))
+        if path.is_dir():
+            _refuse_foreign(path)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=0o700)  # messages lie in it
+        is_acquired = lock.try_acquire()
+    except OSError as error:
+        raise ResourceAllocationError(
+            f"store_and_forward folder {path} cannot be used: {error.strerror}; it needs a local disk this user can "
+            "write to",
+            path=str(path),
+        ) from error
+    if not is_acquired:
+        raise ResourceAllocationError(
+            f"store_and_forward folder {path} is in use by process {_holder(path)}, which forwards what it holds; "
+            "give each process its own folder, or wait until that one ends",
+            path=str(path),
+        )
+    os.ftruncate(lock.fd, 0)
+    os.pwrite(lock.fd, f"{os.getpid()}\n".encode(), 0)
+    return lock
+
+
+def _refuse_foreign(path: Path) -> None:
+    names = {entry.name for entry in path.iterdir()}
+    if ID_FILE not in names and names - {LOCK_FILE, f"{ID_FILE}.new"}:
+        raise IllegalStateError(
+            f"store_and_forward folder {path} holds other files and no {ID_FILE}; name an empty folder, or one that "
+            "is not there yet",
+            path=str(path),
+        )
+
+
+def _check_is_store(path: Path) -> None:
+    if not (path / ID_FILE).is_file():
+        raise IllegalStateError(f"{path} is no store of sends: it has no {ID_FILE}", path=str(path))
+
+
+def _read_id(path: Path) -> dict[str, Any]:
+    try:
+        said = json.loads((path / ID_FILE).read_text())
+        version = said["version"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise IllegalStateError(f"{path / ID_FILE} cannot be read: {error}", path=str(path)) from None
+    if version != VERSION:
+        raise IllegalStateError(
+            f"store_and_forward folder {path} is of version {version}, and this program knows {VERSION}: use a newer "
+            "jbm-kafka, or another folder",
+            path=str(path),
+        )
+    assert isinstance(said, dict), said
+    return said
+
+
+def _read_or_make_id(path: Path, namespace: str) -> dict[str, Any]:
+    if (path / ID_FILE).exists():
+        said = _read_id(path)
+        if said["namespace"] != namespace:
+            raise IllegalStateError(
+                f"store_and_forward folder {path} is of namespace {said['namespace']!r}, and this is {namespace!r}: "
+                "name another folder",
+                path=str(path),
+            )
+        return said
+    said = {"version": VERSION, "id": f"store.{secrets.token_hex(8)}", "namespace": namespace}
+    _write_id(path, said)
+    return said
+
+
+def _write_id(path: Path, said: dict[str, Any]) -> None:
+    new = path / f"{ID_FILE}.new"
+    with new.open("w") as file:
+        json.dump(said, file)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path / ID_FILE)
+
+
+def _holder(path: Path) -> str:
+    try:
+        return (path / LOCK_FILE).read_text().strip() or "unknown"
+    except OSError:
+        return "unknown"

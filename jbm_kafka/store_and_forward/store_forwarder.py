@@ -1,0 +1,366 @@
+"""Forwards what a store holds: batches in order, each a transaction that leaves its number in Kafka (SAF-2, SAF-3).
+
+Before a transaction begins the store has on its disk which entries it takes and its number. So whoever opens the store
+after a crash, of the process, the brokers or the machine, asks Kafka for the number, and knows.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from jbm_kafka.client.partition_choice import other_count
+from jbm_kafka.codec.stored_sends import StoredEntry, StoredSend
+from jbm_kafka.core.destination import Destination, parse_destination
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.ports.clock import Clock
+from jbm_kafka.ports.kafka import (
+    AccessRefused,
+    KafkaClientError,
+    RecordTooLarge,
+    TransactionAborted,
+    UnknownTopic,
+)
+from jbm_kafka.ports.numbered_batches import NumberedBatches, ProviderOfBatches
+from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.ports.record_to_send import Outgoing
+from jbm_kafka.store_and_forward.forwarding_order import ForwardingOrder, Verdict, next_wait_ms, verdict_of
+from jbm_kafka.store_and_forward.send_store import BatchUnderWay, SendStore
+
+log = logging.getLogger("jbm_kafka.store_and_forward")
+
+ENTRIES_MAX = 1_000
+BYTES_MAX = 4 << 20
+LOOK_S = 1.0
+"""How often it looks when nothing is stored, and has the disk write what is."""
+MARK_AGAIN_MS = 86_400_000
+"""Kafka forgets a number that was committed a week ago; an idle store repeats its own before the next batch."""
+IN_DOUBT = (
+    "nobody knows whether it was sent: Kafka has no record of the batch that it was in ({why}); look into the "
+    "destination, then retry or drop it"
+)
+
+
+class _Ready:
+    """The records that one entry becomes in Kafka."""
+
+    __slots__ = ("entry", "number", "records")
+
+    def __init__(self, number: int, entry: StoredEntry, records: list[Outgoing]) -> None:
+        self.number = number
+        self.entry = entry
+        self.records = records
+
+
+class StoreForwarder:
+    """Forwards one store on a thread of its own, from `start` to `stop`."""
+
+    def __init__(self, store: SendStore, connect: Callable[[], ProviderOfBatches], clock: Clock) -> None:
+        self._store = store
+        self._connect = connect
+        self._clock = clock
+        self._order = ForwardingOrder(ENTRIES_MAX, BYTES_MAX)
+        self.provider: ProviderOfBatches | None = None
+        """Kafka's, once it was there."""
+        self._batches: NumberedBatches | None = None
+        """None: it must be taken over first."""
+        self._unfinished: BatchUnderWay | None = None
+        """It is in Kafka, and the store could not be told."""
+        self._found: dict[str, tuple[Destination, TopicInfo]] = {}
+        """Where messages go, by destination as it is stored."""
+        self._written_at_ms = 0
+        self._one_by_one = 0
+        """So many entries go alone, since one of a batch was refused and nobody says which."""
+        self._is_stopped = False
+        self._is_through = True
+        """All that waits was looked at since something was stored last."""
+        self._thread = threading.Thread(target=self._run, name="jbm-store-and-forward", daemon=True)
+        self._news = threading.Condition()
+        self.trouble = ""
+        """Why nothing is forwarded now; empty: it is, or nothing waits."""
+        self.forwarded = 0
+        """Entries, since it was started."""
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        """Forward no more, and let Kafka go; what waits stays in the store."""
+        self._is_stopped = True
+        self._store.entered.set()
+        self._thread.join(timeout_s)
+
+    def wait_forwarded(self, timeout_s: float) -> bool:
+        """Returns True when nothing waits; False when the time is up, or when Kafka takes nothing for now."""
+        with self._news:
+            self._news.wait_for(self._has_nothing_to_do, timeout_s)
+            return self._is_idle()
+
+    def _has_nothing_to_do(self) -> bool:
+        return self._is_idle() or self.trouble != "" or (self._is_through and not self._store.entered.is_set())
+
+    def troubles(self) -> list[str]:
+        """Returns a sentence for each thing that hinders it."""
+        waiting = self._order.waiting_destinations
+        found = [self.trouble] if self.trouble else []
+        if waiting:
+            found.append(f"{', '.join(waiting)}: what is stored for it is not taken for now, and is tried again")
+        return found
+
+    # -- the thread ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        tries = 0
+        while not self._is_stopped:
+            self._is_through = False
+            self._store.entered.clear()
+            try:
+                has_more = self.forward()
+            except Exception as error:  # whatever it is, what is stored is kept, and tried again
+                if self._is_stopped:
+                    break  # its store may be closed by now
+                known = isinstance(error, JMSError | KafkaClientError)
+                self._hinder(str(error) if known else f"{type(error).__name__}: {error}", is_known=known)
+                self._wait(next_wait_ms(tries) / 1_000)
+                tries += 1
+                continue
+            tries = 0
+            self._is_through = not has_more
+            self._tell("")
+            if not has_more:
+                self._store.sync()
+                self._wait(self._pause_s())
+        self._let_go()
+
+    def _pause_s(self) -> float:
+        due_at_ms = self._order.due_at_ms()
+        return LOOK_S if due_at_ms is None else min(LOOK_S, max(0.01, (due_at_ms - self._now_ms()) / 1_000))
+
+    def _wait(self, seconds: float) -> None:
+        if not self._is_stopped:
+            self._store.entered.wait(seconds)
+
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
+    def _is_idle(self) -> bool:
+        return not self._store.counts().waiting
+
+    def _hinder(self, text: str, *, is_known: bool) -> None:
+        if text != self.trouble:
+            waiting = self._store.counts().waiting
+            say = log.warning if is_known else log.exception
+            say("%s: %d entries wait in the store, and are tried again: %s", self._store.path, waiting, text)
+        self._tell(text)
+
+    def _tell(self, trouble: str) -> None:
+        with self._news:
+            if self.trouble and not trouble:
+                log.info("%s: what is stored is forwarded again", self._store.path)
+            self.trouble = trouble
+            self._news.notify_all()
+
+    # -- one batch -------------------------------------------------------------------------------------------------
+
+    def forward(self) -> bool:
+        """Forward one batch; returns whether there may be more.
+
+        Raises:
+            JMSError, KafkaClientError: nothing can be forwarded for now.
+        """
+        if self._unfinished is not None:
+            self._finish(self._unfinished)
+        if self._is_idle() and self._store.batch() is None:
+            return False
+        batches = self._taken_over()
+        self._order.release_due(self._now_ms())
+        rows = self._store.waiting(self._order.position, ENTRIES_MAX, 2 * BYTES_MAX)
+        if not rows:
+            return False
+        self._order.entries_max = 1 if self._one_by_one else ENTRIES_MAX
+        try:
+            ready = self._made_ready(self._order.choose(rows))
+            if ready:
+                self._write(batches, ready)
+        except BaseException:
+            self._order.begin_again()  # what was chosen is not sent
+            raise
+        return True
+
+    def _made_ready(self, chosen: Sequence[tuple[int, StoredEntry]]) -> list[_Ready]:
+        """Choose partitions and check; what cannot go is set aside, or ends the batch before it."""
+        ready: list[_Ready] = []
+        hopeless: dict[int, str] = {}
+        for number, entry in chosen:
+            at = entry.sends[0]
+            try:
+                records = []
+                for at in entry.sends:
+                    records.append(self._record(at))
+            except JMSError as error:
+                verdict = verdict_of(error)
+                if verdict is Verdict.ALL_WAIT:
+                    raise
+                if verdict is Verdict.DESTINATION_WAITS:
+                    log.warning("%s: what is stored for %s waits: %s", self._store.path, at.destination, error)
+                    self._order.suspend(at.destination, self._now_ms())
+                    break  # what was chosen behind it is chosen anew, by what waits now
+                hopeless[number] = str(error)
+                continue
+            ready.append(_Ready(number, entry, records))
+        self._set_aside({number: entry for number, entry in chosen if number in hopeless}, hopeless)
+        return ready
+
+    def _record(self, send: StoredSend) -> Outgoing:
+        """The record of a send, as if it was sent now, with the time when it was."""
+        provider = self.provider
+        assert provider is not None, send
+        found = self._found.get(send.destination)
+        if found is None or found[1] is not provider.known_topic(found[0].name):
+            destination = parse_destination(send.destination)
+            found = self._found[send.destination] = destination, provider.ensure(destination)
+        destination, info = found
+        provider.check_sendable(destination)
+        headers = send.headers
+        if info.is_log_append_time and send.timestamp_ms is not None:
+            headers = (*headers, ("JMSTimestamp", b"%d" % send.timestamp_ms))
+        partition = self._partition(provider, info, send)
+        return Outgoing(info.topic, partition, send.key, send.value, headers, send.timestamp_ms, info.max_message_bytes)
+
+    def _partition(self, provider: ProviderOfBatches, info: TopicInfo, send: StoredSend) -> int:
+        if send.key is None:
+            has_id = any(name == "JBMDuplicateID" for name, _ in send.headers)
+            return send.route % (info.unit_partitions if has_id else info.partitions)
+        if not info.takes_units:
+            raise other_count(info)
+        found = info.partition(send.key)
+        return provider.place_unit(info.topic, send.key) if found is None else found
+
+    def _write(self, batches: NumberedBatches, ready: Sequence[_Ready]) -> None:
+        if self._now_ms() - self._written_at_ms > MARK_AGAIN_MS:
+            batches.write(self._store.batch_number(), [])
+        number = self._store.batch_number() + 1
+        batch = BatchUnderWay(number, tuple(each.number for each in ready))
+        self._store.begin_batch(batch)
+        records = [(each.number, record) for each in ready for record in each.records]
+        try:
+            batches.write(number, records)
+        except TransactionAborted as error:
+            self._store.end_batch(BatchUnderWay(number - 1, ()))
+            self._refused(error, {each.number: each.entry for each in ready})
+            return
+        except KafkaClientError:  # its end may not be known: whoever takes over asks
+            self._batches = None
+            raise
+        self._written_at_ms = self._now_ms()
+        self._finish(batch)
+        self._order.sent(send.destination for each in ready for send in each.entry.sends)
+        self._one_by_one = max(0, self._one_by_one - 1)
+
+    def _finish(self, batch: BatchUnderWay) -> None:
+        self._unfinished = batch
+        self._store.end_batch(batch)
+        self._unfinished = None
+        self.forwarded += len(batch.entries)
+
+    def _refused(self, error: TransactionAborted, entries: Mapping[int, StoredEntry]) -> None:
+        """A transaction was aborted: set aside what Kafka refuses for good, and have the rest tried again.
+
+        Raises:
+            TransactionAborted: no entry is to blame.
+        """
+        self._order.begin_again()
+        hopeless = {
+            int(token): str(refusal.cause)
+            for token, refusal in error.refusals.items()
+            if isinstance(token, int) and token in entries and not isinstance(refusal.cause, UnknownTopic)
+        }
+        if hopeless:
+            self._set_aside({number: entries[number] for number in hopeless}, hopeless)
+            return
+        blamed = [entries[token] for token in error.failed if isinstance(token, int) and token in entries]
+        refusal = error.refusals.get(None)
+        if refusal is not None and not refusal.group and isinstance(refusal.cause, AccessRefused | RecordTooLarge):
+            if len(entries) > 1:
+                self._one_by_one = len(entries)  # Kafka says that one is refused, and not which
+                return
+            self._set_aside(entries, dict.fromkeys(entries, str(refusal.cause)))
+            return
+        for destination in {send.destination for entry in blamed for send in entry.sends}:
+            self._forget(destination)
+            log.warning("%s: what is stored for %s waits: %s", self._store.path, destination, error)
+            self._order.suspend(destination, self._now_ms())
+        if not blamed:
+            raise error
+
+    def _forget(self, destination: str) -> None:
+        """Look anew where its messages go: its topic may have been deleted."""
+        found = self._found.pop(destination, None)
+        if found is not None and self.provider is not None:
+            self.provider.send_error(UnknownTopic(destination), found[0])
+
+    def _set_aside(self, entries: Mapping[int, StoredEntry], reasons: Mapping[int, str]) -> None:
+        if not entries:
+            return
+        for number, entry in entries.items():
+            log.error(
+                "%s: entry %d to %s is set aside as a dead letter of the store: %s",
+                *(self._store.path, number, entry.sends[0].destination, reasons[number]),
+            )
+        self._store.set_aside(list(entries.items()), lambda number: reasons[number])
+
+    # -- taking over -----------------------------------------------------------------------------------------------
+
+    def _taken_over(self) -> NumberedBatches:
+        """The batches, when it is known what became of the last one."""
+        if self._batches is not None:
+            return self._batches
+        if self.provider is None:
+            self.provider = self._connect()
+        batches = self.provider.numbered_batches(self._store.store_id)
+        self._check_cluster(batches.cluster_id())
+        found, number, under_way = batches.take_over(), self._store.batch_number(), self._store.batch()
+        if under_way is not None and found == number:
+            self._finish(under_way)
+        elif found > number:
+            self._doubt(self._all_waiting(), "the folder is an older copy of what has forwarded since")
+            self._store.end_batch(BatchUnderWay(found, ()))
+        elif under_way is not None and found == number - 1 and found:
+            self._store.end_batch(BatchUnderWay(number - 1, ()))
+        elif under_way is not None:
+            taken = {each: entry for each, entry in self._all_waiting().items() if each in under_way.entries}
+            self._doubt(taken, "it ended longer ago than Kafka keeps such numbers")
+            self._store.end_batch(BatchUnderWay(number, ()))
+        # The first number has no batch: so its absence later says that Kafka has forgotten it, and nothing else.
+        if not self._store.batch_number():
+            self._store.end_batch(BatchUnderWay(1, ()))
+        batches.write(self._store.batch_number(), [])
+        self._written_at_ms = self._now_ms()
+        self._batches = batches
+        self._order.begin_again()
+        return batches
+
+    def _all_waiting(self) -> dict[int, StoredEntry]:
+        found: dict[int, StoredEntry] = {}
+        while rows := self._store.waiting(max(found, default=-1) + 1, ENTRIES_MAX, BYTES_MAX):
+            found.update((number, entry) for number, entry, _ in rows)
+        return found
+
+    def _doubt(self, entries: Mapping[int, StoredEntry], why: str) -> None:
+        self._set_aside(entries, dict.fromkeys(entries, IN_DOUBT.format(why=why)))
+
+    def _check_cluster(self, cluster_id: str) -> None:
+        if not self._store.cluster_id:
+            self._store.keep_cluster(cluster_id)
+        elif self._store.cluster_id != cluster_id:
+            raise JMSError(
+                f"store {self._store.path} forwards to cluster {self._store.cluster_id}, and this is {cluster_id}: "
+                f"give each cluster its own folder"
+            )
+
+    def _let_go(self) -> None:
+        for part in (self._batches, self.provider):
+            if part is not None:
+                part.close()

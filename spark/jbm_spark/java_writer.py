@@ -1,0 +1,73 @@
+"""Writes the records of a batch, each once, in the executors' own JVMs, where our classes of Java are: no Python runs.
+
+By the rules of `record_transaction.py`, which does it everywhere else: each may go on where the other one was.
+"""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from jbm_kafka.registry.own_topics import ledger_topic
+from jbm_spark.batch_ledger import PATIENCE_S, TRANSACTION_TIMEOUT_MS, UNBOUNDED_TIMEOUT_MS
+from jbm_spark.batch_parts import ROWS_MAX, SECONDS_MAX
+from jbm_spark.errors import OptionRefusedError
+from jbm_spark.java_calls import has_class, of_java
+from jbm_spark.record_transaction import BatchTarget
+from jbm_spark.sink_options import fixed_sink_options
+
+WRITER = "spark.jbm.writer"
+"""Setting of a session: `java` or `python`; without it Java writes, where it can."""
+_TASK, _TARGET = "jbm.spark.SinkTask", "jbm.spark.BatchTarget"
+_CLIENT = "kafka."
+_LIKE_LIBRDKAFKA = {"linger.ms": "1", "batch.size": "65536", "compression.type": "lz4", "buffer.memory": "16777216"}
+"""The settings of a producer of the Python writer, but where the options say otherwise; a kept one keeps its memory,
+too."""
+_OF_PRODUCER = ("acks", "enable.idempotence", "max.request.size", *_LIKE_LIBRDKAFKA)
+
+
+def writes_by_java(frame: DataFrame) -> bool:
+    """Return True if batches of the frame's session are written by Java.
+
+    Raises:
+        OptionRefusedError: the session's setting is neither, or it is Java, whose classes are not there.
+    """
+    wanted = frame.sparkSession.conf.get(WRITER, None)
+    if wanted not in (None, "java", "python"):
+        raise OptionRefusedError(f"{WRITER}={wanted}: it is java or python, or left out")
+    is_there = wanted != "python" and has_class(_TASK)
+    if wanted == "java" and not is_there:
+        raise OptionRefusedError(
+            f"{WRITER}=java, and the session has no class {_TASK}: build it with build_session(), or leave it out"
+        )
+    return is_there
+
+
+def write_by_java(records: DataFrame, target: BatchTarget, options: Mapping[str, str]) -> None:
+    """Over sink, partition, key, value, headers, digest, place, in order; all rows of a task have one sink.
+
+    `options` are those of Spark's sink. What fails raises what Spark raises for a task.
+    """
+    fixed = fixed_sink_options(
+        bootstrap=target.bootstrap, topic=target.topic, max_message_bytes=target.max_message_bytes
+    )
+    given = {name.removeprefix(_CLIENT): value for name, value in {**options, **fixed}.items()
+             if name.startswith(_CLIENT)}  # fmt: skip
+    client = {name: value for name, value in given.items() if name not in (*_OF_PRODUCER, "delivery.timeout.ms")}
+    patience_ms = int(PATIENCE_S * 1000)
+    producer = {
+        **_LIKE_LIBRDKAFKA,
+        **{name: value for name, value in given.items() if name in _OF_PRODUCER},
+        "transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
+        # A record that cannot be written must fail while the transaction can still be aborted and redone.
+        "delivery.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
+        "max.block.ms": str(patience_ms),
+        # A coordinator may answer "not yet" to each step of a commit.
+        "retry.backoff.ms": "2",
+        "retry.backoff.max.ms": "100",
+    }
+    # A topic that takes only small batches refuses a larger one, though each record in it would fit.
+    producer["batch.size"] = str(min(int(producer["batch.size"]), target.max_message_bytes))
+    of_batch = of_java(_TARGET)(client, producer, ledger_topic(target.namespace), target.query_name, target.topic,
+                                target.batch, ROWS_MAX, int(SECONDS_MAX * 1000), patience_ms,
+                                UNBOUNDED_TIMEOUT_MS)  # fmt: skip
+    of_java(_TASK).write(records._jdf, of_batch)

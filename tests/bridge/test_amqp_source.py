@@ -1,0 +1,133 @@
+"""Bridges from a server of AMQP, here our own in memory: what they say of messages, and which ids they know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from jbm_kafka import AddressSettings, Context, Queue
+from jbm_kafka.amqp_client.amqp_records import AmqpRecord
+from jbm_kafka.amqp_client.client_settings import ClientSettings
+from jbm_kafka.amqp_client.remote_sender import AmqpSendFault
+from jbm_kafka.amqp_client.transfer_connection import TransferConnection
+from jbm_kafka.amqp_client.transfer_receiver import Arrived
+from jbm_kafka.bridge import BridgeEnd
+from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
+from jbm_kafka.codec.headers import encode_headers
+from jbm_kafka.errors import InvalidDestinationError, JMSError, JMSSecurityError, ResourceAllocationError
+from jbm_kafka.testing.memory_world import MemoryWorld
+from tests.bridge.conftest import Bridged
+from tests.support.amqp_server import amqp_server
+from tests.support.waiting import wait_until
+
+IN, OUT, LETTERS = Queue("in"), Queue("out"), Queue("DLQ")
+SOON_S = 10.0
+SETTINGS = {"#": AddressSettings(dead_letter_address="DLQ")}
+
+
+@pytest.fixture
+def server(elsewhere: MemoryWorld) -> Iterator[str]:
+    with amqp_server(elsewhere.url.removeprefix("memory://"), SETTINGS) as url:
+        yield url
+
+
+def settings_of(server: str) -> ClientSettings:
+    return ClientSettings(server, (("127.0.0.1", int(server.rpartition(":")[2])),), "", "", "", None, False)
+
+
+def bodies(jms: Context, queue: Queue, count: int) -> list[str]:
+    """So many, and what comes beside them."""
+    consumer = jms.create_consumer(queue)
+    found = [consumer.receive(SOON_S) for _ in range(count)]
+    found.append(consumer.receive(0.3))
+    return [str(message.body) for message in found if message is not None]
+
+
+def test_two_messages_of_one_id_are_two(world: MemoryWorld, server: str, bridged: Bridged) -> None:
+    """Of BRIDGE-2: a server gives none twice over one connection, so the second one is another."""
+    bridge = bridged(BridgeEnd(server, IN), BridgeEnd(world.factory(), OUT), in_flight=1)
+    with closing(TransferConnection(settings_of(server))) as connection:
+        sending = connection.send_to(IN, IN.name)
+        for body in (b"one", b"two"):
+            headers = encode_headers(message_id="ID:same", properties={}, body_kind=b"text")
+            record = AmqpRecord("", None, None, body, headers, 0)
+            data = encode_transfer(record, b"text", IN, delivery_count=0, now_ms=0)
+            sending.send(data, lambda outcome, why: None)
+        with world.factory().create_context() as here:
+            assert bodies(here, OUT, 2) == ["one", "two"], bridge.health()
+
+
+@pytest.mark.parametrize("guarantee", [None, "duplicates-okay", "at-most-once"])
+def test_all_arrive_and_units_are_in_order(
+    world: MemoryWorld, elsewhere: MemoryWorld, server: str, bridged: Bridged, guarantee: str | None
+) -> None:
+    """BRIDGE-2, BRIDGE-3, BRIDGE-4, BRIDGE-5."""
+    with elsewhere.factory().create_context() as there, world.factory().create_context() as here:
+        producer = there.create_producer()
+        for number in range(30):
+            producer.send(IN, str(number), unit_of_order=f"u{number % 3}")
+        bridge = bridged(BridgeEnd(server, IN), BridgeEnd(world.factory(), OUT), guarantee=guarantee, in_flight=10)
+        numbers = [int(body) for body in bodies(here, OUT, 30)]
+        assert sorted(numbers) == list(range(30)), bridge.health()
+        for unit in range(3):
+            mine = [number for number in numbers if number % 3 == unit]
+            assert mine == sorted(mine)
+        wait_until(lambda: bridge.statistics().arrived == 30, about="counted", timeout_s=SOON_S)
+        assert bridge.stop()
+        assert bodies(there, IN, 0) == []
+
+
+def test_what_can_never_be_sent_is_the_servers_dead_letter(
+    world: MemoryWorld, elsewhere: MemoryWorld, server: str, bridged: Bridged
+) -> None:
+    """BRIDGE-7."""
+    with elsewhere.factory(address_settings=SETTINGS).create_context() as there:
+        place = BridgeEnd(world.factory(), OUT).place
+        there.create_producer().send(IN, "round", properties={"JBM_BRIDGED": place})
+        bridge = bridged(BridgeEnd(server, IN), BridgeEnd(world.factory(), OUT))
+        assert bodies(there, LETTERS, 1) == ["round"], bridge.health()
+        assert bridge.statistics().refused == 1
+
+
+def test_no_more_go_than_the_rate_says(
+    world: MemoryWorld, elsewhere: MemoryWorld, server: str, bridged: Bridged
+) -> None:
+    """BRIDGE-8."""
+    with elsewhere.factory().create_context() as there, world.factory().create_context() as here:
+        producer = there.create_producer()
+        for number in range(9):
+            producer.send(IN, str(number))
+        bridged(BridgeEnd(server, IN), BridgeEnd(world.factory(), OUT), rate="1/h")
+        assert bodies(here, OUT, 1) == ["0"]
+
+
+def test_large_messages_do_not_all_come_at_a_time(elsewhere: MemoryWorld, server: str) -> None:
+    """Of BRIDGE-8: what is in hand is bounded in bytes, too."""
+    with elsewhere.factory().create_context() as there:
+        producer = there.create_producer()
+        for number in range(60):
+            producer.send(IN, b"x" * (10_000 if number < 30 else 10))
+    with closing(TransferConnection(settings_of(server))) as connection:
+        receiving = connection.receive_from(IN, IN.name, "", 500, 100_000)
+        first: list[Arrived] = []
+        while taken := receiving.take(500, 0.5):
+            first += taken
+        assert 1 <= len(first) <= 16
+        receiving.accept(first)
+        count = len(first)
+        while count < 60:
+            taken = receiving.take(500, SOON_S)
+            assert taken, count
+            assert len(taken) <= 100
+            receiving.accept(taken)
+            count += len(taken)
+
+
+def test_a_rejection_is_the_messages_fault_but_for_room_rights_and_address() -> None:
+    """Of BRIDGE-3: what is not waited for becomes a dead letter."""
+    assert AmqpSendFault(JMSError("not like this"), is_for_good=True).is_for_good
+    assert not AmqpSendFault(JMSError("released"), is_for_good=False).is_for_good
+    for kind in (ResourceAllocationError, JMSSecurityError, InvalidDestinationError):
+        assert not AmqpSendFault(kind("of now"), is_for_good=True).is_for_good

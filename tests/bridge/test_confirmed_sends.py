@@ -1,0 +1,137 @@
+"""Bridges that acknowledge what the target has confirmed, or before that; and sides that are away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from jbm_kafka import AddressSettings, Context, Queue
+from jbm_kafka.admin import Admin
+from jbm_kafka.bridge import Bridge, BridgeEnd, Guarantee
+from jbm_kafka.ports import Outgoing
+from jbm_kafka.testing.memory_world import MemoryWorld
+from tests.bridge.conftest import Bridged
+from tests.support.waiting import wait_until
+
+IN, OUT, LETTERS = Queue("in"), Queue("out"), Queue("DLQ")
+SOON_S = 10.0
+SETTINGS = {"#": AddressSettings(partitions=2, max_delivery_attempts=2, dead_letter_address="DLQ")}
+
+
+def send_numbers(jms: Context, count: int) -> None:
+    producer = jms.create_producer()
+    for number in range(count):
+        producer.send(IN, str(number), unit_of_order=f"u{number % 3}")
+
+
+def taken(jms: Context, count: int) -> list[int]:
+    consumer = jms.create_consumer(OUT)
+    found = [consumer.receive(SOON_S) for _ in range(count)]
+    found.append(consumer.receive(0.3))
+    return [int(message.body) for message in found if message is not None]
+
+
+def left(jms: Context, queue: Queue) -> list[str]:
+    return [message.body for message in jms.create_browser(queue, include="all")]
+
+
+def wait_for_failures(bridge: Bridge, count: int) -> None:
+    wait_until(lambda: bridge.statistics().failures >= count, about=repr(bridge), timeout_s=SOON_S)
+
+
+def test_a_message_is_acknowledged_when_the_target_has_confirmed_it(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-3, BRIDGE-5, BRIDGE-8: until then it is at the source, and one of each unit is under way."""
+    here, there = world.factory(address_settings=SETTINGS), elsewhere.factory()
+    faults = elsewhere._world.cluster.faults
+    faults.stalled = lambda topic, partition: topic == OUT.name
+    bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), guarantee="duplicates-okay", in_flight=2)
+    assert bridge.guarantee is Guarantee.DUPLICATES_OKAY
+    with here.create_connection() as watcher, here.create_context() as sender, there.create_context() as receiver:
+        send_numbers(sender, 9)
+        wait_until(lambda: watcher.statistics().of(IN.name).unacknowledged == 2, about="in flight", timeout_s=SOON_S)
+        assert sorted(left(sender, IN)) == [str(number) for number in range(9)]
+        assert bridge.statistics().arrived == 0
+        faults.stalled = None
+        bodies = taken(receiver, 9)
+        wait_until(lambda: not left(sender, IN), about="the source is empty", timeout_s=SOON_S)
+    assert sorted(bodies) == list(range(9))
+    for unit in range(3):
+        assert [each for each in bodies if each % 3 == unit] == [unit, unit + 3, unit + 6]
+
+
+def test_what_the_target_refuses_for_now_comes_again_and_counts_no_attempt(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, caplog: pytest.LogCaptureFixture
+) -> None:
+    """BRIDGE-3, BRIDGE-8: and one line a minute tells it."""
+    here, there = world.factory(address_settings=SETTINGS), elsewhere.factory()
+    elsewhere._world.cluster.faults.refuse = _refuse_to(OUT)
+    bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), guarantee="duplicates-okay")
+    with here.create_context() as sender, there.create_context() as receiver:
+        send_numbers(sender, 6)
+        wait_for_failures(bridge, 4)
+        assert not bridge.health().is_ready
+        assert "not today" in bridge.health().reasons[0]
+        assert caplog.text.count("nothing goes on, and it is tried again") == 1
+        elsewhere._world.cluster.faults.refuse = None
+        assert sorted(taken(receiver, 6)) == list(range(6))
+        assert left(sender, LETTERS) == []
+
+
+def test_what_was_acknowledged_first_never_comes_twice_and_may_be_lost(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-4."""
+    here, there = world.factory(address_settings=SETTINGS), elsewhere.factory()
+    faults = elsewhere._world.cluster.faults
+    faults.refuse = _refuse_to(OUT)
+    bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), guarantee="at-most-once")
+    with here.create_context() as sender, there.create_context() as receiver:
+        sender.create_producer().send(IN, "0")
+        wait_for_failures(bridge, 1)
+        wait_until(lambda: not left(sender, IN), about="it is acknowledged", timeout_s=SOON_S)
+        faults.refuse = None
+        sender.create_producer().send(IN, "1")
+        assert taken(receiver, 1) == [1]
+        assert left(sender, LETTERS) == []
+
+
+def test_commits_that_fail_within_a_cluster_count_no_attempt(world: MemoryWorld, bridged: Bridged) -> None:
+    """BRIDGE-8: however often."""
+    here = world.factory(address_settings=SETTINGS)
+    with here.create_context() as jms:
+        jms.create_consumer(OUT).close()
+        world._world.cluster.faults.leaderless = frozenset({(OUT.name, 0), (OUT.name, 1)})
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(here, OUT), lanes=1)
+        send_numbers(jms, 4)
+        wait_for_failures(bridge, 4)
+        assert not bridge.health().is_ready
+        world._world.cluster.faults.leaderless = frozenset()
+        assert sorted(taken(jms, 4)) == list(range(4))
+        assert left(jms, LETTERS) == []
+
+
+def test_a_bridge_waits_for_a_target_that_is_paused(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-8."""
+    here, there = world.factory(address_settings=SETTINGS), elsewhere.factory()
+    with here.create_context() as sender, there.create_context() as receiver, Admin(elsewhere.url) as admin:
+        receiver.create_consumer(OUT).close()
+        admin.pause(OUT)
+        send_numbers(sender, 3)
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT))
+        wait_for_failures(bridge, 2)
+        assert "paused" in bridge.health().reasons[0]
+        admin.resume(OUT)
+        assert sorted(taken(receiver, 3)) == [0, 1, 2]
+        assert bridge.stop()
+
+
+def _refuse_to(queue: Queue) -> Callable[[Outgoing], str | None]:
+    def refuse(record: Outgoing) -> str | None:
+        return "not today" if record.topic == queue.name else None
+
+    return refuse

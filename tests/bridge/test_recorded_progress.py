@@ -1,0 +1,125 @@
+"""Bridges from one cluster into another, which records what came."""
+
+from __future__ import annotations
+
+from itertools import count, cycle
+
+import pytest
+
+from jbm_kafka import AddressSettings, Context, Queue
+from jbm_kafka.bridge import BridgeEnd, Guarantee
+from jbm_kafka.memory.memory_kafka import CommitFault, MemoryKafka
+from jbm_kafka.ports import TransactionAborted
+from jbm_kafka.registry.registry_log import RegistryLog
+from jbm_kafka.testing.memory_world import MemoryWorld
+from tests.bridge.conftest import Bridged
+from tests.support.waiting import wait_until
+
+IN, OUT = Queue("in"), Queue("out")
+SOON_S = 10.0
+SETTINGS = {"#": AddressSettings(partitions=2)}
+
+
+def sent(jms: Context, numbers: range, units: int) -> None:
+    producer = jms.create_producer()
+    for number in numbers:
+        producer.send(IN, str(number), unit_of_order=f"u{number % units}")
+
+
+def received(jms: Context, most: int) -> list[int]:
+    """All that comes; more than `most` is told, too."""
+    consumer = jms.create_consumer(OUT)
+    found = [consumer.receive(SOON_S) for _ in range(most)]
+    found.append(consumer.receive(0.3))
+    return [int(message.body) for message in found if message is not None]
+
+
+def in_order(bodies: list[int], units: int) -> bool:
+    return all(
+        mine == sorted(mine) for unit in range(units) if (mine := [each for each in bodies if each % units == unit])
+    )
+
+
+def test_each_message_arrives_once_in_the_other_cluster(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-2, BRIDGE-5."""
+    here, there = world.factory(address_settings=SETTINGS), elsewhere.factory(address_settings=SETTINGS)
+    bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), in_flight=20)
+    assert bridge.guarantee is Guarantee.EXACTLY_ONCE
+    with here.create_context() as sender, there.create_context() as receiver:
+        sent(sender, range(200), units=5)
+        bodies = received(receiver, 200)
+    assert sorted(bodies) == list(range(200))
+    assert in_order(bodies, 5)
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_nothing_is_lost_twice_or_out_of_order_when_commits_fail_on_both_sides(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, turn: int
+) -> None:
+    """BRIDGE-2, BRIDGE-5: nobody hears whether the target committed, and the source rolls back what it did."""
+    here, there = world.factory(address_settings=SETTINGS), elsewhere.factory()
+    source, target = world._world.cluster.faults, elsewhere._world.cluster.faults
+    of_target, of_source = count(turn), count(turn)
+    faults = cycle((CommitFault.COMMITTED, CommitFault.NOT_HEARD, CommitFault.COMMITTED))
+
+    def fail_target(producer: str, step: str) -> None:
+        if step == "commit" and producer == "jbm.bridge.across" and next(of_target) % 3 == 0:
+            target.commits.append(next(faults))
+
+    def fail_source(producer: str, step: str) -> None:
+        if step == "commit" and next(of_source) % 3 == 1:
+            raise TransactionAborted(f"{producer}: a fault of the test")
+
+    with here.create_context() as sender, there.create_context() as receiver:
+        sent(sender, range(80), units=5)
+        target.step, source.step = fail_target, fail_source
+        bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), in_flight=8)
+        bodies = received(receiver, 80)
+        source.step = target.step = None
+    assert next(of_target) > 9
+    assert next(of_source) > 9
+    assert sorted(bodies) == list(range(80))
+    assert in_order(bodies, 5)
+
+
+def test_whoever_takes_a_bridge_over_stops_the_one_before(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
+) -> None:
+    """BRIDGE-2."""
+    ends = BridgeEnd(world.factory(), IN), BridgeEnd(elsewhere.factory(), OUT)
+    first = bridged(*ends)
+    with world.factory().create_context() as sender, elsewhere.factory().create_context() as receiver:
+        sent(sender, range(10), units=2)
+        assert sorted(received(receiver, 10)) == list(range(10))
+        second = bridged(*ends)
+        wait_until(lambda: second.health().is_ready, about="the second", timeout_s=SOON_S)
+        numbers = count(10)
+
+        def first_has_noticed() -> bool:
+            number = next(numbers)
+            sent(sender, range(number, number + 1), units=2)
+            return first.is_over
+
+        wait_until(first_has_noticed, about="the first", timeout_s=SOON_S)
+        sent_so_far = next(numbers)
+        assert sorted(received(receiver, sent_so_far - 10)) == list(range(10, sent_so_far))
+    assert "another process has taken it over" in first.health().reasons[0]
+    assert not first.health().is_alive
+    assert second.health().is_ready
+
+
+def test_what_was_settled_is_forgotten(world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged) -> None:
+    """Of BRIDGE-2: a bridge that is stopped leaves nothing to be read at its next start but whose it was."""
+    here, there = world.factory(), elsewhere.factory()
+    bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), in_flight=7)
+    with here.create_context() as sender, there.create_context() as receiver:
+        sent(sender, range(30), units=3)
+        received(receiver, 30)
+        assert bridge.stop()
+        kafka = MemoryKafka(elsewhere._world.cluster)
+        log = RegistryLog(kafka, kafka.admin(), "jbm.bridges")
+        log.refresh()
+        assert list(log.values()) == [b"across|owner"]
+        log.close()

@@ -1,0 +1,268 @@
+"""Bridges under kills, from Artemis to Kafka and back: every party is killed again and again.
+
+`python -m tests.chaos.bridge_kills [--messages N] [--seconds S] [--brokers 1|3] [--seed N]` sends N
+numbered messages of 200 units while bridges run as processes of `jbm-kafka bridge`, and every two to five seconds one
+of the parties is killed and started again: a bridge, Artemis, and one of three brokers. A broker that is alone is left
+alone: killed between a commit and its marks it may never end that transaction. Then it waits until all have arrived,
+and reads nothing but Kafka's topics and Artemis' queue: a message that is not there, there twice, or behind a later one
+of its unit, is a fault, of which the first are printed, and exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+
+from jbm_kafka import Queue
+from jbm_kafka.amqp_client.amqp_records import AmqpRecord
+from jbm_kafka.amqp_client.client_settings import ClientSettings
+from jbm_kafka.amqp_client.transfer_connection import Sending, TransferConnection, TransferOutcome
+from jbm_kafka.codec.amqp.decode_transfer import decode_transfer
+from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
+from jbm_kafka.codec.headers import encode_headers
+from jbm_kafka.codec.property_header import Property
+from jbm_kafka.core.jms_errors import JMSError
+from tests.support.artemis import ArtemisServer
+from tests.support.broker import local_broker
+from tests.support.cluster import three_brokers
+from tests.support.topics import create_topic
+
+UNITS = 200
+IN, MID, OUT = "kept.in", "mid", "kept.out"
+QUIET_S = 120.0
+"""So long nothing new may arrive before the rest counts as lost."""
+MOMENT_S = 3.0
+_HEAD = """
+cluster = "here"
+[connection]
+state_dir = "{folder}/state-{name}"
+[clusters.here]
+bootstrap = "{here}"
+[clusters.there]
+bootstrap = "{there}"
+"""
+ARTEMIS_FILE = """
+[bridges.arriving]
+source = {destination = "kept.in", cluster = "there"}
+target.destination = "mid"
+[bridges.leaving]
+source.destination = "mid"
+target = {destination = "kept.out", cluster = "there", duplicate_property = "_AMQ_DUPL_ID"}
+"""
+
+
+class Program:
+    """A process that is killed, and started again."""
+
+    def __init__(self, command: Sequence[str], log: Path) -> None:
+        self._command, self._log = command, log
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Begin; it returns at once."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+
+class Parties:
+    """All that can be killed; each call kills one and starts it again."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self._all: dict[str, Callable[[], None]] = {}
+        self.kills: dict[str, int] = {}
+
+    def add(self, name: str, kill: Callable[[], None], start: Callable[[], None]) -> None:
+        """One more."""
+
+        def again() -> None:
+            kill()
+            start()
+
+        self._all[name] = again
+        self.kills[name] = 0
+
+    def kill_until(self, is_over: threading.Event, seconds: float) -> None:
+        """Kill one, and wait for two to five seconds, until so much time has passed."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not is_over.wait(self._chance.uniform(2.0, 5.0)):
+            name = self._chance.choice(sorted(self._all))
+            self._all[name]()
+            self.kills[name] += 1
+
+
+class ArtemisSide:
+    """Sends to Artemis as a program does that is told of each message: once more with its duplicate id, if need be."""
+
+    def __init__(self, port: int) -> None:
+        url = f"amqp://127.0.0.1:{port}"
+        self._settings = ClientSettings(url, (("127.0.0.1", port),), "", "", "", None, False)
+
+    def send_all(self, numbers: range, failed: threading.Event) -> None:
+        """In rounds, one message of each unit; the next is begun when all of one are confirmed."""
+        rounds = deque(list(numbers[at : at + UNITS]) for at in range(0, len(numbers), UNITS))
+        while rounds and not failed.is_set():
+            with suppress(JMSError), closing(TransferConnection(self._settings)) as connection:
+                sending = connection.send_to(Queue(IN), IN)
+                while rounds and not failed.is_set():
+                    rounds[0] = _unconfirmed(sending, rounds[0])
+                    if rounds[0]:
+                        break
+                    rounds.popleft()
+
+    def read_all(self, address: str, quiet_s: float, count: int) -> list[int]:
+        """What the queue holds, as `read_topic`. Artemis runs meanwhile."""
+        found: list[int] = []
+        with closing(TransferConnection(self._settings)) as connection:
+            receiving = connection.receive_from(Queue(address), address, "", 1_000)
+            while taken := receiving.take(1_000, quiet_s if len(found) < count else MOMENT_S):
+                found += [int(decode_transfer(each.data, now_ms=0).value or b"") for each in taken]
+                receiving.accept(taken)
+        return found
+
+
+def _unconfirmed(sending: Sending, numbers: Sequence[int]) -> list[int]:
+    """Send them; which of them are to be sent again."""
+    told: queue.Queue[tuple[int, TransferOutcome]] = queue.Queue()
+
+    def tell(number: int, outcome: TransferOutcome, _: str) -> None:
+        told.put((number, outcome))
+
+    for number in numbers:
+        sending.send(_encoded(number), partial(tell, number))
+    found = dict(told.get(timeout=90.0) for _ in numbers)
+    return [number for number in numbers if found[number] is not TransferOutcome.ACCEPTED]
+
+
+def _encoded(number: int) -> bytes:
+    properties = {"_AMQ_DUPL_ID": Property("string", f"sent-{number}")}
+    headers = encode_headers(message_id=f"ID:{number}", properties=properties, body_kind=b"text")
+    record = AmqpRecord(IN, None, f"u{number % UNITS}".encode(), b"%d" % number, headers, 0)
+    return encode_transfer(record, b"text", Queue(IN), delivery_count=0, now_ms=int(time.time() * 1_000))
+
+
+def read_topic(bootstrap: str, topic: str, quiet_s: float, count: int) -> list[int]:
+    """What the topic holds of committed messages, by partition in order; it returns once so many are there, and a
+    moment has brought no more, or when nothing has come for so long."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "checker", "isolation.level": "read_committed"}
+    consumer = Consumer({**settings, "enable.auto.commit": False, "log_level": 0})
+    found: list[int] = []
+    try:
+        partitions = consumer.list_topics(topic, timeout=60.0).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+        last = time.monotonic()
+        while time.monotonic() - last < (quiet_s if len(found) < count else MOMENT_S):
+            taken = [each for each in consumer.consume(1_000, 0.5) if each.error() is None]
+            found += [int(each.value() or b"") for each in taken]
+            last = time.monotonic() if taken else last
+    finally:
+        consumer.close()
+    return found
+
+
+def faults(found: Sequence[int], count: int, where: str) -> list[str]:
+    """What is lost, what is there twice, and what is behind a later one of its unit."""
+    missing = sorted(set(range(count)) - set(found))
+    twice = len(found) - len(set(found))
+    latest: dict[int, int] = {}
+    out_of_order: list[int] = []
+    for number in found:
+        if number < latest.get(number % UNITS, -1):
+            out_of_order.append(number)
+        latest[number % UNITS] = max(number, latest.get(number % UNITS, -1))
+    print(f"{where}: {len(found)} messages, lost {len(missing)}, twice {twice}, out of order {len(out_of_order)}")
+    told = [f"{where}: lost {missing[:5]}"] * bool(missing) + [f"{where}: {twice} are there twice"] * bool(twice)
+    return told + [f"{where}: out of order {out_of_order[:5]}"] * bool(out_of_order)
+
+
+@contextmanager
+def _kafka(brokers: int, folder: Path, parties: Parties, name: str) -> Iterator[str]:
+    if brokers == 1:
+        with local_broker(folder) as broker:
+            yield broker.bootstrap
+        return
+    with three_brokers(folder) as cluster:
+        for node in cluster.nodes.values():
+            parties.add(f"{name} {node.number}", node.kill, node.start)
+        yield cluster.bootstrap
+
+
+def _bridge(folder: Path, name: str, stack: ExitStack, parties: Parties) -> None:
+    command = [sys.executable, "-m", "jbm_kafka", "bridge", str(folder / f"{name}.toml"), "--only", name]
+    program = Program(command, folder / f"{name}.log")
+    stack.callback(program.kill)
+    parties.add(f"bridge {name}", program.kill, program.start)
+
+
+def _write_file(folder: Path, name: str, addresses: Mapping[str, str]) -> None:
+    """Each process has a state folder of its own."""
+    file = folder / f"{name}.toml"
+    file.write_text(_HEAD.format(folder=folder, name=name, **addresses) + ARTEMIS_FILE, encoding="utf-8")
+    file.chmod(0o600)
+
+
+def over_artemis(folder: Path, *, count: int, seconds: float, brokers: int, seed: int) -> list[str]:
+    """Artemis to Kafka, and from there back to Artemis; what is wrong."""
+    parties, failed = Parties(seed), threading.Event()
+    with ExitStack() as stack:
+        server = ArtemisServer(folder / "artemis")
+        stack.callback(server.kill)
+        server.start()
+        parties.add("Artemis", server.kill, server.start)
+        bootstrap = stack.enter_context(_kafka(brokers, folder / "kafka", parties, "broker"))
+        create_topic(bootstrap, MID, partitions=4)
+        for name in ("arriving", "leaving"):
+            _write_file(folder, name, {"here": bootstrap, "there": server.url})
+            _bridge(folder, name, stack, parties)
+        side = ArtemisSide(server.port)
+        sender = threading.Thread(target=side.send_all, args=(range(count), failed), daemon=True)
+        sender.start()
+        stack.callback(failed.set)
+        parties.kill_until(failed, seconds)
+        sender.join(300.0)
+        print(f"killed: {parties.kills}; {count} sent: {not sender.is_alive()}", flush=True)
+        wrong = faults(read_topic(bootstrap, MID, QUIET_S, count), count, "Kafka")
+        return wrong + faults(side.read_all(OUT, QUIET_S, count), count, "Artemis")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--brokers", type=int, choices=(1, 3), default=3)
+    parser.add_argument("--seed", type=int, default=random.randrange(10_000))
+    given = parser.parse_args()
+    print(f"seed {given.seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="jbm-bridge-kills-", ignore_cleanup_errors=True) as folder:
+        wrong = over_artemis(
+            Path(folder), count=given.messages, seconds=given.seconds, brokers=given.brokers, seed=given.seed
+        )
+        for line in wrong:
+            print(line)
+        for log in sorted(Path(folder).glob("*.log")) if wrong else ():
+            print(f"--- {log.name}\n{log.read_text(errors='replace')[-4_000:]}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""Bridges from Artemis to Kafka and back while bridges and Artemis are killed; `make kills-bridge` has it full size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.bridge_kills import faults, over_artemis
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.mark.thorough
+def test_nothing_is_lost_twice_or_out_of_order_from_artemis_to_kafka_and_back(tmp_path: Path) -> None:
+    """BRIDGE-2, BRIDGE-3, BRIDGE-5."""
+    assert over_artemis(tmp_path, count=4_000, seconds=30.0, brokers=1, seed=51) == []
+
+
+def test_the_checker_sees_each_kind_of_fault() -> None:
+    right = list(range(1_000))
+    assert faults(right, 1_000, "right") == []
+    assert faults([number for number in right if number != 7], 1_000, "x") == ["x: lost [7]"]
+    assert faults([*right, 999], 1_000, "x") == ["x: 1 are there twice"]
+    assert faults([200, 0, *right[1:200], *right[201:]], 1_000, "x") == ["x: out of order [0]"]

@@ -1,0 +1,25 @@
+"""The marks by which a bridge knows a message again."""
+
+from jbm_kafka.amqp_client.amqp_records import AmqpRecord
+from jbm_kafka.codec.bridge_marks import named_mark
+from jbm_kafka.codec.headers import encode_headers
+
+
+def mark_of(message_id: str | None, body: bytes, number: int) -> bytes | None:
+    return named_mark(
+        AmqpRecord("in", number, None, body, encode_headers(message_id=message_id, properties={}), number)
+    )
+
+
+def test_a_message_of_an_amqp_server_is_known_by_its_id_and_body_wherever_it_is() -> None:
+    """Of BRIDGE-2."""
+    mark = mark_of("ID:1", b"a", 1)
+    assert mark is not None
+    assert mark_of("ID:1", b"a", 2) == mark
+    assert mark_of("ID:2", b"a", 1) != mark
+    assert mark_of("ID:1", b"b", 1) != mark
+
+
+def test_one_without_an_id_is_not_known_again() -> None:
+    """Of BRIDGE-2."""
+    assert mark_of(None, b"a", 1) is None

@@ -1,0 +1,170 @@
+"""Measures how long each view of the console takes at size: `python -m tests.house.console_size`, `make console-size`.
+
+A local Kafka of its own has 300 queues, one of them with 1,000,000 messages, and dead letters. 50 browsers look at
+every view at once, each at one after the other. Prints of each view how long it took mostly and at most; the exit code
+is 1 where one took more than 2 s and did not say that it shows a part. `--messages`, `--queues`, `--browsers`: other
+sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from jbm_kafka import AddressSettings, ConnectionFactory, Queue
+from jbm_kafka.admin import Admin
+from jbm_kafka.console import app
+from jbm_kafka.console.frame.view import API
+from jbm_kafka.console.serving import ConsoleAddress, ConsoleServer
+from jbm_kafka.devbroker import LocalBroker
+
+LIMIT_S = 2.0
+BIG, LETTERS = Queue("big"), Queue("DLQ")
+LETTERS_COUNT = 1_000
+LOOKED_WITHIN_S = 120.0
+"""The overview has nothing before the follower's first step, which reads all that is held."""
+PAGES: Mapping[str, str] = {
+    "overview": "/",
+    "queue": "/queues/big",
+    "why": "/queues/big/why",
+    "why of a unit": "/queues/big/why?unit=u7",
+    "units": "/queues/big/units",
+    "partitions": "/queues/big/partitions",
+    "settings": "/queues/big/settings",
+    "history": f"{API}/queues/big/history",
+    "messages": "/queues/big/messages",
+    "messages by selector": "/queues/big/messages?selector=region%20%3D%20%27none%27",
+    "message": "/queues/big/message?at=0.5",
+    "life": "/queues/big/life?at=0.5",
+    "scheduled": "/queues/big/scheduled",
+    "letters by error": "/queues/DLQ/letters",
+    "letter queues": "/letters",
+    "topics": "/topics",
+    "subscriptions": "/subscriptions",
+    "transactions": "/transactions",
+    "readers": "/readers",
+    "health": "/checkup",
+    "actions": "/runs",
+}
+
+
+class Looked(NamedTuple):
+    """One answer."""
+
+    view: str
+    seconds: float
+    status: int
+    is_part: bool
+    """It says that it does not show all."""
+
+
+def fill(bootstrap: str, messages: int, queues: int) -> None:
+    """Make the queues; the big one gets the messages, of 10,000 units, and the dead-letter queue some letters."""
+    rules = {"#": AddressSettings(max_delivery_attempts=1, partitions=4)}
+    with Admin(bootstrap) as admin, ConnectionFactory(bootstrap, address_settings=rules).create_connection() as made:
+        for queue in (BIG, LETTERS, *[Queue(f"q{at:03}") for at in range(queues - 2)]):
+            admin.create_queue(queue, partitions=4 if queue in (BIG, LETTERS) else 1)
+        with made.create_sender() as sender:
+            for at in range(min(LETTERS_COUNT, messages)):
+                sender.send(BIG, f"letter {at}", unit_of_order=f"u{at}", properties={"region": "EU"})
+        while True:
+            moved = admin.send_to_dead_letter(BIG, everything=True, dead_letter_address="DLQ")
+            if not moved.kept:
+                break
+        with made.create_sender() as sender:
+            for at in range(messages):
+                sender.send(BIG, f"message {at}", unit_of_order=f"u{at % 10_000}", properties={"region": "EU"})
+
+
+def look(port: int, browsers: int) -> list[Looked]:
+    """What each browser got, each beginning with another view."""
+    found: list[Looked] = []
+    paths = list(PAGES.items())
+
+    def browse(number: int) -> None:
+        with closing(HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
+            for view, path in paths[number % len(paths) :] + paths[: number % len(paths)]:
+                began_s = time.monotonic()
+                connection.request("GET", path)
+                answer = connection.getresponse()
+                answer.read()
+                seconds = time.monotonic() - began_s
+                found.append(Looked(view, seconds, answer.status, _is_part(connection, path, seconds)))
+
+    threads = [threading.Thread(target=browse, args=(number,)) for number in range(browsers)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return found
+
+
+def _is_part(connection: HTTPConnection, path: str, seconds: float) -> bool:
+    """Only of a slow one it is asked: its JSON says so."""
+    if seconds <= LIMIT_S:
+        return False
+    connection.request("GET", path if path.startswith(API) else API + path)
+    told = json.loads(connection.getresponse().read())
+    return told.get("is_whole") is False or bool(told.get("next"))
+
+
+def wait_for_overview(port: int) -> float:
+    """How long the console has nothing to show at first."""
+    began_s = time.monotonic()
+    with closing(HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
+        while time.monotonic() - began_s < LOOKED_WITHIN_S:
+            connection.request("GET", f"{API}/")
+            if json.loads(connection.getresponse().read()).get("rows"):
+                break
+    return time.monotonic() - began_s
+
+
+def report(found: Sequence[Looked]) -> bool:
+    """Print a line for each view; True: each is as it should be."""
+    is_well = True
+    print(f"{'view':24}{'median s':>10}{'longest s':>11}")
+    for view in PAGES:
+        mine = [each for each in found if each.view == view]
+        wrong = [each for each in mine if each.status != 200 or (each.seconds > LIMIT_S and not each.is_part)]
+        is_well = is_well and not wrong
+        times = [each.seconds for each in mine]
+        note = (
+            f"  {len(wrong)} of {len(mine)} too long or refused: {sorted({e.status for e in wrong})}" if wrong else ""
+        )
+        print(f"{view:24}{median(times):10.2f}{max(times):11.2f}{note}")
+    return is_well
+
+
+def measured(bootstrap: str, browsers: int) -> bool:
+    """Serve a console of that cluster and look at it; True: each view is as it should be."""
+    with ConsoleServer(app(bootstrap), ConsoleAddress(port=0)) as server:
+        print(f"the overview has something after {wait_for_overview(server.port):.1f} s")
+        return report(look(server.port, browsers))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fill a cluster, look, and tell."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--queues", type=int, default=300)
+    parser.add_argument("--browsers", type=int, default=50)
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder, LocalBroker(Path(folder)) as broker:
+        began_s = time.monotonic()
+        fill(broker.bootstrap, given.messages, given.queues)
+        print(f"{given.messages} messages, {given.queues} queues: filled in {time.monotonic() - began_s:.0f} s")
+        return 0 if measured(broker.bootstrap, given.browsers) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

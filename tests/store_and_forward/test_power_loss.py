@@ -1,0 +1,87 @@
+"""SAF-3, SAF-5: a machine loses power: the disk has of each file what it was told to write, and no byte more.
+
+What that is tells a library that is loaded before the C library and counts at each fsync; Kafka goes on.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "support" / "synced_sizes.c"
+SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(2, 6))]
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library, compiled as the package's own modules are."""
+    made = tmp_path_factory.mktemp("library") / "synced_sizes.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", made, SOURCE, "-ldl"], check=True)
+    return made
+
+
+REFUSED = """
+import os, sys
+from pathlib import Path
+from jbm_kafka.store_and_forward.send_store import MEND_MS, NotStored
+from tests.store_and_forward.test_send_store import entry, numbers, opened
+from tests.support.manual_clock import ManualClock
+broken, folder, clock = Path(os.environ["SYNC_FAILS"]), Path(sys.argv[1]), ManualClock()
+with opened(folder, fsync=True, clock=clock) as store:
+    store.put(entry(1))
+    broken.touch()
+    try:
+        store.put(entry(2))
+    except NotStored as error:
+        print("cannot be written" in str(error))
+    broken.unlink()
+    clock.advance(MEND_MS)
+    store.put(entry(3))
+    print(numbers(store))
+with opened(folder) as store:
+    print(numbers(store), store.counts().lost)
+"""
+
+
+def test_what_was_refused_is_not_sent_though_the_disk_may_have_it(library: Path, tmp_path: Path) -> None:
+    """SAF-4: the disk took it and then failed to confirm it."""
+    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNC_FAILS": str(tmp_path / "broken")}
+    command = [sys.executable, "-c", REFUSED, str(tmp_path / "store")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["True", "[1, 3]", "[1, 3] 0"], done.stderr
+
+
+def losses(library: Path, folder: Path, fsync: str, seed: int) -> Any:
+    """What became of it."""
+    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNCED_SIZES": str(folder / "sizes")}
+    command = [sys.executable, "-m", "tests.support.power_losses", str(folder / "stores"), fsync, str(seed)]
+    (folder / "stores").mkdir()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_with_fsync_nothing_is_lost_and_nothing_comes_twice(library: Path, tmp_path: Path, seed: int) -> None:
+    """SAF-5, SAF-3"""
+    found = losses(library, tmp_path, "fsync", seed)
+    assert found["found"] == list(range(found["ends"][-1]))
+    assert set(found["lost"]) == {0}
+    assert found["batches"] > 5
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_without_fsync_tails_are_lost_counted_and_nothing_comes_twice(library: Path, tmp_path: Path, seed: int) -> None:
+    """SAF-5, SAF-3"""
+    found = losses(library, tmp_path, "kernel", seed)
+    begin = counted = 0
+    left: list[int] = []
+    for end, lost in zip(found["ends"], found["lost"], strict=True):
+        left += range(begin, end - (lost - counted))
+        begin, counted = end, lost
+    assert found["found"] == left, "what is lost is the end of what was sent before a loss, and as much as is said"
+    assert counted > 0

@@ -1,0 +1,249 @@
+"""The folder of a store: what survives which end, and what is refused."""
+
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from jbm_kafka.codec.stored_sends import StoredEntry, StoredSend
+from jbm_kafka.core.jms_errors import IllegalStateError, ResourceAllocationError
+from jbm_kafka.store_and_forward.send_store import (
+    MEND_MS,
+    BatchUnderWay,
+    NotStored,
+    SendStore,
+    look_into,
+)
+from jbm_kafka.store_and_forward.store_limits import StoreLimits
+from tests.support.manual_clock import ManualClock
+from tests.support.store_image import copy_of_moment
+
+
+@contextmanager
+def opened(
+    folder: Path, *, limits: StoreLimits | None = None, fsync: bool = False, clock: ManualClock | None = None
+) -> Iterator[SendStore]:
+    """A store while the block runs."""
+    found = SendStore.open(
+        folder, namespace="", limits=limits or StoreLimits(), fsync=fsync, clock=clock or ManualClock()
+    )
+    with closing(found):
+        yield found
+
+
+def entry(number: int, stored_at_ms: int = 1_000, size: int = 100) -> StoredEntry:
+    """One send, whose number is told by its route."""
+    return StoredEntry(stored_at_ms, [StoredSend("queue:q", number, b"u", b"x" * size, (), stored_at_ms)])
+
+
+def until_refused(store: SendStore) -> list[int]:
+    """Store until the disk is full; returns what was confirmed."""
+    for number in range(1_000):
+        try:
+            store.put(entry(number, size=10_000))
+        except NotStored as error:
+            assert "cannot be written" in str(error)  # noqa: PT017 - which one is refused is not known before
+            return list(range(number))
+    raise AssertionError("it was never refused")
+
+
+def store_all(store: SendStore, wanted: range) -> None:
+    """One after the other."""
+    for number in wanted:
+        store.put(entry(number))
+
+
+def numbers(store: SendStore) -> list[int]:
+    """Of the sends that wait."""
+    return [each.sends[0].route for _, each, _ in store.waiting(0, 100_000, 1 << 30)]
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+def test_what_is_stored_is_there_after_a_kill_in_its_order(tmp_path: Path, fsync: bool) -> None:
+    """SAF-1"""
+    with opened(tmp_path / "a", fsync=fsync) as store:
+        for number in range(300):
+            store.put(entry(number))
+        copy_of_moment(tmp_path / "a", tmp_path / "killed")  # as the kernel has it when the process dies here
+    with opened(tmp_path / "killed") as store:
+        assert numbers(store) == list(range(300))
+        assert (store.counts().waiting, store.counts().oldest_at_ms, store.counts().lost) == (300, 1_000, 0)
+        store.put(entry(300))
+        assert numbers(store)[-1] == 300
+
+
+@pytest.mark.parametrize("cut", [1, 7, 999, 20_000])
+def test_a_torn_write_takes_a_tail_and_the_next_start_says_how_many(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, cut: int
+) -> None:
+    """SAF-5"""
+    with opened(tmp_path / "a") as store:
+        for number in range(300):
+            store.put(entry(number))
+        copy_of_moment(tmp_path / "a", tmp_path / "torn")
+    written = max((tmp_path / "torn" / "rocks").glob("*.log"), key=lambda file: file.stat().st_size)
+    with written.open("r+b") as file:
+        file.truncate(written.stat().st_size - cut)
+    with opened(tmp_path / "torn") as store:
+        left = numbers(store)
+        missing = 300 - len(left)
+        assert left == list(range(len(left)))
+        assert missing >= 1
+        assert store.counts().lost == missing
+        assert f"has lost its last {missing} entries, numbers {len(left) + 1} to 300" in caplog.text
+        store.put(entry(1_000))
+        assert numbers(store) == [*left, 1_000]
+    caplog.clear()
+    with opened(tmp_path / "torn") as store:
+        assert store.counts().lost == missing
+        assert "has lost" not in caplog.text
+
+
+def test_a_machine_that_stopped_is_told_where_nobody_waited_for_the_disk(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SAF-5: also where the mark is as old as what is missing."""
+    with opened(tmp_path / "a") as store:
+        store.put(entry(1))
+        copy_of_moment(tmp_path / "a", tmp_path / "other")
+    mark = tmp_path / "other" / "sends.mark"
+    said = bytearray(mark.read_bytes())
+    said[9:45] = b"another-run-of-this-machine".ljust(36)
+    mark.write_bytes(said)
+    with opened(tmp_path / "other") as store:
+        assert numbers(store) == [1]
+    assert "sends of its last second may be missing; entry 1 is the last that is there" in caplog.text
+    caplog.clear()
+    with opened(tmp_path / "other"):
+        assert not caplog.text
+
+
+def test_one_process_at_a_time_has_it_and_the_next_takes_over_after_a_kill(tmp_path: Path) -> None:
+    """SAF-1"""
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from tests.store_and_forward.test_send_store import entry\n"
+        "from jbm_kafka.store_and_forward.send_store import SendStore\n"
+        "from jbm_kafka.store_and_forward.store_limits import StoreLimits\n"
+        "from jbm_kafka.ports.clock import SystemClock\n"
+        "store = SendStore.open(Path(sys.argv[1]), namespace='', limits=StoreLimits(), fsync=True,\n"
+        "                       clock=SystemClock())\n"
+        "store.put(entry(7)); print('stored', flush=True); sys.stdin.read()\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "stored\n"
+    with pytest.raises(ResourceAllocationError, match=f"in use by process {child.pid}, which forwards"):
+        SendStore.open(tmp_path, namespace="", limits=StoreLimits(), fsync=True, clock=ManualClock())
+    beside = look_into(tmp_path, 10)
+    assert (beside.counts.waiting, beside.holder) == (1, str(child.pid))
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    with opened(tmp_path) as store:
+        assert numbers(store) == [7]
+    assert look_into(tmp_path, 10).holder == ""
+
+
+def test_a_limit_refuses_and_drops_nothing(tmp_path: Path) -> None:
+    """SAF-4"""
+    clock = ManualClock()
+    with opened(tmp_path, limits=StoreLimits(bytes_max=1_000, age_max_ms=5_000), clock=clock) as store:
+        now_ms = clock.now_ms()
+        for number in range(5):
+            store.put(entry(number, now_ms))
+        with pytest.raises(NotStored, match="store_bytes_max=1000: nothing was stored, and nothing is dropped"):
+            store.put(entry(5, now_ms, size=500))
+        clock.advance(5_001)
+        with pytest.raises(NotStored, match="its oldest send for 5001 ms, and store_age_max_ms=5000"):
+            store.put(entry(6, now_ms))
+        assert numbers(store) == list(range(5))
+        store.end_batch(BatchUnderWay(1, (1, 2, 3, 4, 5)))
+        store.put(entry(7, clock.now_ms()))
+        assert numbers(store) == [7]
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+def test_a_full_disk_refuses_lets_forwarding_go_on_and_takes_sends_again(tmp_path: Path, fsync: bool) -> None:
+    """SAF-1, SAF-4: what was confirmed is there, what was refused is not, also after a restart."""
+    clock = ManualClock()
+    with opened(tmp_path, fsync=fsync, clock=clock) as store:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, before[1]))  # no file of this process grows beyond that
+        try:
+            confirmed = until_refused(store)
+            with pytest.raises(NotStored):
+                store.put(entry(2_000))
+            assert 10 < len(confirmed) < 100
+            store.begin_batch(BatchUnderWay(1, (1, 2)))
+            store.end_batch(BatchUnderWay(1, (1, 2)))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            signal.signal(signal.SIGXFSZ, ignored)
+        clock.advance(MEND_MS)
+        store.put(entry(3_000))
+        assert numbers(store) == [*confirmed[2:], 3_000]
+    with opened(tmp_path) as store:
+        assert numbers(store) == [*confirmed[2:], 3_000]
+        assert store.counts().lost == 0
+
+
+def test_threads_that_wait_for_the_disk_wait_together(tmp_path: Path) -> None:
+    """SAF-1"""
+    with opened(tmp_path, fsync=True) as store:
+        threads = [threading.Thread(target=store_all, args=(store, range(at * 100, at * 100 + 50))) for at in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        found = numbers(store)
+    assert sorted(found) == sorted(at * 100 + each for at in range(8) for each in range(50))
+    for at in range(8):
+        assert [number for number in found if number // 100 == at] == [at * 100 + each for each in range(50)]
+
+
+def test_what_is_set_aside_is_shown_retried_behind_all_others_and_dropped(tmp_path: Path) -> None:
+    """SAF-6"""
+    with opened(tmp_path) as store:
+        for number in range(4):
+            store.put(entry(number))
+        rows = store.waiting(0, 2, 1 << 30)
+        store.set_aside([(number, each) for number, each, _ in rows], lambda number: f"no right {number}")
+        assert numbers(store) == [2, 3]
+        assert [(number, each.reason, each.attempts) for number, each in store.set_aside_entries()] == [
+            (1, "no right 1", 1),
+            (2, "no right 2", 1),
+        ]
+        assert store.retry([1]) == 1
+        assert numbers(store) == [2, 3, 0]
+        assert (store.drop([2]), store.drop([2])) == (1, 0)
+        assert store.counts().set_aside == 0
+        assert store.drop([3], set_aside=False) == 1
+    with opened(tmp_path) as store:
+        assert numbers(store) == [3, 0]
+        assert store.counts().lost == 0
+
+
+def test_other_folders_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("hi")
+    with pytest.raises(IllegalStateError, match="holds other files and no store"), opened(tmp_path / "other"):
+        pass
+    with opened(tmp_path / "a"):
+        pass
+    with pytest.raises(IllegalStateError, match="is of namespace '', and this is 'shop'"):
+        SendStore.open(tmp_path / "a", namespace="shop", limits=StoreLimits(), fsync=True, clock=ManualClock())
+    said = tmp_path / "a" / "store.json"
+    said.write_text(said.read_text().replace('"version": 1', '"version": 2'))
+    with pytest.raises(IllegalStateError, match="is of version 2, and this program knows 1"), opened(tmp_path / "a"):
+        pass
+    with pytest.raises(IllegalStateError, match="is no store of sends"):
+        look_into(tmp_path, 1)
