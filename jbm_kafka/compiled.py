@@ -48,5 +48,5 @@ def leave_aside_if_asked() -> None:
 
 def are_used() -> bool:
     """True when the hot modules are the compiled ones."""
-    spec = find_spec(f"{_PACKAGE}.core.channel_state")
+    spec = find_spec(f"{_PACKAGE}.core.channel.channel_state")
     return spec is not None and spec.origin is not None and not spec.origin.endswith(".py")
