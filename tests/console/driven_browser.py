@@ -12,6 +12,7 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -80,17 +81,29 @@ class DrivenBrowser:
         return self.driver.find_element(By.CSS_SELECTOR, css)
 
     def press(self, *keys: str) -> None:
-        """On the keyboard, whatever has the focus."""
-        self.driver.switch_to.active_element.send_keys(*keys)
+        """On the keyboard, whatever has the focus; CONTROL is held down while the others are pressed."""
+        chain = ActionChains(self.driver)
+        if Keys.CONTROL in keys:
+            others = [key for key in keys if key != Keys.CONTROL]
+            chain.key_down(Keys.CONTROL).send_keys(*others).key_up(Keys.CONTROL).perform()
+        else:
+            chain.send_keys(*keys).perform()
+
+    def focused(self) -> tuple[str, str]:
+        """The text of what has the focus, and its outline's style: in one question, for views are renewed meanwhile."""
+        text, outline = self.script(
+            "const at = document.activeElement; return [at.innerText || at.textContent "
+            "|| at.getAttribute('aria-label') || at.getAttribute('name') || '', getComputedStyle(at).outlineStyle]"
+        )
+        return str(text).strip(), str(outline)
 
     def tab_to(self, name: str) -> None:
         """Go by the tab key to what has this text, and see that one sees where one is."""
         for _ in range(TABS_MAX):
             self.press(Keys.TAB)
-            at = self.driver.switch_to.active_element
-            shown = at.text or at.get_attribute("aria-label") or at.get_attribute("name") or ""
+            shown, outline = self.focused()
             if name in shown:
-                assert at.value_of_css_property("outline-style") != "none", f"{name}: one does not see the focus"
+                assert outline != "none", f"{name}: one does not see the focus"
                 return
         pytest.fail(f"{name!r} is not reached by the tab key on {self.driver.current_url}")
 

@@ -149,7 +149,7 @@ def test_a_letter_is_edited_by_the_keyboard_alone_and_sent(desk: Desk) -> None:
     browser.tab_to("To the content")
     browser.press(Keys.ENTER)
     browser.tab_to("DLQ")
-    while browser.driver.switch_to.active_element.text != "DLQ":
+    while browser.focused()[0] != "DLQ":
         browser.tab_to("DLQ")
     browser.press(Keys.ENTER)
     browser.until_text("by what went wrong")

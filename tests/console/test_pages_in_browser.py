@@ -157,7 +157,7 @@ def test_an_action_by_the_keyboard_alone(shop: Shop) -> None:
     browser.tab_to("To the content")
     browser.press(Keys.ENTER)
     browser.tab_to("payments.card")
-    while browser.driver.switch_to.active_element.text != "payments.card":
+    while browser.focused()[0] != "payments.card":
         browser.tab_to("payments.card")
     browser.press(Keys.ENTER)
     browser.until_text("Receiving is paused by ann")
@@ -171,6 +171,16 @@ def test_an_action_by_the_keyboard_alone(shop: Shop) -> None:
     with Admin(shop.world.url) as admin:
         assert not admin.paused("payments.card")
         admin.pause("payments.card", "receiving", by="ann")
+
+
+def test_a_view_that_is_renewed_leaves_the_focus_where_it_was(shop: Shop) -> None:
+    browser = shop.browser
+    browser.tab_to("payments.card")
+    browser.script("document.activeElement.closest('#live').dataset.before = 'yes'")
+    before = browser.focused()
+    browser.script("htmx.trigger(document.body, 'jbm:refresh')")
+    browser.until(lambda: browser.script("return !document.getElementById('live').dataset.before"), "a new view")
+    browser.until(lambda: browser.focused() == before, f"the focus at {before}")
 
 
 def test_what_destroys_does_nothing_until_its_name_is_typed(shop: Shop) -> None:

@@ -33,6 +33,19 @@
   }, 500);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) lookedAt = 0; });
 
+  // A view that is renewed leaves the focus where it was, or whoever goes by the tab key would begin anew each time.
+  let focused = null;
+  const sameness = (at) => [at.tagName, at.id, at.getAttribute("href"), at.getAttribute("name"), at.textContent].join("\n");
+  document.addEventListener("htmx:beforeSwap", () => {
+    const at = document.activeElement;
+    focused = document.getElementById("live")?.contains(at) ? sameness(at) : null;
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    if (focused === null || document.activeElement !== document.body) return;
+    const candidates = document.querySelectorAll("#live a, #live button, #live summary, #live [tabindex]");
+    [...candidates].find((each) => sameness(each) === focused)?.focus({ preventScroll: true });
+  });
+
   const away = (is) => {
     const told = document.getElementById("away");
     if (told) told.hidden = !is;
