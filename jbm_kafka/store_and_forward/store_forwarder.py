@@ -15,6 +15,7 @@ from jbm_kafka.codec.stored_sends import StoredEntry, StoredSend
 from jbm_kafka.core.destination import Destination, parse_destination
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.clock import Clock
+from jbm_kafka.ports.fenced_sends import NumberedBatches, ProviderOfBatches
 from jbm_kafka.ports.kafka import (
     AccessRefused,
     KafkaClientError,
@@ -22,7 +23,6 @@ from jbm_kafka.ports.kafka import (
     TransactionAborted,
     UnknownTopic,
 )
-from jbm_kafka.ports.numbered_batches import NumberedBatches, ProviderOfBatches
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.record_to_send import Outgoing
 from jbm_kafka.store_and_forward.forwarding_order import ForwardingOrder, Verdict, next_wait_ms, verdict_of
