@@ -25,6 +25,7 @@ from jbm_kafka.ports.kafka import (
 )
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.record_to_send import Outgoing
+from jbm_kafka.ports.wake_up import Sleepers
 from jbm_kafka.store_and_forward.forwarding_order import ForwardingOrder, Verdict, next_wait_ms, verdict_of
 from jbm_kafka.store_and_forward.send_store import BatchUnderWay, SendStore
 
@@ -76,7 +77,7 @@ class StoreForwarder:
         self._is_through = True
         """All that waits was looked at since something was stored last."""
         self._thread = threading.Thread(target=self._run, name="jbm-store-and-forward", daemon=True)
-        self._news = threading.Condition()
+        self._news = Sleepers(threading.RLock())
         self.trouble = ""
         """Why nothing is forwarded now; empty: it is, or nothing waits."""
         self.forwarded = 0
@@ -94,9 +95,8 @@ class StoreForwarder:
 
     def wait_forwarded(self, timeout_s: float) -> bool:
         """Returns True when nothing waits; False when the time is up, or when Kafka takes nothing for now."""
-        with self._news:
-            self._news.wait_for(self._has_nothing_to_do, timeout_s)
-            return self._is_idle()
+        self._news.wait_for(self._has_nothing_to_do, timeout_s)
+        return self._is_idle()
 
     def _has_nothing_to_do(self) -> bool:
         return self._is_idle() or self.trouble != "" or (self._is_through and not self._store.entered.is_set())
@@ -156,7 +156,7 @@ class StoreForwarder:
         self._tell(text)
 
     def _tell(self, trouble: str) -> None:
-        with self._news:
+        with self._news.lock:
             if self.trouble and not trouble:
                 log.info("%s: what is stored is forwarded again", self._store.path)
             self.trouble = trouble
