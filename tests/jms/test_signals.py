@@ -16,6 +16,7 @@ import pytest
 
 from jbm_kafka import (
     AcknowledgeMode,
+    AddressSettings,
     ConnectionFactory,
     DeliveryMode,
     Message,
@@ -27,6 +28,7 @@ from jbm_kafka import (
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
+from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.support import SOON_S, bodies, eventually, left, receive, send
 from tests.support.interrupts import interrupted_at, places
 
@@ -218,6 +220,39 @@ def completed_in(completed: list[object]) -> Callable[[Message, errors.JMSError 
             completed.append(message.body)
 
     return note
+
+
+def test_ctrl_c_anywhere_in_a_commit_leaves_all_of_it_or_nothing_and_a_rollback_goes_on() -> None:
+    """ACK-7: interrupted while it moved a message to the transaction, it had it twice, and each rollback asserted.
+
+    In memory: what a commit passes on this thread is the same.
+    """
+    taken, given = Queue("taken.one"), Queue("given.one")
+    settings = {"#": AddressSettings(partitions=1, max_delivery_attempts=-1)}
+    finished: list[object] = []
+    with MemoryWorld() as world:
+        factory = world.factory(address_settings=settings)
+        with factory.create_connection() as connection, factory.create_connection() as other:
+            session = connection.create_session(AcknowledgeMode.TRANSACTED)
+            consumer, producer = session.create_consumer(taken), session.create_producer(given)
+            filling = other.create_session()
+            for place in places(finished):
+                send(filling, taken, f"m{place}")
+                message = receive(consumer)
+                producer.send(str(message.body))
+                try:
+                    with interrupted_at(place):
+                        session.commit()
+                except KeyboardInterrupt:
+                    session.rollback()
+                else:
+                    finished.append(message.body)
+            begin = time.monotonic()
+            session.close()
+            assert time.monotonic() - begin < AT_ONCE_S
+            was_given = left(other, given)
+            assert set(finished) <= set(was_given)
+            assert sorted([*was_given, *left(other, taken)], key=number_of) == [f"m{each}" for each in range(place + 1)]
 
 
 def number_of(body: object) -> int:
