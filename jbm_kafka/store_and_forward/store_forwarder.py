@@ -91,7 +91,8 @@ class StoreForwarder:
         """Forward no more, and let Kafka go; what waits stays in the store."""
         self._is_stopped = True
         self._store.entered.set()
-        self._thread.join(timeout_s)
+        # Before it is connected it writes nothing, and so it will not, for it finds the store closed.
+        self._thread.join(0.0 if self.provider is None else timeout_s)
 
     def wait_forwarded(self, timeout_s: float) -> bool:
         """Returns True when nothing waits; False when the time is up, or when Kafka takes nothing for now."""
