@@ -23,7 +23,6 @@ from jbm_kafka.kafka.send_line import Refused, SendLine
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.translated_errors import cause, one_line
 from jbm_kafka.ports import KafkaClientError, LeaderMissing, SendReport, Unreachable
-from jbm_kafka.ports.shielded_call import shielded
 from jbm_kafka.ports.wake_up import Sleepers, WakeUp
 
 _POLL_S = 0.1
@@ -75,11 +74,7 @@ class SharedProducer:
         self._may_clear_at_s = 0.0
         self.producer = kept_producer(settings)
         self._server = threading.Thread(target=self._serve, name="jbm-sender", daemon=True)
-        try:
-            shielded(self._server.start)
-        except BaseException:  # nobody has it, so its thread ends at once
-            self._users = 0
-            raise
+        self._server.start()
 
     # -- any thread --------------------------------------------------------------------------------------------------
 
