@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple, Never
+from typing import Any, Never
 
 from proton import Delivery, symbol
 
@@ -21,7 +21,7 @@ from jbm_kafka.amqp_client.record_link import CREDIT, RecordLink
 from jbm_kafka.amqp_client.remote_connection import RemoteConnection
 from jbm_kafka.amqp_client.remote_link import RemoteLink
 from jbm_kafka.amqp_client.remote_receiver import RemoteReceiver
-from jbm_kafka.amqp_client.remote_sender import AmqpSendFault, RemoteSender, Told
+from jbm_kafka.amqp_client.remote_sender import AmqpSendFault, RemoteSender
 from jbm_kafka.amqp_client.sends_under_way import SendsUnderWay
 from jbm_kafka.amqp_client.session_receivers import SessionReceivers
 from jbm_kafka.amqp_client.termini import browser_of, lookup_of, receiver_of, sender_of, temporary_of
@@ -74,10 +74,24 @@ MESSAGE_BYTES_MAX = 2**31 - 1
 """The largest size: the server says what it takes when it is sent more."""
 
 
-class _Unsent(NamedTuple):
-    destination: Destination
-    data: bytes
-    told: Told
+class _Send:
+    """One send outside of transactions, on its way until it is told its end."""
+
+    __slots__ = ("_report", "_under_way", "data", "destination")
+
+    def __init__(
+        self, destination: Destination, data: bytes, report: SendReport | None, under_way: SendsUnderWay
+    ) -> None:
+        self.destination = destination
+        self.data = data
+        self._report = report
+        self._under_way = under_way
+
+    def told(self, error: JMSError | None, said: Any) -> None:
+        """Tell its end, as `remote_sender.Told`."""
+        self._under_way.end(self)
+        if self._report is not None:
+            self._report(None if error is None else AmqpSendFault(error, is_for_good=said == Delivery.REJECTED))
 
 
 class AmqpProvider:
@@ -111,7 +125,7 @@ class AmqpProvider:
         self._client_id = ""
         self._numbers = itertools.count(1)
         self._under_way = SendsUnderWay()
-        self._unsent: deque[_Unsent] = deque()
+        self._unsent: deque[_Send] = deque()
         self._senders: dict[Destination, RemoteSender] = {}
         self._temporaries: dict[Destination, RemoteSender] = {}
         self._takers: dict[Destination, RecordLink] = {}
@@ -491,32 +505,29 @@ class AmqpProvider:
 
     def send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> None:
         """Send outside of transactions."""
-        send = self._encoded(record, report)
-        self._under_way.add(len(send.data))
-        self._io.mailbox.post(partial(self._on_loop_send, send))
+        self._posted(record, report, self._under_way.add)
 
     def try_send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> bool:
         """As `send`, but never waits."""
-        send = self._encoded(record, report)
-        if not self._under_way.try_add(len(send.data)):
-            return False
-        self._io.mailbox.post(partial(self._on_loop_send, send))
-        return True
+        return self._posted(record, report, self._under_way.try_add)
 
-    def _encoded(self, record: Outgoing, report: SendReport | None) -> _Unsent:
+    def _posted(self, record: Outgoing, report: SendReport | None, add: Callable[[_Send, int], bool]) -> bool:
+        """Send it if it was added to those under way."""
         if self._is_closed:
             raise AmqpSendFault(IllegalStateError("the connection is closed; make a new one"))
         destination = self._destination(record.topic)
         data = transfer_of(record, destination, self.clock.now_ms())
+        send = _Send(destination, data, report, self._under_way)
+        try:
+            if not add(send, len(data)):
+                return False
+            self._io.mailbox.post(partial(self._on_loop_send, send))
+        except BaseException:  # Ctrl-C: nobody knows whether it will be told an end, so nobody waits for that
+            self._under_way.end(send)
+            raise
+        return True
 
-        def told(error: JMSError | None, said: Any) -> None:
-            self._under_way.end(len(data))
-            if report is not None:
-                report(None if error is None else AmqpSendFault(error, is_for_good=said == Delivery.REJECTED))
-
-        return _Unsent(destination, data, told)
-
-    def _on_loop_send(self, send: _Unsent) -> None:
+    def _on_loop_send(self, send: _Send) -> None:
         connection = self._connection
         if not self._unsent and connection is not None and not connection.is_over:
             self._on_loop_sender(connection, send.destination).put(send.data, send.told)

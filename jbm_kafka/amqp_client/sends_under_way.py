@@ -10,33 +10,33 @@ MOST_BYTES = 32 * 2**20
 
 
 class SendsUnderWay:
-    """Any thread."""
+    """Any thread. A send is known by itself, so that one which a signal handler interrupts may be ended twice."""
 
     def __init__(self) -> None:
         self._filled = Sleepers(threading.RLock())
-        self._count = 0
+        self._sizes: dict[object, int] = {}
+        """The bytes of each."""
         self._bytes = 0
 
-    def try_add(self, size: int) -> bool:
+    def try_add(self, send: object, size: int) -> bool:
         """One more; False: there is no room now."""
         with self._filled.lock:
             if self._bytes and self._bytes + size > MOST_BYTES:
                 return False
-            self._count += 1
+            self._sizes[send] = size
             self._bytes += size
             return True
 
-    def add(self, size: int) -> None:
+    def add(self, send: object, size: int) -> bool:
         """One more, as soon as there is room: every send ends within a minute."""
-        self._filled.wait_for(lambda: self.try_add(size), None)
+        return self._filled.wait_for(lambda: self.try_add(send, size), None)
 
-    def end(self, size: int) -> None:
-        """One less."""
+    def end(self, send: object) -> None:
+        """One less, if it has not ended already."""
         with self._filled.lock:
-            self._count -= 1
-            self._bytes -= size
+            self._bytes -= self._sizes.pop(send, 0)
             self._filled.notify_all()
 
     def wait_none(self, timeout_s: float) -> bool:
         """True when nothing is on its way."""
-        return self._filled.wait_for(lambda: not self._count, timeout_s)
+        return self._filled.wait_for(lambda: not self._sizes, timeout_s)

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TypeVar
 
 log = logging.getLogger(__name__)
@@ -27,9 +26,14 @@ class LoopMailbox:
         """Have it called on the loop, in the order of the posts."""
         self._calls.append(call)
         if not self._is_ringing:
-            self._is_ringing = True
-            with suppress(RuntimeError):  # the loop is closed, and nobody is left to be told
+            try:
+                self._is_ringing = True
                 self._loop.call_soon_threadsafe(self._deliver)
+            except RuntimeError:
+                pass  # the loop is closed, and nobody is left to be told
+            except BaseException:  # Ctrl-C: perhaps it does not ring, and whoever posts next would rely on it
+                self._is_ringing = False
+                raise
 
     def _deliver(self) -> None:
         self._is_ringing = False  # before the calls: what is posted meanwhile rings again

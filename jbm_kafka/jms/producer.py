@@ -203,12 +203,12 @@ class MessageProducer:
                 unit_of_order, self.unit_of_order, duplicate_id, properties, correlation_id, type, reply_to,
                 on_completion, raw, self.spread, self.disable_message_id, self.disable_message_timestamp,
             )  # fmt: skip
+            guard.break_off(was_own=was_own)
         except BaseException as error:
             guard.break_off(was_own=was_own)
             if trace is not None:
                 trace.end(None, error)
             raise
-        guard.break_off(was_own=was_own)
         if trace is not None and on_completion is None:
             trace.end(sent, None)
         return sent

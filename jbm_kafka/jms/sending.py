@@ -154,12 +154,9 @@ class Sending:
         completions = self._completions
         send_error: SendError = self._provider.send_error
         report = CallbackReport(message, on_completion, completions.wake, self._order, send_error, target)
+        completions.begin()
+        self._send_record(record, report, False)
         completions.expect(report)
-        try:
-            self._send_record(record, report, False)
-        except Exception:
-            completions.withdraw(report)
-            raise
 
     def _send_record(self, record: Outgoing, report: SendReport, is_waited_for: bool) -> None:
         way = self._order.count(is_waited_for=is_waited_for)

@@ -11,9 +11,9 @@ from confluent_kafka import KafkaError, KafkaException
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
 from jbm_kafka.kafka.counted_lines import counted_at
 from jbm_kafka.kafka.outage_lines import outage_at
-from jbm_kafka.kafka.shielded_call import shielded
 from jbm_kafka.kafka.translated_errors import SILENCE, UNREACHABLE, cause, trouble
 from jbm_kafka.ports import KafkaClientError, NobodyAnswers, Unreachable
+from jbm_kafka.ports.shielded_call import shielded
 
 _T = TypeVar("_T")
 _PAUSE_S = 0.01

@@ -99,9 +99,11 @@ class SendLine:
             size += len(key)
         sent = SentRecord(self, record, report, since_s, size)
         headers = record.headers if isinstance(record.headers, list) else list(record.headers)
+        under_way = self.under_way
         try:
-            # From the counting until it is queued no Python function is called: no signal handler can raise in between.
-            self.under_way.append(sent)
+            # From the counting until it is queued nothing is called, as `append` would be, for at the end of each call
+            # a signal handler may raise: a send that is counted and not queued is waited for until closing gives up.
+            under_way += (sent,)
             self.sent += 1
             self.sent_bytes += size
             producer.produce(
@@ -114,9 +116,9 @@ class SendLine:
                 headers=headers,
             )
         except (BufferError, KafkaException, TypeError, ValueError):  # not queued
-            self.under_way.pop()
             self.sent -= 1
             self.sent_bytes -= size
+            under_way.pop()
             raise
 
     # -- the producer's thread ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from jbm_kafka.ports import KafkaClientError, Outgoing, RecordSender, SendReport
+from jbm_kafka.ports.shielded_call import shielded
 
 GATHER_MS = 4
 """For sends that nobody waits for. Each alone would be a request of its own, and at 5,000 a second the broker is busy
@@ -30,9 +31,8 @@ class PlainSends:
 
     def prepare(self) -> None:
         """Have a sender for sends that are waited for. A new client needs a while to get its producer id."""
-        with self._lock:
-            if not self._senders and not self._is_closed:
-                self._senders[True] = self._make(0)
+        if not self._senders:
+            shielded(lambda: self._ensure(True))
 
     def send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> None:
         """Send by one of the two.
@@ -60,9 +60,16 @@ class PlainSends:
             sender.close(max(0.0, deadline - time.monotonic()))
 
     def _begin(self, is_waited_for: bool, record: Outgoing) -> RecordSender:
+        found = shielded(lambda: self._ensure(is_waited_for))
+        if found is None:
+            raise KafkaClientError(f"send to {record.topic}: the connection is closed")
+        return found
+
+    def _ensure(self, is_waited_for: bool) -> RecordSender | None:
+        """Return the sender; None: it was closed. Shielded, for it starts threads, and what joins a producer leaves."""
         with self._lock:
             if self._is_closed:
-                raise KafkaClientError(f"send to {record.topic}: the connection is closed")
+                return None
             found = self._senders.get(is_waited_for)
             if found is None:
                 found = self._senders[is_waited_for] = self._make(0 if is_waited_for else GATHER_MS)

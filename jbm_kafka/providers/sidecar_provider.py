@@ -41,10 +41,9 @@ from jbm_kafka.ports import (
 )
 from jbm_kafka.ports.client_errors import as_jms_error, raised_as_jms_errors
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.fenced_sends import FencedSends
+from jbm_kafka.ports.fenced_sends import FencedSends, NumberedBatches
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.numbered_batches import NumberedBatches
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import HeldPartitions, Seen, Temporary, TopicInfo, Traits
 from jbm_kafka.ports.unit_of_work import UnitOfWork

@@ -22,8 +22,7 @@ from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.steps import ThreadWorkers, Workers
 from jbm_kafka.registry.command_server import CommandServer
-from jbm_kafka.registry.fenced_batches import FencedBatches
-from jbm_kafka.registry.fenced_records import FencedRecords
+from jbm_kafka.registry.fenced_transactions import FencedBatches, FencedRecords
 from jbm_kafka.registry.pauses import Pauses, Pausing
 from jbm_kafka.registry.registry import Registry
 from jbm_kafka.registry.registry_log import RegistryLog

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.ports.clock import Clock
+from jbm_kafka.ports.fenced_sends import ProviderOfBatches
 from jbm_kafka.ports.installation import Installation
-from jbm_kafka.ports.numbered_batches import ProviderOfBatches
 from jbm_kafka.store_and_forward.send_store import SendStore
 from jbm_kafka.store_and_forward.store_forwarder import StoreForwarder
 from jbm_kafka.store_and_forward.store_limits import StoreSettings

@@ -31,6 +31,7 @@ from jbm_kafka.devbroker.file_lock import FileLock
 from jbm_kafka.ports.clock import Clock
 from jbm_kafka.ports.kafka import KafkaClientError
 from jbm_kafka.ports.kept_at_fork import kept_at_fork
+from jbm_kafka.ports.wake_up import Sleepers, WakeUp
 from jbm_kafka.store_and_forward.acknowledged_mark import AcknowledgedMark
 from jbm_kafka.store_and_forward.store_limits import StoreLimits, refusal
 
@@ -100,12 +101,12 @@ class SendStore:
         """Where it forwards to; empty: it never did."""
         self.trouble = ""
         """Why nothing can be stored now; empty: it can."""
-        self.entered = threading.Event()
-        """Set when there is something new to forward."""
+        self.entered = WakeUp()
+        """Set when there is something new to forward; who forwards is its owner."""
         self._said, self._file_lock, self._limits, self._fsync, self._clock = said, lock, limits, fsync, clock
         self._lock = threading.RLock()
-        self._changed = threading.Condition()
-        """The signal for those who wait for the disk; taken before `_lock`, or alone."""
+        self._changed = Sleepers(threading.RLock())
+        """For those who wait for the disk; its lock is taken before `_lock`, or alone."""
         self._synced = WriteOptions()
         self._synced.sync = True
         kept_at_fork(self)
@@ -115,7 +116,6 @@ class SendStore:
         self._failed: list[int] = []
         """Numbers that could not be written, and may be in RocksDB's log all the same."""
         self._pending: list[tuple[bytes, int, Stored | None]] = []
-        self._writer: threading.Thread | None = None
         self._waiting = self._waiting_bytes = self._aside = self._aside_bytes = self._oldest_at_ms = 0
         self._mark = AcknowledgedMark(path / MARK_FILE)
         self._lost = int(self._db.get(_LOST) or 0)
@@ -123,6 +123,8 @@ class SendStore:
         self._report_torn_tail()
         self._mark.open(self._number)
         self._make_reserve()
+        if fsync:
+            threading.Thread(target=self._write_pending, name="jbm-stored-sends", daemon=True).start()
 
     @classmethod
     def open(cls, folder: Path, *, namespace: str, limits: StoreLimits, fsync: bool, clock: Clock) -> Self:
@@ -156,7 +158,7 @@ class SendStore:
             NotStored: it is not, and the error says why.
         """
         if self._fsync:
-            stored = threading.Event()
+            stored = WakeUp()
             answers: list[NotStored | None] = []
 
             def hear(trouble: NotStored | None) -> None:
@@ -189,14 +191,11 @@ class SendStore:
                 stored(None)
             return
         value = encode_entry(entry)
-        with self._changed:
-            self._changed.wait_for(lambda: self.has_room_to_wait() or not self._is_open)
+        self._changed.wait_for(lambda: self.has_room_to_wait() or not self._is_open, None)
+        with self._changed.lock:
             if not self._is_open:
                 raise NotStored(self._closed())
             self._pending.append((value, entry.stored_at_ms, stored))
-            if self._writer is None:
-                self._writer = threading.Thread(target=self._write_pending, name="jbm-stored-sends", daemon=True)
-                self._writer.start()
             self._changed.notify_all()
 
     def has_room_to_wait(self) -> bool:
@@ -205,8 +204,7 @@ class SendStore:
 
     def wait_stored(self, timeout_s: float) -> bool:
         """Returns True when nothing waits for the disk."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._pending, timeout_s)
+        return self._changed.wait_for(lambda: not self._pending, timeout_s)
 
     # -- forwarding ------------------------------------------------------------------------------------------------
 
@@ -319,7 +317,7 @@ class SendStore:
     def close(self) -> None:
         """Let the folder go. Again: nothing happens."""
         self.wait_stored(timeout_s=CLOSE_TIMEOUT_S)
-        with self._changed:
+        with self._changed.lock:
             was_open, self._is_open = self._is_open, False
             self._changed.notify_all()
         if not was_open:
@@ -358,7 +356,18 @@ class SendStore:
 
     def _write(self, values: Sequence[tuple[bytes, int]]) -> None:
         """Under the lock. Raises NotStored: none of them is stored."""
+        try:
+            self._write_and_count(values)
+        except NotStored:
+            raise
+        except BaseException:  # Ctrl-C: perhaps it is written, and not counted
+            self._number = max(self._number, self._count())
+            raise
+
+    def _write_and_count(self, values: Sequence[tuple[bytes, int]]) -> None:
         first = self._number + 1
+        # Before it is written: by a number that comes twice, what is stored as the second is removed as the first.
+        self._number += len(values)
         try:
             if len(values) == 1 and not self._fsync:
                 self._db.put(_NUMBER.pack(_WAITS, first), values[0][0])
@@ -368,10 +377,8 @@ class SendStore:
                     rows.put(_NUMBER.pack(_WAITS, at), value)
                 self._db.write(rows, self._synced if self._fsync else WriteOptions())
         except Exception as error:  # RocksDB knows no finer class
-            self._number += len(values)  # what may have been written of them is removed under its own numbers
             self._could_not_write(error, range(first, self._number + 1))
             raise NotStored(ResourceAllocationError(self.trouble, path=str(self.path))) from None
-        self._number += len(values)
         self._mark.set(self._number)
         if not self._waiting:
             self._oldest_at_ms = values[0][1]
@@ -380,9 +387,8 @@ class SendStore:
 
     def _write_pending(self) -> None:
         while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._pending or not self._is_open)
-                taken = list(self._pending)
+            self._changed.wait_for(lambda: self._pending or not self._is_open, None)
+            taken = list(self._pending)
             if not taken:
                 return
             with self._lock:
@@ -390,7 +396,7 @@ class SendStore:
             for (_, _, stored), answer in zip(taken, answers, strict=True):
                 if stored is not None:
                     stored(answer)
-            with self._changed:
+            with self._changed.lock:
                 del self._pending[: len(taken)]
                 self._changed.notify_all()
             self.entered.set()

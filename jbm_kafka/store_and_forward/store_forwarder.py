@@ -15,6 +15,7 @@ from jbm_kafka.codec.stored_sends import StoredEntry, StoredSend
 from jbm_kafka.core.destination import Destination, parse_destination
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.clock import Clock
+from jbm_kafka.ports.fenced_sends import NumberedBatches, ProviderOfBatches
 from jbm_kafka.ports.kafka import (
     AccessRefused,
     KafkaClientError,
@@ -22,9 +23,9 @@ from jbm_kafka.ports.kafka import (
     TransactionAborted,
     UnknownTopic,
 )
-from jbm_kafka.ports.numbered_batches import NumberedBatches, ProviderOfBatches
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.record_to_send import Outgoing
+from jbm_kafka.ports.wake_up import Sleepers
 from jbm_kafka.store_and_forward.forwarding_order import ForwardingOrder, Verdict, next_wait_ms, verdict_of
 from jbm_kafka.store_and_forward.send_store import BatchUnderWay, SendStore
 
@@ -76,7 +77,7 @@ class StoreForwarder:
         self._is_through = True
         """All that waits was looked at since something was stored last."""
         self._thread = threading.Thread(target=self._run, name="jbm-store-and-forward", daemon=True)
-        self._news = threading.Condition()
+        self._news = Sleepers(threading.RLock())
         self.trouble = ""
         """Why nothing is forwarded now; empty: it is, or nothing waits."""
         self.forwarded = 0
@@ -90,13 +91,13 @@ class StoreForwarder:
         """Forward no more, and let Kafka go; what waits stays in the store."""
         self._is_stopped = True
         self._store.entered.set()
-        self._thread.join(timeout_s)
+        # Before it is connected it writes nothing, and so it will not, for it finds the store closed.
+        self._thread.join(0.0 if self.provider is None else timeout_s)
 
     def wait_forwarded(self, timeout_s: float) -> bool:
         """Returns True when nothing waits; False when the time is up, or when Kafka takes nothing for now."""
-        with self._news:
-            self._news.wait_for(self._has_nothing_to_do, timeout_s)
-            return self._is_idle()
+        self._news.wait_for(self._has_nothing_to_do, timeout_s)
+        return self._is_idle()
 
     def _has_nothing_to_do(self) -> bool:
         return self._is_idle() or self.trouble != "" or (self._is_through and not self._store.entered.is_set())
@@ -156,7 +157,7 @@ class StoreForwarder:
         self._tell(text)
 
     def _tell(self, trouble: str) -> None:
-        with self._news:
+        with self._news.lock:
             if self.trouble and not trouble:
                 log.info("%s: what is stored is forwarded again", self._store.path)
             self.trouble = trouble

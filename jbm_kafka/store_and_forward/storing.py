@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from jbm_kafka.ports.clock import SystemClock
+from jbm_kafka.ports.fenced_sends import ProviderOfBatches
 from jbm_kafka.ports.installation import Installation
-from jbm_kafka.ports.numbered_batches import ProviderOfBatches
 from jbm_kafka.ports.provider import Provider, ProviderModule
 from jbm_kafka.store_and_forward.open_stores import opened_store
 from jbm_kafka.store_and_forward.store_limits import StoreSettings

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, DeliveryMode, Message, Queue, errors
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.server_settings import Listener, ServerSettings
 from jbm_kafka.amqp_client.amqp_provider import AmqpProvider
@@ -19,6 +21,7 @@ from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
+from tests.support.interrupts import interrupted_at, places
 from tests.support.waiting import wait_until
 
 TIMEOUT_S = 20.0
@@ -66,6 +69,36 @@ def check_all_come(connection: Connection, count: int, units: str) -> None:
     assert again == sorted(again) if units == "one" else sorted(again) == list(range(count))
     assert len(again) == count
     session.acknowledge()
+
+
+@pytest.mark.parametrize("mode", DeliveryMode)
+def test_ctrl_c_anywhere_in_a_send_holds_up_no_close(
+    server: Server, connection: Connection, mode: DeliveryMode
+) -> None:
+    """SEND-3: a send that was counted and never made was waited for, for a minute; and where the event loop was about
+    to be woken, everything that came after it.
+    """
+    sending = ConnectionFactory(f"amqp://127.0.0.1:{server.ports[0]}").create_connection()
+    producer = sending.create_session().create_producer(QUEUE)
+    producer.delivery_mode = mode
+    producer.send("begun")
+    finished: list[object] = []
+    for place in places(finished):
+        with suppress(KeyboardInterrupt):
+            try:
+                with interrupted_at(place):
+                    producer.send(f"m{place}")
+            except errors.JMSError as error:  # of a group: the last one was interrupted
+                assert "was interrupted" in str(error)  # noqa: PT017
+            else:
+                finished.append(f"m{place}")
+    with suppress(errors.JMSError):
+        producer.flush(TIMEOUT_S)
+    begin = time.monotonic()
+    sending.close()
+    assert time.monotonic() - begin < TIMEOUT_S
+    browsed = [message.body for message in connection.create_session().create_browser(QUEUE)]
+    assert set(finished) <= set(browsed)
 
 
 @pytest.mark.parametrize("units", list(UNITS))

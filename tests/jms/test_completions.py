@@ -21,49 +21,38 @@ def told() -> list[tuple[object, Exception | None]]:
     return []
 
 
-def expected(completions: Completions, message: Message, listener: CompletionListener) -> CallbackReport:
-    """The report of a send about to be made."""
-    report = CallbackReport(
-        message, listener, completions.wake, SendOrder(), lambda trouble, _: JMSError(str(trouble)), Queue("q")
+def report_of(completions: Completions, body: str, listener: CompletionListener) -> CallbackReport:
+    """The report of a send, which has not returned yet."""
+    completions.begin()
+    return CallbackReport(
+        TextMessage(body),
+        listener,
+        completions.wake,
+        SendOrder(),
+        lambda trouble, _: JMSError(str(trouble)),
+        Queue("q"),
     )
-    completions.expect(report)
-    return report
 
 
-def test_a_message_sent_again_and_refused_at_once_keeps_the_callback_of_its_first_send(
+def test_callbacks_come_in_send_order_also_of_a_send_that_is_confirmed_before_it_returns(
     told: list[tuple[object, Exception | None]],
 ) -> None:
-    """SEND-9: the refused send alone has none; later ones come."""
+    """SEND-9: and a send that does not return, for it was refused or interrupted, has none and holds up no other."""
     completions = Completions()
 
     def tell(message: Message, error: Exception | None) -> None:
         told.append((message.body, error))
 
-    twice, later = TextMessage("twice"), TextMessage("later")
-    first = expected(completions, twice, tell)
-    refused = expected(completions, twice, tell)
-    completions.withdraw(refused)
-    after = expected(completions, later, tell)
-    after(None)
+    first, interrupted, later = (report_of(completions, body, tell) for body in ("first", "interrupted", "later"))
+    completions.expect(first)
+    interrupted(None)
+    later(None)
+    completions.expect(later)
+    assert not completions.wait_done(0.05)
     assert told == []
     first(None)
     assert completions.wait_done(SOON_S)
-    assert told == [("twice", None), ("later", None)]
-    completions.stop()
-
-
-def test_a_refused_send_does_not_hold_up_who_waits_for_callbacks(
-    told: list[tuple[object, Exception | None]],
-) -> None:
-    """SEND-9: nor those of later sends, reported before it was withdrawn."""
-    completions = Completions()
-    refused = expected(completions, TextMessage("refused"), lambda message, error: told.append((message.body, error)))
-    after = expected(completions, TextMessage("later"), lambda message, error: told.append((message.body, error)))
-    after(None)
-    assert told == []
-    completions.withdraw(refused)
-    assert completions.wait_done(SOON_S)
-    assert told == [("later", None)]
+    assert told == [("first", None), ("later", None)]
     completions.stop()
 
 
@@ -79,7 +68,9 @@ def test_sys_exit_in_a_completion_callback_does_not_end_the_callbacks(
         leave()
 
     for number in range(5):
-        expected(completions, TextMessage(str(number)), tell)(None)
+        report = report_of(completions, str(number), tell)
+        completions.expect(report)
+        report(None)
     assert completions.wait_done(SOON_S)
     assert [body for body, _ in told] == ["0", "1", "2", "3", "4"]
     assert caplog.text.count("the send itself is as it was reported") == 5

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker
+from tests.jms.conftest import MakeFactory
 from tests.jms.support import (
     EXPIRED,
     NOTHING_S,
@@ -40,9 +42,14 @@ def test_a_persistent_send_is_in_the_log_when_it_returns(
 
 
 @pytest.mark.kafka_only
-def test_the_client_of_plain_sends_is_there_before_the_first_one(warm: ConnectionFactory, orders: Queue) -> None:
-    """Kafka may need half a second to give it its producer id; a transacted session has no use for it."""
-    with warm.create_connection() as connection:
+def test_the_client_of_plain_sends_is_there_before_the_first_one(
+    factory_of: MakeFactory, orders: Queue, tmp_path: Path
+) -> None:
+    """Kafka may need half a second to give it its producer id; a transacted session has no use for it.
+
+    In a sidecar of its own: connections of one share that client.
+    """
+    with factory_of(state_dir=str(tmp_path)).create_connection() as connection:
         connection.create_session(AcknowledgeMode.TRANSACTED).create_producer(orders)
         before = _sender_threads()
         connection.create_session().create_producer(orders)

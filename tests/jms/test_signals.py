@@ -1,25 +1,36 @@
-"""Signals: a handler may close what it interrupted, and Ctrl-C in a receive loses no message and settles none."""
+"""Signals: a handler may close what it interrupted, and Ctrl-C loses no message, settles none unseen, and holds up no
+close.
+"""
 
-import dis
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import cache, partial
-from types import CodeType, FrameType
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, ConnectionFactory, DeliveryMode, MessageProducer, Queue, compiled, errors
+from jbm_kafka import (
+    AcknowledgeMode,
+    AddressSettings,
+    ConnectionFactory,
+    DeliveryMode,
+    Message,
+    MessageProducer,
+    Queue,
+    compiled,
+    errors,
+)
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
+from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.support import SOON_S, bodies, eventually, left, receive, send
+from tests.support.interrupts import interrupted_at, places
 
 AT_ONCE_S = 9.0
 """Leaving a group in order takes some of it on a busy machine; Docker kills after ten seconds."""
@@ -150,45 +161,100 @@ def test_ctrl_c_anywhere_in_a_receive_settles_nothing_unseen_and_loses_nothing(
     receiving.close()
 
 
+@pytest.mark.parametrize("has_callback", [False, True])
 @pytest.mark.parametrize("mode", DeliveryMode)
 def test_ctrl_c_anywhere_in_a_send_lets_the_session_go_on(
-    connection: Connection, orders: Queue, mode: DeliveryMode
+    warm: ConnectionFactory, connection: Connection, orders: Queue, mode: DeliveryMode, has_callback: bool
 ) -> None:
-    """SEND-3: a group waited for ever for the report of a send that was interrupted before it was made.
+    """SEND-3, SEND-9: what was interrupted before it was made was waited for: by a group for ever, and by flushes and
+    the closing for a minute each.
 
     Whether that one was sent nobody knows; of the others each is in the log, once what is not confirmed is sent again.
     """
-    session = connection.create_session()
+    sending = warm.create_connection()
+    session = sending.create_session()
     session.set_group_ack_threshold(3)
     producer = session.create_producer(orders)
     producer.delivery_mode = mode
-    producer.send("begun")  # the clients of the connection are there
+    producer.send("begun")  # a client of the connection is there; with a callback another one is wanted
     finished: set[str] = set()
     told: set[str] = set()
-    interrupted = unharmed = 0
-    for place in range(5_000):
+    completed: list[object] = []
+    interrupted = 0
+    for place in places(finished):
         body = f"m{place}"
         try:
             with interrupted_at(place):
-                producer.send(body)
+                producer.send(body, on_completion=completed_in(completed) if has_callback else None)
         except KeyboardInterrupt:
             interrupted += 1
         except errors.JMSError as error:
             told.add(str(error))
             resend_unconfirmed(producer)
         else:
-            unharmed += 1
             finished.add(body)
-        if unharmed == 5:
-            break
-    with suppress(errors.JMSError):
-        producer.flush()
-    resend_unconfirmed(producer)
+    begin = time.monotonic()
+    try:
+        producer.flush(SOON_S)
+    except errors.JMSError as error:
+        told.add(str(error))
+        resend_unconfirmed(producer)
     producer.close()
     assert not session._core.guard.is_interrupted()
+    sending.close()
+    assert time.monotonic() - begin < AT_ONCE_S
     assert all("was interrupted" in text for text in told), told
     assert interrupted > 25 or not compiled.are_left_aside(), "compiled modules have no places to interrupt"
+    assert not has_callback or finished <= set(completed)
+    assert completed == sorted(completed, key=number_of)
     assert finished <= set(left(connection, orders))
+
+
+def completed_in(completed: list[object]) -> Callable[[Message, errors.JMSError | None], None]:
+    """A callback that notes what Kafka has confirmed."""
+
+    def note(message: Message, error: errors.JMSError | None) -> None:
+        if error is None:
+            completed.append(message.body)
+
+    return note
+
+
+def test_ctrl_c_anywhere_in_a_commit_leaves_all_of_it_or_nothing_and_a_rollback_goes_on() -> None:
+    """ACK-7: interrupted while it moved a message to the transaction, it had it twice, and each rollback asserted.
+
+    In memory: what a commit passes on this thread is the same.
+    """
+    taken, given = Queue("taken.one"), Queue("given.one")
+    settings = {"#": AddressSettings(partitions=1, max_delivery_attempts=-1)}
+    finished: list[object] = []
+    with MemoryWorld() as world:
+        factory = world.factory(address_settings=settings)
+        with factory.create_connection() as connection, factory.create_connection() as other:
+            session = connection.create_session(AcknowledgeMode.TRANSACTED)
+            consumer, producer = session.create_consumer(taken), session.create_producer(given)
+            filling = other.create_session()
+            for place in places(finished):
+                send(filling, taken, f"m{place}")
+                message = receive(consumer)
+                producer.send(str(message.body))
+                try:
+                    with interrupted_at(place):
+                        session.commit()
+                except KeyboardInterrupt:
+                    session.rollback()
+                else:
+                    finished.append(message.body)
+            begin = time.monotonic()
+            session.close()
+            assert time.monotonic() - begin < AT_ONCE_S
+            was_given = left(other, given)
+            assert set(finished) <= set(was_given)
+            assert sorted([*was_given, *left(other, taken)], key=number_of) == [f"m{each}" for each in range(place + 1)]
+
+
+def number_of(body: object) -> int:
+    return int(str(body)[1:])
 
 
 def resend_unconfirmed(producer: MessageProducer) -> None:
@@ -213,62 +279,6 @@ def sending_once_it_waits(consumer: MessageConsumer, sending: Callable[[], objec
     finally:
         is_over.set()
         beside.join()
-
-
-COMPILED_ONLY = {"_break_off", "break_off"}
-"""What ends a call that an error has ended, and all that it calls: an interrupt within would be the second trouble.
-
-Compiled, as in what is installed, it cannot be interrupted.
-"""
-
-
-def handler(code: CodeType, offset: int) -> int | None:
-    """Where an error of the instruction is handled, if it is within a block that does."""
-    return next((found.target for found in handlers(code) if found.start <= offset < found.end), None)
-
-
-@cache
-def handlers(code: CodeType) -> Sequence[Any]:
-    return dis._parse_exception_table(code)  # type: ignore[attr-defined,no-any-return]
-
-
-class Interrupts:
-    """Raises KeyboardInterrupt in this thread, at the so many-th place of ours or of threading.py where a signal could.
-
-    Python looks for signals at the beginning of a function, after a call, and at the end of a round of a loop: as the
-    last act of that instruction. Here it is the first of the next one, so those places count where one block has both.
-    """
-
-    def __init__(self, place: int) -> None:
-        self._places_left = place
-        self._looked: dict[object, int] = {}
-        """Of each frame: its instruction before this one, if Python looks for signals at its end."""
-
-    def __call__(self, frame: FrameType, event: str, argument: object) -> object:
-        code = frame.f_code
-        is_seen = "jbm_kafka" in code.co_filename or code.co_filename == threading.__file__
-        within = (code, frame.f_back and frame.f_back.f_code)
-        if not is_seen or any(each and each.co_name in COMPILED_ONLY for each in within):
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            before = self._looked.pop(frame, None)
-            if before is not None and handler(code, before) == handler(code, frame.f_lasti):
-                self._places_left -= 1
-                if self._places_left == -1:
-                    raise KeyboardInterrupt
-            if dis.opname[code.co_code[frame.f_lasti]].startswith(("CALL", "RESUME", "JUMP_BACKWARD")):
-                self._looked[frame] = frame.f_lasti
-        return self
-
-
-@contextmanager
-def interrupted_at(place: int) -> Iterator[None]:
-    sys.settrace(Interrupts(place))  # type: ignore[arg-type]
-    try:
-        yield
-    finally:
-        sys.settrace(None)
 
 
 WORKER = """

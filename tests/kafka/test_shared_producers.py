@@ -6,11 +6,15 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import Kafka, KafkaClientError, Outgoing, RecordSender, Unreachable
+from jbm_kafka.providers.plain_sends import PlainSends
 from tests.kafka.world import WAIT_S, World, values
+from tests.support.interrupts import interrupted_at, places
+from tests.support.waiting import wait_until
 
 TIMEOUT_MS = 3_000
 MiB = 2**20
@@ -132,6 +136,24 @@ def test_many_connections_have_no_more_threads_than_one(bootstrap: str, kafka_na
     for sender in senders:
         sender.close(WAIT_S)
     assert not any(thread.name == "jbm-sender" for thread in threading.enumerate())
+
+
+def test_ctrl_c_while_a_producer_is_made_leaves_none_behind() -> None:
+    """Its thread hung, or served for ever a connection that had never got it."""
+    finished: list[int] = []
+    for place in places(finished):
+        sends = PlainSends(lambda linger_ms: ConfluentKafka(NOWHERE).sender(linger_ms=linger_ms))
+        with suppress(KeyboardInterrupt):
+            with interrupted_at(place):
+                sends.prepare()
+            finished.append(place)
+        sends.close(0)
+    assert len(finished) < place, "there are places to interrupt"
+    wait_until(
+        lambda: not any(thread.name == "jbm-sender" for thread in threading.enumerate()),
+        about="a producer is left",
+        timeout_s=WAIT_S,
+    )
 
 
 def test_a_partition_that_takes_nothing_leaves_room_for_other_connections() -> None:

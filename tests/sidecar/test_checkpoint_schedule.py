@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.sidecar.checkpoints.checkpoint_parts import Participant, Settling, Transfer
 from jbm_kafka.sidecar.checkpoints.checkpoint_schedule import GATHER_MS_MAX, GROUPS_MAX, CheckpointSchedule
+from tests.support.interrupts import interrupted_at, places
 
 INTERVAL_MS = 50
 NOW_MS = 1_000
@@ -186,3 +188,15 @@ def test_at_the_end_nothing_is_waited_for_and_no_more_is_taken() -> None:
     assert schedule.unfinished()[-1] is last
     assert schedule.take_work(NOW_MS)[1] == [last]
     assert schedule.unfinished() == [last], "until the next round its outcome may not be known"
+
+
+def test_a_commit_whose_caller_is_interrupted_has_the_checkpoint_woken_or_is_not_submitted() -> None:
+    """ACK-7: the next to commit relies on its waking."""
+    finished: list[int] = []
+    for place in places(finished):
+        schedule = schedule_after()
+        with suppress(KeyboardInterrupt):
+            with interrupted_at(place):
+                schedule.submit(commit(1))
+            finished.append(place)
+        assert schedule.wake.is_set() or not schedule.unfinished()

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -21,8 +21,11 @@ from jbm_kafka.store_and_forward.send_store import (
     look_into,
 )
 from jbm_kafka.store_and_forward.store_limits import StoreLimits
+from tests.support.interrupts import interrupted_at, places
 from tests.support.manual_clock import ManualClock
 from tests.support.store_image import copy_of_moment
+
+SOON_S = 40.0
 
 
 @contextmanager
@@ -230,6 +233,27 @@ def test_what_is_set_aside_is_shown_retried_behind_all_others_and_dropped(tmp_pa
     with opened(tmp_path) as store:
         assert numbers(store) == [3, 0]
         assert store.counts().lost == 0
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+def test_ctrl_c_anywhere_in_a_send_leaves_it_stored_and_counted_or_neither(tmp_path: Path, fsync: bool) -> None:
+    """SAF-1: what was written and not counted gave its number to the next, which was deleted when the first had been
+    forwarded; and interrupted in its wait for the disk, a send held up all others for ever.
+    """
+    finished: list[int] = []
+    known: dict[int, int] = {}
+    with opened(tmp_path / "a", fsync=fsync) as store:
+        for place in places(finished):
+            with suppress(KeyboardInterrupt):
+                with interrupted_at(place):
+                    store.put(entry(place))
+                finished.append(place)
+            rows = {number: each.sends[0].route for number, each, _ in store.waiting(0, 100_000, 1 << 30)}
+            assert known.items() <= rows.items()
+            known = rows
+        assert store.wait_stored(SOON_S)
+        assert set(finished) <= set(numbers(store))
+        assert store.counts().waiting == len(numbers(store)) == len(set(numbers(store)))
 
 
 def test_other_folders_are_refused(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from jbm_kafka.codec.stored_sends import StoredEntry, StoredSend
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.clock import SystemClock
+from jbm_kafka.ports.fenced_sends import ProviderOfBatches
 from jbm_kafka.ports.installation import Installation, SidecarConfig
-from jbm_kafka.ports.numbered_batches import ProviderOfBatches
 from jbm_kafka.providers import in_memory
 from jbm_kafka.providers.in_memory import use_world
 from jbm_kafka.store_and_forward.send_store import SendStore

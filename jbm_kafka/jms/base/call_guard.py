@@ -120,7 +120,8 @@ class CallGuard:
                 self._filled.notify_all()
 
     def break_off(self, *, was_own: bool) -> None:
-        """An error ends the caller's call, which may have begun or not; `was_own`, before it, is what `is_own` said."""
+        """End the caller's call, which an error may have kept from beginning, or which has ended already; `was_own`,
+        before it, is what `is_own` said."""
         if not was_own and self.is_own:
             self.leave()
 

@@ -13,6 +13,7 @@ from jbm_kafka.jms.base.arguments import check_arguments, check_callable
 from jbm_kafka.jms.base.exception_listener import ended_by
 from jbm_kafka.jms.base.never_run import check_runs, refuse_unrun
 from jbm_kafka.jms.sends.send_reports import CallbackReport
+from jbm_kafka.ports.shielded_call import shielded
 from jbm_kafka.ports.wake_up import Sleepers, WakeUp
 
 log = logging.getLogger(__name__)
@@ -55,19 +56,19 @@ class Completions:
         check_arguments("on_completion", listener, "message, error")
         self._fit_code = code
 
-    def expect(self, pending: CallbackReport) -> None:
-        """Note a send about to be made, whose report sets `wake`; if it is not made, the caller calls `withdraw`."""
+    def begin(self) -> None:
+        """Have callbacks run, from before the first send that has one."""
         if self._runner is None:
-            self._start()
-        self._pending.append(pending)
+            shielded(self._start)
 
-    def withdraw(self, pending: CallbackReport) -> None:
-        """The send was refused at once: its caller saw the error, no callback comes."""
-        with self._lock:
-            if not pending.is_reported:
-                self._pending.remove(pending)
-            self._all_done.notify_all()
-        self.wake.set()
+    def expect(self, pending: CallbackReport) -> None:
+        """Have the callback of a send called that was made, and may have been reported already.
+
+        After the send: whoever waits for callbacks waits for none of a send that was refused or interrupted.
+        """
+        self._pending.append(pending)
+        if pending.is_reported:
+            self.wake.set()
 
     @property
     def outstanding(self) -> int:
@@ -81,6 +82,7 @@ class Completions:
             IllegalStateError: called inside a callback, which would wait for itself.
         """
         self.refuse_inside("wait for sends")
+        self.wake.set()  # whoever put one in may have been interrupted before it woke the thread
         return self._all_done.wait_for(lambda: not self._pending and not self._running, timeout_s)
 
     def wait_before(self, call: str) -> None:

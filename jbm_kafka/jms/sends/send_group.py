@@ -23,14 +23,16 @@ THRESHOLD = 100
 class GroupSend:
     """One send, as its own report."""
 
-    __slots__ = ("_group", "destination", "is_over", "message", "record", "trouble")
+    __slots__ = ("_group", "destination", "is_made", "is_over", "message", "record", "trouble")
 
     def __init__(self, group: SendGroup, record: Outgoing, destination: Destination) -> None:
         self._group = group
         self.record = record
         self.destination = destination
+        self.is_made = False
+        """The provider has it. Until its end it is waited for, and no send that was refused or interrupted ever is."""
         self.is_over = False
-        """It is not waited for: it was reported, refused, or nobody knows whether it was sent."""
+        """It was reported."""
         self.trouble: KafkaClientError | None = None
         """The error that it failed with, if it has."""
         self.message: Message | None = None
@@ -69,11 +71,12 @@ class SendGroup:
             if refusal is None:
                 way = self._order.count(is_waited_for=True)
                 self._provider.send(record, send, is_waited_for=way)
+                send.is_made = True
         except KafkaClientError as trouble:
             self._order.take_back()
             self._ended(send, trouble)
         except BaseException:
-            # Ctrl-C: nobody knows whether a report will come, so none is waited for. One that comes is heard.
+            # Ctrl-C: nobody knows whether a report will come. One that comes is heard.
             self._ended(send, KafkaClientError(f"the send to {destination.name} was interrupted"))
             raise
         else:
@@ -94,12 +97,11 @@ class SendGroup:
             refusal = None
             if self._unraised is not None:
                 send.trouble = self._unraised.trouble
-                send.is_over = True
                 refusal = self._failure()
         return refusal
 
     def _is_under_way(self) -> bool:
-        return any(not send.is_over for send in self._sends)
+        return any(send.is_made and not send.is_over for send in self._sends)
 
     def wait(self, timeout_s: float | None) -> bool:
         """True when none is under way any more."""

@@ -92,14 +92,14 @@ class CheckpointSchedule:
     def submit(self, transfer: Transfer) -> bool:
         """Have it in the next checkpoint; False: no checkpoint comes any more."""
         with self._lock:
-            is_late = self.is_ending
-            if not is_late:
-                self._transfers.append(transfer)
-            # Not for each of many that gather: its thread would run between them, and hold them up.
-            is_due = len(self._transfers) == 1 or self._pace.is_enough(len(self._transfers))
-        if is_late or is_due:
-            self.wake.set()
-        return not is_late
+            if self.is_ending:
+                return False
+            # Not for each of many that gather: its thread would run between them, and hold them up. And before it is
+            # added: one that is there relies on its own waking, which Ctrl-C could keep from being done.
+            if not self._transfers or self._pace.is_enough(len(self._transfers) + 1):
+                self.wake.set()
+            self._transfers.append(transfer)
+            return True
 
     def note_back(self, silent_since_ms: int) -> None:
         """Kafka answers again, and did not since then, monotonic ms."""

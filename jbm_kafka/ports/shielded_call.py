@@ -16,7 +16,8 @@ def shielded(call: Callable[[], _T]) -> _T:
     """Return what `call` returns or raises. On the main thread an exception of a signal handler ends the waiting alone.
 
     A request that is interrupted within its future leaves the future's lock taken, and the client's one thread that
-    brings answers waits for it for ever; within the client's own code the exception comes as SystemError.
+    brings answers waits for it for ever; within the client's own code the exception comes as SystemError. And
+    `Thread.start` waits for an event, whose lock the new thread then waits for.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
@@ -32,7 +33,7 @@ def shielded(call: Callable[[], _T]) -> _T:
         finally:
             is_over.set()
 
-    _thread.start_new_thread(run, ())  # `Thread.start` waits for an event, which may be interrupted half-way
+    _thread.start_new_thread(run, ())
     while not is_over.wait(_LOOK_S):
         pass
     if raised:

@@ -1,0 +1,216 @@
+"""Transactions by an id that lasts: whoever initialised it last writes alone, and finds what was written by it before.
+
+A bridge finds records of its own in `jbm.bridges`: what it has taken on from elsewhere, committed with what it sent.
+
+A store beside the sender finds a number, as the marks of checkpoints (sidecar/checkpoints/producer_pool.py): an offset
+of a group that never has members. Kafka forgets such offsets when nothing was committed there for
+`offsets.retention.minutes`, a week by default.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from jbm_kafka.core.channel.checkpoint_id import CommittedOffset
+from jbm_kafka.core.destination import with_namespace
+from jbm_kafka.ports import (
+    Kafka,
+    KafkaAdmin,
+    KafkaClientError,
+    OutcomeUnknown,
+    Outgoing,
+    RecordTooLarge,
+    Refusal,
+    TransactionAborted,
+    TransactionalProducer,
+    Unreachable,
+)
+from jbm_kafka.ports.fenced_sends import FencedOff
+from jbm_kafka.ports.installation import SidecarConfig
+from jbm_kafka.registry.own_topics import bridges_topic
+from jbm_kafka.registry.registry_log import RegistryLog
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S = 10.0
+INITIALISE_S = 30.0
+LOOK_TIMEOUT_S = 30.0
+TRANSACTION_TIMEOUT_MS = 10_000
+_OWNER = b"owner"
+
+Route = Callable[[Sequence[Outgoing]], None]
+"""Lets records go where their units are now; KafkaClientError when that is not to be known."""
+Found = TypeVar("Found")
+
+
+class FencedTransactions(Generic[Found]):
+    """The producer of one id, from taking it over until a failure. One thread."""
+
+    def __init__(
+        self, kafka: Kafka, registry: RegistryLog, transactional_id: str, route: Route, **options: Any
+    ) -> None:
+        """`registry`: where what was written before is found; `options`: of `Kafka.transactional_producer`."""
+        self._kafka = kafka
+        self._registry = registry
+        self._id = transactional_id
+        self._route = route
+        self._options = options
+        self._producer: TransactionalProducer | None = None
+
+    def take_over(self) -> Found:
+        """Fence whoever had the id, end what that left open, and return what it committed; see the ports."""
+        self._let_go()
+        self._registry.make()
+        producer = self._kafka.transactional_producer(self._id, **self._options)
+        try:
+            producer.initialise(INITIALISE_S, known_topic=self._registry.topic)
+            # What others committed by this id has its marks now, and they can write nothing more.
+            found = self._found(producer)
+        except BaseException:
+            producer.close()
+            raise
+        self._producer = producer
+        return found
+
+    def _found(self, producer: TransactionalProducer) -> Found:
+        """Return what was committed by the id until now; nobody else writes by it any more."""
+        raise NotImplementedError
+
+    def _begun(self, sends: Sequence[Outgoing]) -> TransactionalProducer:
+        """Return the producer, in whose next transaction these records go where their units are."""
+        if self._producer is None:
+            raise Unreachable(f"transactional id {self._id}: it was not taken over again after a failure")
+        self._route(sends)
+        return self._producer
+
+    def _let_go(self) -> None:
+        """A new producer of the id ends what this one left."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.close()
+
+    def close(self) -> None:
+        """Let the id go."""
+        self._let_go()
+
+
+class FencedRecords(FencedTransactions[Mapping[bytes, bytes]]):
+    """Implements `FencedSends`. Keys are `<name>|<key>`; under `owner` stands who took the name over last."""
+
+    def __init__(self, kafka: Kafka, admin: KafkaAdmin, name: str, namespace: str, *, route: Route) -> None:
+        super().__init__(
+            kafka,
+            RegistryLog(kafka, admin, bridges_topic(namespace)),
+            with_namespace(f"jbm.bridge.{name}", namespace),
+            route,
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            is_contended=True,
+        )
+        self._prefix = f"{name}|".encode()
+        self._me = secrets.token_hex(8).encode()
+
+    def _found(self, producer: TransactionalProducer) -> Mapping[bytes, bytes]:
+        found = self._own_records()
+        producer.begin()
+        producer.produce(self._record(_OWNER, self._me))
+        producer.commit(TIMEOUT_S)
+        return {key: value for key, value in found.items() if key != _OWNER}
+
+    def commit(self, sends: Sequence[Outgoing], records: Mapping[bytes, bytes | None]) -> None:
+        """Write both, or nothing; see FencedSends."""
+        producer = self._begun(sends)
+        try:
+            producer.begin()
+            for key, value in records.items():
+                producer.produce(self._record(key, value))
+            for each in sends:
+                producer.produce(each)
+            producer.commit(TIMEOUT_S)
+        except KafkaClientError as error:
+            self._let_go()
+            is_fenced = isinstance(error, OutcomeUnknown) and error.is_fenced
+            if is_fenced and self._own_records().get(_OWNER) != self._me:
+                raise FencedOff(f"transactional id {self._id}: another process has taken it over") from None
+            raise
+
+    def close(self) -> None:
+        """Let go of the name."""
+        super().close()
+        self._registry.close()
+
+    def _own_records(self) -> Mapping[bytes, bytes]:
+        found = self._registry.refresh_marked()
+        return {key.removeprefix(self._prefix): value for key, value in found.items() if key.startswith(self._prefix)}
+
+    def _record(self, key: bytes, value: bytes | None) -> Outgoing:
+        return Outgoing(self._registry.topic, 0, self._prefix + key, value)
+
+
+class FencedBatches(FencedTransactions[int]):
+    """Implements `NumberedBatches`."""
+
+    def __init__(self, kafka: Kafka, registry: RegistryLog, config: SidecarConfig, name: str, *, route: Route) -> None:
+        super().__init__(
+            kafka,
+            registry,
+            with_namespace(f"jbm.{name}", config.namespace),
+            route,
+            transaction_timeout_ms=config.whole_transaction_ms,
+            record_timeout_ms=config.record_timeout_ms,
+        )
+        self._commit_s = config.commit_timeout_ms / 1_000
+
+    def cluster_id(self) -> str:
+        """Returns the id of the cluster; see NumberedBatches."""
+        admin = self._kafka.admin()
+        try:
+            return admin.cluster_id()
+        finally:
+            admin.close()
+
+    def write(self, number: int, records: Sequence[tuple[int, Outgoing]]) -> None:
+        """Commit the records with the number; see NumberedBatches."""
+        producer = self._begun([record for _, record in records])
+        try:
+            producer.begin()
+            for token, record in records:
+                _produce(producer, record, token)
+            mark = {0: CommittedOffset(number, self._id)}
+            producer.send_offsets(None, self._group, self._registry.topic, mark)
+            producer.commit(self._commit_s)
+        except OutcomeUnknown:
+            self._let_go()
+            raise
+        except KafkaClientError:
+            self._abort(producer)
+            raise
+
+    def _abort(self, producer: TransactionalProducer) -> None:
+        try:
+            producer.abort(self._commit_s)
+        except KafkaClientError as error:
+            log.info("%s; a new producer takes over", error)
+            self._let_go()
+
+    @property
+    def _group(self) -> str:
+        return f"{self._id}.mark"
+
+    def _found(self, producer: TransactionalProducer) -> int:
+        admin = self._kafka.admin()
+        try:
+            found = admin.committed(self._group, self._registry.topic, [0], timeout_s=LOOK_TIMEOUT_S)
+        finally:
+            admin.close()
+        return found[0].position if 0 in found else 0
+
+
+def _produce(producer: TransactionalProducer, record: Outgoing, token: int) -> None:
+    try:
+        producer.produce(record, token)
+    except RecordTooLarge as error:  # it is known before a broker says so
+        refusals: dict[object, Refusal] = {token: Refusal(error, topic=record.topic)}
+        raise TransactionAborted(str(error), failed=frozenset([token]), refusals=refusals) from None
