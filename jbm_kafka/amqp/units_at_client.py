@@ -14,6 +14,7 @@ from collections import deque
 from typing import Any
 
 from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.core.receiving.going_back import Fences
 from jbm_kafka.core.receiving.hand import Hand
 from jbm_kafka.ports.deliveries import Delivery
 
@@ -39,8 +40,8 @@ class UnitsTogether:
         """The receivers of one of the client's sessions that have units in common."""
         self.returning: list[Any] = []
         """Given back by outcomes that came together."""
-        self.going_back: dict[str, list[int]] = {}
-        """Units that other sidecars own, with those that go back: what comes of them now was sent before that."""
+        self.going_back = Fences()
+        """The units of other sidecars."""
 
     def take(self) -> Delivery | None:
         """One that was kept and may be sent now."""
