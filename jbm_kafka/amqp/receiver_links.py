@@ -470,13 +470,14 @@ class Receiver:
 
     def _confirm_when_durable(self, sent: EngineDelivery, delivery: Delivery) -> None:
         """The client waits to hear that its message will not come again."""
+        held = [sent]  # while anybody has it still when it is settled, Proton withholds the answer to a drain
 
         def tell(error: Exception | None) -> None:
-            self._peer.mailbox.post(partial(self._confirm, sent, error))
+            self._peer.mailbox.post(partial(self._confirm, held, error))
 
         self._units.settled(delivery)
         if delivery.lease.is_revoked:
-            self._confirm(sent, JMSError("its partition moved to another process"))
+            self._confirm(held, JMSError("its partition moved to another process"))
             return
         place = (delivery.lease, delivery.offset)
         with self.link.lock:
@@ -484,7 +485,8 @@ class Receiver:
         self.link.group_worker.wake()
         self.pump()
 
-    def _confirm(self, sent: EngineDelivery, error: Exception | None) -> None:
+    def _confirm(self, held: list[EngineDelivery], error: Exception | None) -> None:
+        sent = held.pop()
         if self.is_closed or self._peer.is_over:
             return
         if error is not None:

@@ -660,6 +660,18 @@ def test_what_a_client_has_when_it_rolls_back_comes_again_once_it_let_go_of_it(c
         receiver.accept()
 
 
+def test_a_drain_is_answered_right_behind_a_confirmation(client: Any) -> None:
+    """AMQP-8: somebody had the confirmed delivery still, and Proton said nothing before it was let go of."""
+    client.create_sender("orders").send(Message(body="one", durable=True))
+    receiver = client.create_receiver("orders", credit=10)
+    assert receiver.receive(TIMEOUT_S).body == "one"
+    delivery = receiver.fetcher.unsettled.popleft()
+    delivery.update(Delivery.ACCEPTED)
+    client.wait(lambda: delivery.settled)
+    delivery.settle()
+    assert is_empty(receiver)
+
+
 def test_a_pause_stops_what_is_behind_a_message_of_its_unit_that_a_client_has(
     provider: ThroughProvider, client: Any
 ) -> None:
