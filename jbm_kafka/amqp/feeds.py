@@ -46,7 +46,7 @@ class FeedOwner(Owner, Protocol):
 class Forwarded:
     """One message of another sidecar, with a client or on its way there."""
 
-    __slots__ = ("_arrival", "_feed", "_incoming", "_is_fencing", "_is_void", "_sent", "arrived_at", "data", "mark")
+    __slots__ = ("_arrival", "_feed", "_incoming", "_is_void", "_sent", "arrived_at", "data", "mark")
 
     def __init__(self, feed: Feed, incoming: Any, data: bytes) -> None:
         self.data = data
@@ -56,7 +56,6 @@ class Forwarded:
         self._arrival = next(_arrivals)
         self._feed = feed
         self._incoming = incoming
-        self._is_fencing = False
         self._is_void = False
         """Its owner has it again."""
         self._sent: EngineDelivery | None = None
@@ -124,8 +123,7 @@ class Forwarded:
         units = self._feed.feeds.units
         if units.keeps_later or state == Sent.ACCEPTED or not self.mark or self._feed.is_over or self._is_void:
             return False
-        # Where one before it goes back its owner has this one with that: what it sends behind that answer is new.
-        if self._arrival < min(units.going_back.get(self.mark, [self._arrival + 1])):
+        if not units.going_back.covers(*self.place):
             self.fence()
         return True
 
@@ -140,21 +138,16 @@ class Forwarded:
 
     def fence(self) -> None:
         """Drop what comes of its unit, and what waits here, until its owner has said that it has it back."""
-        if self.mark and not self._is_fencing:
+        if self.mark:
             units = self._feed.feeds.units
-            self._is_fencing = True
-            units.going_back.setdefault(self.mark, []).append(self._arrival)
+            units.going_back.begin(*self.place)
             for each in units.members:
                 each.feeds.void(self.mark)
 
     def unfence(self) -> None:
         """Its owner has said so, or says nothing any more."""
-        if self._is_fencing:
-            self._is_fencing = False
-            units = self._feed.feeds.units
-            units.going_back[self.mark].remove(self._arrival)
-            if not units.going_back[self.mark]:
-                del units.going_back[self.mark]
+        units = self._feed.feeds.units
+        if units.going_back.end(*self.place):
             for each in units.members:
                 each.feeds.taken_back(self)
 

@@ -31,7 +31,7 @@ from jbm_kafka.amqp.terminus import (
     subscription_of,
 )
 from jbm_kafka.amqp.told_outcome import transaction_name
-from jbm_kafka.amqp.units_at_client import UnitsAtClient, UnitsTogether
+from jbm_kafka.amqp.units_at_client import UnitsAtClient
 from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, STOLEN, condition, condition_of
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, EngineLink, EngineReceiver, Work, link_key, open_session
 from jbm_kafka.amqp_wire.live_links import LiveLinks
@@ -160,7 +160,7 @@ class Peer:
         """The lanes by session."""
         self._transacted: set[Session] = set()
         """Sessions that have a coordinator."""
-        self._together: dict[tuple[str, Source], UnitsTogether] = {}
+        self._together: dict[tuple[str, Source], UnitsAtClient] = {}
 
     # -- for what it serves --------------------------------------------------------------------------------------------
 
@@ -555,19 +555,16 @@ class Peer:
             raise InvalidDestinationError(f"{destination}: what is temporary is not forwarded")
         self.authorise("forward", destination)
         source = self._source_of(link, destination, filters, client_id)
-        is_together = UNITS in capabilities(link.remote_source)
-        is_transacted = TRANSACTED in link.remote_properties
-        units = self._units_of(link, source) if is_together else UnitsAtClient(is_transacted)
-        tell_source(link, source, filters, [UNITS] if is_together else [])
+        units = self._units_of(link, source, is_transacted=TRANSACTED in link.remote_properties)
+        tell_source(link, source, filters, [] if units.keeps_later else [UNITS])
         forwarder = Forwarder(self, link, source, filters.selector, next(self._numbers), units)
         self.spawn(self._begin(link, forwarder), link)
 
     def _receiver(self, link: Sender, destination: Destination, filters: Filters) -> Receiver:
         used = self._source_of(link, destination, filters, self.client_id)
         is_transacted = link.session in self._transacted
-        is_together = UNITS in capabilities(link.remote_source)
-        units = self._units_of(link, used) if is_together else UnitsAtClient(is_transacted)
-        tell_source(link, used, filters, [UNITS] if is_together else [])
+        units = self._units_of(link, used, is_transacted=is_transacted)
+        tell_source(link, used, filters, [] if units.keeps_later else [UNITS])
         return Receiver(self, link, used, filters.selector, next(self._numbers), units, is_transacted=is_transacted)
 
     def _source_of(self, link: EngineLink, destination: Destination, filters: Filters, client_id: str) -> Source:
@@ -584,15 +581,18 @@ class Peer:
         assert isinstance(destination, Queue), destination
         return destination
 
-    def _units_of(self, link: EngineLink, source: Source) -> UnitsTogether:
-        """Return what the receiver has in common with others of its client's session."""
+    def _units_of(self, link: EngineLink, source: Source, *, is_transacted: bool) -> UnitsAtClient:
+        """Return what the receiver has in common with others of its client's session, or has for itself."""
+        if UNITS not in capabilities(link.remote_source):
+            return UnitsAtClient(is_one_by_one=True, is_transacted=is_transacted)
         named = {str(name): value for name, value in (link.remote_properties or {}).items()}
         place = str(named.get(SESSION) or f"link {link.name}"), source
         for each in [place for place, units in self._together.items() if not units.members]:
             del self._together[each]
         found = self._together.get(place)
         if found is None:
-            found = self._together[place] = UnitsTogether(f"{self.connection_id}/units {next(self._numbers)}")
+            session_id = f"{self.connection_id}/units {next(self._numbers)}"
+            found = self._together[place] = UnitsAtClient(session_id, is_one_by_one=False)
         return found
 
     async def _ensure(self, destination: Destination) -> None:

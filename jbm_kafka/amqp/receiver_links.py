@@ -17,7 +17,7 @@ from jbm_kafka.amqp.access import ANONYMOUS
 from jbm_kafka.amqp.feeds import Feeds, Forwarded
 from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_transaction, told_outcome
-from jbm_kafka.amqp.units_at_client import Rows, UnitsTogether
+from jbm_kafka.amqp.units_at_client import Rows, UnitsAtClient
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, transfer
 from jbm_kafka.amqp_wire.loop_mailbox import LinkBed, answer
 from jbm_kafka.client.bodies.fetched_record import has_large_body, with_body
@@ -79,7 +79,7 @@ class Receiver:
         source: Source,
         selector: Selector | None,
         number: int,
-        units: UnitsTogether,
+        units: UnitsAtClient,
         *,
         is_transacted: bool = False,
     ) -> None:
@@ -214,14 +214,10 @@ class Receiver:
             if forwarded is not None:
                 self._send_forwarded(forwarded)
                 continue
-            delivery = self._units.take()
+            with link.lock:
+                delivery = link.pop()
             if delivery is None:
-                with link.lock:
-                    delivery = link.pop()
-                if delivery is None:
-                    break
-                if self._units.is_kept(delivery):
-                    continue
+                break
             self._send(delivery)
         self._ask()
         if sender.drain_mode and sender.credit > 0 and not self._is_draining:
@@ -246,7 +242,7 @@ class Receiver:
         link, wanted = self.link, self._wanted()
         with link.lock:
             link.wait_on(waits=wanted > 0)
-            missing = wanted - len(link.buffer) - self._units.waiting
+            missing = wanted - len(link.buffer)
             is_asked = link.buffer.awaits_record or link.demand.is_asking_alone
             if missing > 0 and not is_asked and link.demand.credit * 2 <= missing:
                 link.request(missing)
@@ -309,7 +305,6 @@ class Receiver:
         self._begin_encoding(delivery, get_running_loop().create_task(self._peer.call(fetch_and_encode)))
 
     def _begin_encoding(self, delivery: Delivery, encoding: Future[bytes]) -> None:
-        self._units.sent(delivery)
         self.unsettled[BEING_ENCODED] = delivery
         self._encoding = encoding
         self._peer.spawn(self._encoded(encoding), self._sender)
@@ -353,7 +348,6 @@ class Receiver:
             delivery.lease.acknowledge(delivery.offset)
             self._units.settled(delivery)
         else:
-            self._units.sent(delivery)
             self.unsettled[tag] = delivery
 
     def _refuse_for(self, size: int) -> None:
@@ -476,13 +470,14 @@ class Receiver:
 
     def _confirm_when_durable(self, sent: EngineDelivery, delivery: Delivery) -> None:
         """The client waits to hear that its message will not come again."""
+        held = [sent]  # while anybody has it still when it is settled, Proton withholds the answer to a drain
 
         def tell(error: Exception | None) -> None:
-            self._peer.mailbox.post(partial(self._confirm, sent, error))
+            self._peer.mailbox.post(partial(self._confirm, held, error))
 
         self._units.settled(delivery)
         if delivery.lease.is_revoked:
-            self._confirm(sent, JMSError("its partition moved to another process"))
+            self._confirm(held, JMSError("its partition moved to another process"))
             return
         place = (delivery.lease, delivery.offset)
         with self.link.lock:
@@ -490,7 +485,8 @@ class Receiver:
         self.link.group_worker.wake()
         self.pump()
 
-    def _confirm(self, sent: EngineDelivery, error: Exception | None) -> None:
+    def _confirm(self, held: list[EngineDelivery], error: Exception | None) -> None:
+        sent = held.pop()
         if self.is_closed or self._peer.is_over:
             return
         if error is not None:
@@ -652,7 +648,7 @@ class Receiver:
         if self._units.returning:
             self._returned_together()
         self._units.members.remove(self)
-        rows = self._units.take_all()
+        rows = self._units.close()
         sent = [each for receiver in (self, *self._units.members) for each in receiver.unsettled.values()]
         forwarded = [each for each in sent if isinstance(each, Forwarded)]
         for each in self.unsettled.values():

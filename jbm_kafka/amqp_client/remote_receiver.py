@@ -54,8 +54,8 @@ class RemoteReceiver(RemoteLink):
         self._ends_with_link = ends_with_link
         self._parts: list[bytes] = []
         self._arrived: list[Granted] = []
-        self._recording: dict[Any, Granted] = {}
-        """Acknowledged, and to be handed over when that is confirmed."""
+        self._recording: dict[Any, list[Granted]] = {}
+        """Acknowledged, and announced to the link, where each arrives when that is confirmed."""
         self._watching: list[Completion] = []
         self._asked: list[Completion] = []
         """The questions that the drain under way answers."""
@@ -123,14 +123,16 @@ class RemoteReceiver(RemoteLink):
         if delivery.readable or delivery.aborted:
             self._arrive(delivery)
         elif delivery.updated and delivery.settled:
-            granted = self._recording.pop(delivery, None)
-            if granted is None:
+            announced = self._recording.pop(delivery, None)
+            if announced is None:
                 self.owner.confirmed(delivery)
                 return
-            is_accepted = delivery.remote_state == Delivery.ACCEPTED
+            if delivery.remote_state != Delivery.ACCEPTED:
+                announced.clear()  # it comes again
             delivery.settle()
-            if is_accepted and self.served is not None:
-                self.served.put([granted])
+            if self.served is not None:
+                self.served.arrive(announced)
+                self.owner.wake()  # a receive that waits for nothing more has its answer
 
     def _arrive(self, delivery: Any) -> None:
         if delivery.aborted:
@@ -162,12 +164,14 @@ class RemoteReceiver(RemoteLink):
         count = DeliveryCount(times, times + 1, True) if times else FIRST_DELIVERY
         granted = Granted(self.owner.lease, reference_of(message, self.destination.name, number), count)
         if self.served is not None and self.served.terms.records_first:
-            self._recording[delivery] = granted
+            announced = [granted]
+            self.served.announce(announced)
             delivery.update(Delivery.ACCEPTED)
-            if not self.owner.is_confirmed:
-                del self._recording[delivery]
+            if self.owner.is_confirmed:
+                self._recording[delivery] = announced
+            else:
                 delivery.settle()
-                self.served.put([granted])
+                self.served.arrive(announced)
             return
         self.owner.add(self, delivery, granted)
         self.owner.arriving.add(number)
@@ -227,7 +231,7 @@ class RemoteReceiver(RemoteLink):
         for each in after:
             each()
         asked, self._asked = self._asked, []
-        if not self.has_refused:
+        if not (self.has_refused or self._recording):
             self._end_watching(asked)
         self.owner.wake()
 
@@ -266,6 +270,8 @@ class RemoteReceiver(RemoteLink):
         self._left.complete()
         for done in self._watching:
             done.complete()
+        for announced in self._recording.values():
+            announced.clear()  # nobody says any more that it is acknowledged
         link, owner = self.served, self.owner
         for each in self._after_drain:
             each()

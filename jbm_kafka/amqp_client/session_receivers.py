@@ -5,7 +5,7 @@ The owner of their links, as a group worker is where the sidecar runs in the pro
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
@@ -18,7 +18,7 @@ from jbm_kafka.core.channel.first_outcome import SaidBehind, outcomes
 from jbm_kafka.core.channel.settlement import Modified, uncounted
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.core.receiving.going_back import behind
+from jbm_kafka.core.receiving.going_back import Fences, behind
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery as Granted
 from jbm_kafka.ports.deliveries import Disposition, PartitionLease
@@ -75,7 +75,6 @@ class Returning:
 
     def __init__(self, then: Callable[[], None]) -> None:
         self.left = 0
-        self.units: set[bytes] = set()
         self.failure: JMSError | None = None
         self.then = then
 
@@ -102,12 +101,9 @@ class SessionReceivers:
         self._mailbox = mailbox
         self._with_us: dict[int, tuple[SessionReceiver, Any, Granted]] = {}
         """The messages of which nothing was said, by number."""
-        self._returning: dict[Any, Returning] = {}
+        self._returning: dict[Any, tuple[Returning, Granted]] = {}
         """The returns that the server has to confirm, by delivery."""
-        self._fences: dict[Any, bytes] = {}
-        """The unit that goes back with a delivery: what comes of that was sent before the server knew."""
-        self._fenced: Counter[bytes] = Counter()
-        """The number of fences of each unit."""
+        self._fences = Fences()
         self.arriving: set[int] = set()
         """The messages that came, and are in no buffer yet."""
         self._alone: deque[tuple[str, int]] = deque()
@@ -164,7 +160,7 @@ class SessionReceivers:
 
     def is_stale(self, unit: bytes | None) -> bool:
         """Return True when what comes of the unit now has been taken back by the server already."""
-        return unit is not None and unit in self._fenced
+        return unit in self._fences
 
     def add(self, receiver: SessionReceiver, delivery: Any, granted: Granted) -> None:
         """It came."""
@@ -296,23 +292,20 @@ class SessionReceivers:
             return
         returning.left += 1
         unit = granted.reference.unit
-        if unit is not None and state != Delivery.ACCEPTED and unit not in returning.units:
-            # With the first of a unit the server takes back the others too: what it sends behind its answer is new.
-            returning.units.add(unit)
-            self._fences[delivery] = unit
-            self._fenced[unit] += 1
-        self._returning[delivery] = returning
+        if unit is not None and state != Delivery.ACCEPTED and not self._fences.covers(unit, number):
+            self._fences.begin(unit, number)
+        self._returning[delivery] = returning, granted
 
     def confirmed(self, delivery: Any) -> None:
         """The server has done what was said of it."""
-        returning = self._returning.pop(delivery, None)
-        if returning is None:
+        found = self._returning.pop(delivery, None)
+        if found is None:
             return
+        returning, granted = found
         if delivery.local_state == Delivery.ACCEPTED and delivery.remote_state not in (Delivery.ACCEPTED, 0):
             returning.failure = JMSError(f"{self.destination}: not acknowledged; the message comes again")
         delivery.settle()
-        if (unit := self._fences.pop(delivery, None)) is not None:
-            self._fenced -= Counter([unit])
+        self._fences.end(granted.reference.unit, granted.offset)
         returning.left -= 1
         if not returning.left:
             returning.then()
@@ -432,7 +425,7 @@ class SessionReceivers:
         self.lease.taken = frozenset(each.offset for each in seen)
         self.lease.is_revoked = True
         self._with_us.clear()
-        for returning in dict.fromkeys(self._returning.values()):
+        for returning in dict.fromkeys(each for each, _ in self._returning.values()):
             returning.failure = cause
             returning.then()
         for link in links:

@@ -483,7 +483,8 @@ class Link:
         """Return True when all that it asked for and is there was handed over, and nothing is on its way in or back."""
         with self.lock:
             buffer = self.buffer
-            must_record = self.terms.records_attempts and bool(buffer) and not (buffer.has_asked and buffer.is_recorded)
+            is_recorded = buffer.has_asked and buffer.is_recorded
+            must_record = self.terms.records_attempts and buffer.has_takeable and not is_recorded
             return not (
                 self.demand.is_asking_alone
                 or buffer.awaits_more

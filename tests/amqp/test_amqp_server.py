@@ -660,6 +660,62 @@ def test_what_a_client_has_when_it_rolls_back_comes_again_once_it_let_go_of_it(c
         receiver.accept()
 
 
+def test_a_drain_is_answered_right_behind_a_confirmation(client: Any) -> None:
+    """AMQP-8: somebody had the confirmed delivery still, and Proton said nothing before it was let go of."""
+    client.create_sender("orders").send(Message(body="one", durable=True))
+    receiver = client.create_receiver("orders", credit=10)
+    assert receiver.receive(TIMEOUT_S).body == "one"
+    delivery = receiver.fetcher.unsettled.popleft()
+    delivery.update(Delivery.ACCEPTED)
+    client.wait(lambda: delivery.settled)
+    delivery.settle()
+    assert is_empty(receiver)
+
+
+def test_a_pause_stops_what_is_behind_a_message_of_its_unit_that_a_client_has(
+    provider: ThroughProvider, client: Any
+) -> None:
+    """PAUSE-2: it waited where neither a pause nor the end of a lease found it, and was sent nonetheless."""
+    sender = client.create_sender("orders")
+    for number in range(3):
+        sender.send(Message(body=number, durable=True, group_id="one"))
+    transaction = BlockingTransaction(client)
+    receiver = client.create_receiver("orders", credit=10)
+    assert receiver.receive(TIMEOUT_S).body == 0
+    [link] = provider.workers[-1].data.links.values()
+    with Admin(f"memory://{provider.world}") as admin:
+        admin.pause(Queue("orders"), "consumption")
+        wait_until(lambda: not link.buffer, about="the pause takes back what is unread", timeout_s=TIMEOUT_S)
+        transaction.settle(receiver, 0x24, [])
+        assert is_empty(receiver)
+        admin.resume(Queue("orders"))
+    for number in (1, 2):
+        message = receiver.receive(TIMEOUT_S)
+        assert (message.body, message.delivery_count) == (number, 0)
+        transaction.settle(receiver, 0x24, [])
+    assert is_committed(transaction.discharge())
+
+
+def test_only_what_a_client_was_sent_is_recorded_as_an_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """REDELIVER-7: what is behind it in its unit is not asked for, and a drain does not wait for that."""
+    monkeypatch.setattr(receiver_links, "DRAIN_S", 10.0 * TIMEOUT_S)
+    careful: Any = ThroughProvider(SidecarConfig(persist_delivery_count_before_delivery=True))
+    with Server(ServerSettings([Listener(port=0)], drain_s=0.0), lambda: careful) as server:
+        client = connect(server)
+        sender = client.create_sender("orders")
+        for number in range(3):
+            sender.send(Message(body=number, durable=True, group_id="one"))
+        transaction = BlockingTransaction(client)
+        receiver = client.create_receiver("orders", credit=10)
+        for number in range(3):
+            assert receiver.receive(TIMEOUT_S).body == number
+            assert is_empty(receiver)
+            channels = careful.workers[-1].data.channels.values()
+            assert sorted(o for each in channels for o in each.checkpoints.attempted) == [*range(number + 1)]
+            transaction.settle(receiver, 0x24, [])
+        client.close()
+
+
 def test_a_client_that_wants_signs_of_life_gets_them_from_the_start(server: Server) -> None:
     """AMQP-10: for its first ten seconds it got none, and so it left."""
     client = BlockingConnection(f"127.0.0.1:{server.ports[0]}", timeout=TIMEOUT_S, heartbeat=1)

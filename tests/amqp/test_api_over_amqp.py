@@ -28,6 +28,7 @@ from jbm_kafka.amqp.access import Access, User
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.scram import Verifier
 from jbm_kafka.amqp.server_settings import Listener, ServerSettings
+from jbm_kafka.core.receiving.hand import HERE
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
@@ -306,6 +307,28 @@ def test_a_transaction_whose_connection_breaks_is_rolled_back(connection: Connec
     session.commit()
     browser = connection.create_session().create_browser(target, include="all")
     assert [message.body for message in browser] == ["done twice"]
+
+
+@pytest.mark.parametrize("prefetch", [1, 100])
+def test_what_is_acknowledged_before_it_arrives_is_found_and_is_no_more_than_the_prefetch(
+    server: Server, prefetch: int
+) -> None:
+    """ACK-4: what was being acknowledged counted nowhere, so it was overlooked, and asked for once more."""
+    factory = ConnectionFactory(url_of(server), block_on_acknowledge=True, prefetch=prefetch)
+    with factory.create_connection() as connection:
+        connection.start()
+        with connection.create_session() as session:
+            producer = session.create_producer(Queue("orders"))
+            for number in range(20):
+                producer.send(str(number))
+        consumer = connection.create_session(AcknowledgeMode.PRE).create_consumer(Queue("orders"))
+        found = set()
+        for _ in range(20):
+            message = consumer.receive_nowait()
+            assert message is not None
+            found.add(message.body)
+            assert len(consumer._link.buffer.standing(HERE)) <= prefetch
+    assert len(found) == 20
 
 
 def test_of_several_servers_another_is_used_when_one_ends(world: str) -> None:

@@ -27,8 +27,13 @@ from jbm_kafka.ports.wake_up import Sleepers
 
 PREFETCH = 4
 UNITS = (b"joe", b"ann", None, b"joe", b"joe", b"ann", None, b"joe")
-KINDS = ("plain", "announced", "recorded", "pre", "pre announced", "lazy", "transacted")
-"""Of link; an application that acknowledges as CLIENT has the first three, which the hand does not tell apart."""
+ONE_BY_ONE = "one by one"
+KINDS = (
+    *("plain", "announced", "recorded", "pre", "pre announced", "lazy", "transacted"),
+    *(ONE_BY_ONE, f"recorded {ONE_BY_ONE}"),
+)
+"""Of link; an application that acknowledges as CLIENT has the first three, which the hand does not tell apart. The last
+two are the AMQP server's, for a client that has one message of a unit at a time."""
 
 
 @dataclass(eq=False)
@@ -122,11 +127,13 @@ class HandWorld:
         self.kind = kind
         self.is_pre = kind.startswith("pre")
         self.is_announced = kind.endswith("announced")
+        self.is_recorded = kind.startswith("recorded")
+        self.is_one_by_one = kind.endswith(ONE_BY_ONE)
         self.channel = Channel()
         self.worker = Worker()
         self.lease = self._new_lease()
         lock = threading.RLock()
-        filled, hand = Sleepers(lock), Hand()
+        filled, hand = Sleepers(lock), Hand(is_one_by_one=self.is_one_by_one)
         self.links = [self._new_link(number, filled, lock, hand) for number in (0, 1)]
         for link, other in (self.links, self.links[::-1]):
             link.become_siblings([other])
@@ -143,6 +150,8 @@ class HandWorld:
         """Of the lease."""
         self.said: list[Said] = []
         self.fenced: set[bytes] = set()
+        self.busy: set[bytes] = set()
+        """The units of which the application has one, and gets no more before it has said something of that."""
         self.last: Row | None = None
         """What the last act took, which may be put back."""
         self._taken: Delivery | None = None
@@ -160,7 +169,7 @@ class HandWorld:
             "s",
             prefetch=PREFETCH,
             records_first=self.is_pre and self.is_announced,
-            records_attempts=self.kind == "recorded",
+            records_attempts=self.is_recorded,
         )
         return (PreAcknowledgedLink if self.is_pre else Link)(terms, filled=filled, lock=lock, hand=hand)
 
@@ -169,7 +178,7 @@ class HandWorld:
     def seldom(self) -> list[Callable[[], None]]:
         """What may happen now, and ends most of what went on."""
         found: list[Callable[[], None]] = [self._die, self._stop]
-        if self.seen and self.kind not in ("lazy", "transacted"):
+        if self.seen and self.kind not in ("lazy", "transacted") and not self.is_one_by_one:
             found += [partial(self._give_back, self.seen), partial(self._acknowledge, self.seen[-1])]
         for number in (0, 1):
             if not self.pages[number].is_closed:
@@ -190,9 +199,11 @@ class HandWorld:
             found.append(self._record)
         if self.said:
             found.append(self._carry_out)
-        if self.last is not None:
+        if self.last is not None and not self.is_one_by_one:
             found.append(self._put_back)
-        if self.kind == "lazy":
+        if self.is_one_by_one:
+            found += [partial(act, row) for row in self.seen[-3:] for act in (self._accept_one, self._return_one)]
+        elif self.kind == "lazy":
             found += self._acts_of_lazy()
         elif self.kind == "transacted":
             found += self._acts_of_transacted()
@@ -287,7 +298,7 @@ class HandWorld:
         self.last = None  # whoever takes another one has that
         page, link = self.pages[number], self.links[number]
         expected = self._next(page)
-        if self.kind == "recorded" and expected is not None and not (page.asked == expected and page.is_recorded):
+        if self.is_recorded and expected is not None and not (page.asked == expected and page.is_recorded):
             if page.asked != expected:
                 page.asked, page.is_recorded = expected, False
             expected = None
@@ -297,6 +308,10 @@ class HandWorld:
         if found is None or expected is None:
             return
         page.ready.remove(expected)
+        unit = UNITS[expected]
+        if self.is_one_by_one and unit is not None:
+            assert unit not in self.busy, "UNIT-3: the application has two of a unit"
+            self.busy.add(unit)
         self.last, self._taken = Row(expected, number, self.epoch), found
         if not self.is_pre:
             self._check_order(expected)
@@ -307,7 +322,7 @@ class HandWorld:
         if not any(said.worker.is_running for said in self.said):
             self.fenced.clear()
         rows = [page.asked] if page.asked is not None and page.asked in page.ready else page.ready
-        return next((offset for offset in rows if UNITS[offset] not in self.fenced), None)
+        return next((offset for offset in rows if UNITS[offset] not in self.fenced | self.busy), None)
 
     def _check_order(self, offset: int) -> None:
         """UNIT-3: what was before it in its unit is settled, or with the application."""
@@ -367,6 +382,24 @@ class HandWorld:
         elif self.seen:
             found += [self._commit, partial(self._give_back, self.seen)]
         return found
+
+    def _accept_one(self, row: Row) -> None:
+        """Also into a transaction: the next of its unit may come."""
+        self._let_go(row)
+        self._move(places.ACCEPT, [row], self.seen)
+
+    def _return_one(self, row: Row) -> None:
+        delivery = self._delivery_of(row)
+        self._let_go(row)
+        self._move(places.GIVE_BACK, [row], self.seen)
+        give_back({delivery: self.links[row.link]})
+        if row.lease == self.epoch:
+            self._say(row.link, [row.offset], has_unread=False)
+
+    def _let_go(self, row: Row) -> None:
+        self.links[row.link].hand.let_go(self._delivery_of(row).unit_place)
+        unit = UNITS[row.offset]
+        self.busy -= set() if unit is None else {unit}
 
     def _acknowledge(self, last: Row) -> None:
         """CLIENT's: all up to one."""
@@ -579,6 +612,12 @@ class HandWorld:
         self._from_pages(later)
         self._enter_channel([*offsets, *later])
 
+    def _is_answered(self, page: Page) -> bool:
+        takeable = [offset for offset in page.ready if UNITS[offset] not in self.busy]
+        must_record = self.is_recorded and takeable and not (page.asked in page.ready and page.is_recorded)
+        is_first_on_its_way = any(said.has_unread and said.worker is self.worker for said in self.said)
+        return not (page.is_asking_alone or page.coming() or must_record or is_first_on_its_way)
+
     # -- checks --------------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
@@ -602,6 +641,7 @@ class HandWorld:
             assert not found or sorted(found) == sorted([*unread, *going])
             assert (len(link.buffer), link.demand.credit) == (len(page.ready), page.credit)
             assert link.is_asking == page.is_asking()
+            assert link.is_answered() == self._is_answered(page), "a look that waits for nothing"
             # In PRE one that may be put back yet is no more the session's when it asks.
             assert page.credit + len(page.ready) + len(page.coming()) <= PREFETCH + self.is_pre, "beyond the prefetch"
         busy = [page for page in self.pages if page.credit or page.ready or page.coming()]

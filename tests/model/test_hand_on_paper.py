@@ -21,7 +21,7 @@ from jbm_kafka.core.receiving.unacknowledged import Unacknowledged
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
-from tests.model.hand_world import KINDS, HandWorld
+from tests.model.hand_world import KINDS, ONE_BY_ONE, HandWorld
 
 SEEDS = range(300)
 ACTS = 120
@@ -128,6 +128,12 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "what is coming is not looked at": ("announced", of_method(Buffer, "returnable", _only_unread)),
     "an answer for another counts": ("recorded", of_method(Buffer, "recorded", _all_is_recorded)),
     "another comes before the recorded one": ("recorded", of_method(Buffer, "next_to_record", Buffer.next_one)),
+    "the next of a unit comes though the application has one": (ONE_BY_ONE, of_method(Hand, "took", lambda *_: None)),
+    "the next of a unit never comes": (ONE_BY_ONE, of_method(Hand, "let_go", lambda *_: None)),
+    "a look waits for what is behind one that the application has": (
+        f"recorded {ONE_BY_ONE}",
+        of_method(Buffer, "has_takeable", property(lambda self: bool(self.ready))),
+    ),
     "an acknowledgement takes later ones, too": (
         "plain",
         of_method(Unacknowledged, "through", lambda self, last: self.standing(places.SEEN)),

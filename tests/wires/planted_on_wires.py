@@ -18,6 +18,7 @@ from jbm_kafka.amqp_client import session_receivers
 from jbm_kafka.amqp_client.session_receivers import SessionReceivers
 from jbm_kafka.core.channel.first_outcome import NOTHING_SAID, SaidBehind, outcomes
 from jbm_kafka.core.channel.settlement import Modified, uncounted
+from jbm_kafka.core.receiving.hand import Hand
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -71,6 +72,10 @@ def the_client_takes_what_is_stale(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SessionReceivers, "is_stale", lambda self, unit: False)
 
 
+def a_foreign_client_has_several_of_a_unit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Hand, "took", lambda self, unit: None)
+
+
 def siblings_ask_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Receiver, "_introduce", lambda self: None)
     patch.setattr(SessionReceivers, "_serve_alone", _serve_at_once)
@@ -102,6 +107,7 @@ def a_forwarder_accepts_all(patch: pytest.MonkeyPatch) -> None:
 
 FORWARDED: Final = {"servers": 2, "clients": 3, "foreigners": 0, "partitions": 1, "units": 1, "modes": (Mode.CLIENT,)}
 ALONE: Final = {"servers": 1, "clients": 2, "foreigners": 0, "units": 1, "modes": (Mode.CLIENT,)}
+FOREIGN: Final = {"clients": 2, "foreigners": 2, "units": 1, "modes": (Mode.TRANSACTED,)}
 CALM: Final = {"client_cuts": 0, "server_cuts": 0}
 ROUGH: Final = {"client_cuts": 10, "server_cuts": 0}
 """Worlds in which a fault shows sooner; the seed draws the rest."""
@@ -115,6 +121,7 @@ PLANTS: Mapping[Plant, tuple[int, Mapping[str, Any], str]] = {
     nothing_goes_along_at_the_server: (8, {}, "marked_if_seen"),
     nothing_goes_along_at_the_client: (2, {}, "unit_in_order"),
     the_client_takes_what_is_stale: (2, {**ALONE, **CALM}, "unit_in_order"),
+    a_foreign_client_has_several_of_a_unit: (2, FOREIGN, "marked_if_seen"),
     siblings_ask_at_once: (5, {**ALONE, **CALM}, "unit_in_order"),
     a_client_that_closes_accepts_all: (1, {}, "nothing_is_lost"),
     a_forwarder_accepts_all: (1, {**FORWARDED, **CALM}, "unit_in_order"),

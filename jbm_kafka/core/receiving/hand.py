@@ -73,9 +73,13 @@ DROP: Final = HandMove("drop", HERE, AWAY)
 
 
 class Hand:
-    """What of a session's is on its way back to a queue: it takes nothing of those units before that is over."""
+    """The units of a queue of which a session takes nothing now: something of them is on its way back, or with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_one_by_one: bool = False) -> None:
+        """`is_one_by_one`: the application has one of a unit, and gets the next after it said something of that."""
+        self.is_one_by_one: Final = is_one_by_one
+        self.busy: set[Hashable] = set()
+        """Units of which it has one, in such a hand."""
         self.fenced: set[Hashable] = set()
         """Units of which something went back since nothing was on its way: what buffers have of them is stale."""
         self._returns: dict[object, tuple[Carrier | None, bool]] = {}
@@ -89,6 +93,15 @@ class Hand:
     def returned(self, said: object) -> None:
         """It was carried out, and what was behind it in its units is out of the buffers."""
         self._returns.pop(said, None)
+
+    def took(self, unit: Hashable) -> None:
+        """The application has one of the unit."""
+        if self.is_one_by_one and unit is not None:
+            self.busy.add(unit)
+
+    def let_go(self, unit: Hashable) -> None:
+        """It has said something of that, or did not get it after all: the next one may be taken."""
+        self.busy.discard(unit)
 
     def awaits_unread(self, carrier: Carrier | None) -> bool:
         """The carrier has not heard yet of first deliveries that must come before all that it would grant (ORDER-1)."""
@@ -137,6 +150,12 @@ class Buffer(Generic[T]):
         return any(self.coming)
 
     @property
+    def has_takeable(self) -> bool:
+        """Something may be taken as soon as nothing is on its way back."""
+        busy = self.hand.busy
+        return any(item.unit_place not in busy for item in self.ready)
+
+    @property
     def has_asked(self) -> bool:
         """`asked` is here."""
         return self.asked is not None and self.asked in self.ready
@@ -174,21 +193,19 @@ class Buffer(Generic[T]):
         return self.standing(HERE & ~self._returning)
 
     def _first_free(self, items: Iterable[T]) -> T | None:
-        is_free = self.hand.is_free()
-        return next((item for item in items if is_free or item.unit_place not in self.hand.fenced), None)
+        busy, fenced = self.hand.busy, set() if self.hand.is_free() else self.hand.fenced
+        return next((each for each in items if not (each.unit_place in busy or each.unit_place in fenced)), None)
 
     # -- apply ---------------------------------------------------------------------------------------------------------
 
     def take_next(self) -> T | None:
         """Take the next one, or None: for each message, so it goes the shortest way."""
         ready, hand = self.ready, self.hand
-        if hand.fenced and not hand.is_free():
-            for index, item in enumerate(ready):
-                if item.unit_place not in hand.fenced:  # None never is
-                    self.taken = item
-                    del ready[index]
-                    return item
-            return None
+        if hand.is_one_by_one or (hand.fenced and not hand.is_free()):
+            item = self._first_free(ready)
+            if item is not None:
+                self.take(item)
+            return item
         if not ready:
             return None
         self.taken = ready[0]  # first: where Ctrl-C comes in between it is here twice, and is not put back twice
@@ -198,6 +215,7 @@ class Buffer(Generic[T]):
         """TAKE of one."""
         self.taken = item
         self.ready.remove(item)
+        self.hand.took(item.unit_place)
 
     def apply(self, move: HandMove, items: Sequence[T], rank: Callable[[Iterable[T]], list[T]] | None = None) -> None:
         """Make one move. The caller has decided that it is legal; what is not is a bug and asserts.
