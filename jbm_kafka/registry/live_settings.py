@@ -42,6 +42,8 @@ class LiveSettings:
         self._version = -1
         self._recorded: dict[str, bytes] = {}
         self._is_loaded = False
+        self._is_news = False
+        """Whoever follows has not heard yet of what was taken: sends and receivers take it, too, on other threads."""
         self._logged: set[str] = set()
         """Differences and unreadable parts, each logged once."""
 
@@ -66,23 +68,31 @@ class LiveSettings:
         if not self._is_loaded:
             self._registry.refresh()
             self.take()
+            self._is_news = False  # nobody goes by any others yet
             self._is_loaded = True
 
     def follow(self) -> bool:
-        """Look, without waiting, whether the registry says something else by now; True when it does."""
-        self._registry.follow()
-        return self.take()
+        """Look, without waiting, whether the registry says something else by now; True when it does.
 
-    def take(self) -> bool:
-        """Go by what was read of the registry; True when that is something else than before."""
+        What `take` found since the last call counts, too, so that no change passes those by who are told of it here.
+        """
+        self._registry.follow()
+        self.take()
+        with self._lock:
+            is_news, self._is_news = self._is_news, False
+        return is_news
+
+    def take(self) -> None:
+        """Go by what was read of the registry."""
         with self._lock:
             if self._version == self._registry.version:
-                return False
+                return
             self._version = self._registry.version
             recorded = dict(patterns_in(self._registry.values()))
             addresses = addresses_of(self._namespace, self._registry.values())
             if (recorded, addresses) == (self._recorded, self._addresses):
-                return False
+                return
+            self._is_news = True
             before, self._recorded, self._addresses = self._recorded, recorded, addresses
             known = {pattern: self._decoded(pattern, value) for pattern, value in recorded.items()}
             overrides = {pattern: settings for pattern, settings in known.items() if settings is not None}
@@ -91,7 +101,6 @@ class LiveSettings:
         for pattern in sorted(before.keys() | recorded.keys()):
             if before.get(pattern) != recorded.get(pattern):
                 lines.info("address settings of %r in the registry: %s", pattern, _shown(overrides.get(pattern)))
-        return True
 
     def warn_of_differences(self, names: Iterable[str]) -> None:
         """Tell once what the factory says of these destinations and does not hold."""

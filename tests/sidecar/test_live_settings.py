@@ -62,6 +62,21 @@ def test_what_is_recorded_holds_at_the_next_look_and_wins_setting_by_setting(
     assert recorded_settings(admins, None) == {}
 
 
+def test_what_a_send_took_first_is_still_news_for_those_who_are_told(
+    cluster: MemoryCluster, admins: RegistryLog
+) -> None:
+    """REDELIVER-6: receivers that run are told by whoever follows, however the change was read."""
+    registry = registry_of(cluster)
+    live = LiveSettings(registry, OURS)
+    live.load()
+    set_settings(admins, "orders.eu", AddressSettings(max_delivery_attempts=9))
+    registry.refresh()
+    live.take()
+    assert of(live)[0] == 9
+    assert live.follow()
+    assert not live.follow()
+
+
 def test_addresses_of_the_registry_take_copies(cluster: MemoryCluster, admins: RegistryLog) -> None:
     """REDELIVER-3: nothing is removed there, whoever named it."""
     live = LiveSettings(registry_of(cluster), {"#": AddressSettings(max_delivery_attempts=2)})
