@@ -66,9 +66,9 @@ def receive_there(peer: AmqpPeer, address: str, count: int) -> list[int]:
 
 def bodies(jms: Context, queue: Queue, count: int) -> list[int]:
     """So many, and what comes beside them."""
-    consumer = jms.create_consumer(queue)
-    found = [consumer.receive(SOON_S) for _ in range(count)]
-    found.append(consumer.receive(0.5))
+    with jms.create_consumer(queue) as consumer:
+        found = [consumer.receive(SOON_S) for _ in range(count)]
+        found.append(consumer.receive(0.5))
     return [int(message.body) for message in found if message is not None]
 
 
@@ -127,6 +127,8 @@ def test_nothing_is_lost_twice_or_out_of_order_when_the_server_is_killed(
         peer.kill()
         peer.start()
         numbers = bodies(jms, BACK, count)
+        while len(set(numbers)) < count and (more := bodies(jms, BACK, count - len(set(numbers)))):
+            numbers += more  # what a server that knows no duplicates had twice comes twice
     first = list(dict.fromkeys(numbers))
     assert sorted(first) == list(range(count))
     assert in_order(first, units)
