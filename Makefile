@@ -12,11 +12,13 @@ PYTEST := $(BIN)/python -m pytest
 # What plays long histories is played once, with the modules as source: faults are planted in that, lines counted.
 SEEN_PURE := tests/sidecar tests/simulation tests/wires
 OF_CORE := tests/core tests/model tests/local
-PURE   := JBM_PURE=1 $(PYTEST) -n auto --dist worksteal
+PURE   := JBM_PURE=1 $(PYTEST) -n auto --dist worksteal -o cache_dir=.pytest_cache/pure
 # What needs a broker.
 BESIDE := $(PYTEST) -n $(JOBS) --dist loadscope --no-loadscope-reorder $(patsubst %,--ignore %,$(SEEN_PURE) $(OF_CORE))
-SHORT  := -m "not slow and not thorough"
+# Which of them: what everybody should wait for; .ci/run has both kinds at once.
+CHOSEN ?= not slow and not thorough
 THOROUGH := -m "thorough and not slow"
+# CODE, and where pytest has noted what failed: of runs side by side each has a place of its own.
 SECOND_TRY := $(BIN)/python -m tests.house.second_try
 # Where the environment forbids to keep bytecode, each of the tests' many processes would compile all modules anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -27,7 +29,7 @@ STATIC := jbm_kafka/console/static
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup proton spark-jars spark-classes console-scripts debian demo demo-spark test test-pure test-thorough test-slow fuzz-amqp kills-bridge chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm release-check dist dist-compiled docs docs-serve lock clean
+.PHONY: help setup proton spark-jars spark-classes console-scripts debian demo demo-spark test test-pure test-beside test-thorough test-slow fuzz-amqp kills-bridge chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm release-check dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -98,17 +100,20 @@ demo-spark: setup  ## the bookstore in Spark: streams, workers, archive, audit, 
 # The checks use one processor, so that they run beside the tests that need no broker.
 test: setup       ## checks, and tests of each kind, in 8 minutes (JBM_TEST_BROKER=testcontainers|local|host:port, JOBS=4)
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target check test-pure
-	$(BESIDE) $(SHORT) || $(SECOND_TRY) $$?
+	$(MAKE) --no-print-directory test-beside
+
+test-beside: setup  ## of them those that need a broker, and all that need none and wait
+	$(BESIDE) -m "$(CHOSEN)" || $(SECOND_TRY) $$? .pytest_cache
 
 test-thorough: setup  ## the others, but for the slow ones: on Kafka what `make test` plays in memory, more kills, seeds and faults, all of Spark
-	$(PURE) $(SEEN_PURE) $(THOROUGH) || JBM_PURE=1 $(SECOND_TRY) $$?
-	$(BESIDE) $(THOROUGH) || $(SECOND_TRY) $$?
+	$(PURE) $(SEEN_PURE) $(THOROUGH) || JBM_PURE=1 $(SECOND_TRY) $$? .pytest_cache/pure
+	$(BESIDE) $(THOROUGH) || $(SECOND_TRY) $$? .pytest_cache
 
 fuzz-amqp: setup  ## random AMQP clients against a server in memory, for two minutes; it prints the seed that repeats them
 	$(BIN)/python -m tests.amqp.fuzz 120
 
 test-pure: cover  ## the tests that need no broker, with the compiled modules left aside
-	$(PURE) $(SEEN_PURE) $(SHORT) || JBM_PURE=1 $(SECOND_TRY) $$?
+	$(PURE) $(SEEN_PURE) -m "$(CHOSEN)" || JBM_PURE=1 $(SECOND_TRY) $$? .pytest_cache/pure
 
 test-slow: setup  ## the long targets: many kills, many seeds; and compiled what `make test` plays as source
 	$(BIN)/python -m pytest -m slow --timeout 1800
