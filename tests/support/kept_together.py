@@ -14,6 +14,11 @@ _WRITES = {"test_same_as_codec.py", "test_write_messages.py", "test_write_stream
 others, beside this one."""
 _STARTS_ITS_OWN = {"test_cluster.py", "test_exactly_once_killed.py"}
 """Of Spark's files the longest that use no session of their process's: what a third process may do meanwhile."""
+EXPECTED_S = {
+    "one Spark": 900,
+}
+"""How long the longest take beside others, of both kinds of tests. They begin first, so that at the end no process is
+left alone with one of them; a tenth more or less changes nothing."""
 _APART = ("docs", "simulation")
 """Not the pages of the documentation, each of which finds an empty broker, nor the simulation, which has none."""
 
@@ -54,6 +59,6 @@ class KeptTogether(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no t
     def _reschedule(self, node: Any) -> None:
         if node not in self.registered_collections:
             return  # It replaces one that died, and is asked again when it knows its tests.
-        super()._reschedule(node)
+        # No sooner than it must be: what is given to a process that is busy for minutes waits for it, and for no other.
         while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
             super()._reschedule(node)
