@@ -20,11 +20,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.mark.parametrize(
-    "fault", ["group_coordinator", "transaction_coordinator", "controller", "rolling_restart", "disk_wiped"]
+    "fault",
+    [
+        *("group_coordinator", "transaction_coordinator", "rolling_restart"),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("leader", "controller", "disk_wiped")),
+    ],
 )
 def test_nothing_is_lost_doubled_or_out_of_order(cluster: Cluster, fault: str, tmp_path: Path) -> None:
-    """CONN-3: dead letters are exact, transactions take all or nothing, and no worker is started again. Whose disk is
-    wiped is a leader."""
+    """CONN-3: dead letters are exact, transactions take all or nothing, and no worker is started again."""
     row = play(Scene(cluster, tmp_path, Event().wait), fault, seed=1, each=30, is_full=False)
     assert row.is_right, row
 

@@ -101,7 +101,7 @@ def test_a_batch_that_is_written_again_has_the_same_ids(
         assert [*first] == [*range(unit, 30, 5)]
 
 
-@pytest.mark.parametrize("forgotten", ["nothing", "the offset"])
+@pytest.mark.parametrize("forgotten", ["nothing", pytest.param("the offset", marks=pytest.mark.slow)])
 def test_a_batch_that_is_written_is_not_written_again(
     topics: Topics, copy: Callable[..., None], tmp_path: Path, forgotten: str
 ) -> None:
