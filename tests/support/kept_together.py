@@ -60,8 +60,8 @@ EXPECTED_S = {
     "tests/chaos/test_stored_sends.py": 60,
     "tests/jms/test_connecting.py": 60,
 }
-"""How many seconds the longest groups took beside others. They begin first, so that at the end no process is left alone with
-one of them; which of two alike comes first changes nothing."""
+"""How many seconds the longest groups took beside others. They begin first, so that at the end no process is left alone
+with one of them; which of two alike comes first changes nothing."""
 _APART = ("docs", "simulation")
 """Not the pages of the documentation, each of which finds an empty broker, nor the simulation, which has none."""
 
