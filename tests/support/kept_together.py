@@ -22,9 +22,9 @@ _PAGE = "tests/docs/test_pages.py::test_the_python_of_the_page_runs[docs/{}.md]"
 EXPECTED_S = {
     "the Spark of jobs": 1_000,
     "the Spark that writes": 800,
-    "one Spark": 800,
     "one secured broker": 400,
     "tests/chaos/test_cluster_faults.py": 350,
+    "one Spark": 300,  # of 800: three that begin at once would leave others no processor
     "tests/amqp/test_forwarding.py": 200,
     "tests/spark/test_cluster.py": 200,
     "tests/deploying/test_images.py": 200,
