@@ -80,8 +80,9 @@ $(VENV)/.amqp-jars: $(VENV)/.stamp tests/amqp/java/pom.xml tests/amqp/artemis/po
 	@touch $@
 
 # Tests look at pages in Debian's browser, have transactions across systems with its database, try alert rules by its
-# promtool, and bridges with its RabbitMQ. Only root can install them; no service is started. By one apt-get, which locks.
-debian: | proton
+# promtool, and bridges with its RabbitMQ. Only root can install them; no service is started. By one apt-get, which locks;
+# while modules are compiled, for what makes the base image asks apt at the beginning.
+debian: $(VENV)/.stamp
 	@there() { ls $$1 > /dev/null 2>&1 || command -v "$$2" > /dev/null; }; \
 	missing="$$(there /usr/bin/chromium chromium || echo chromium chromium-driver; \
 	  there '/usr/lib/postgresql/*/bin/postgres' postgres || echo postgresql; \
