@@ -29,16 +29,16 @@ STATIC := jbm_kafka/console/static
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup proton spark-jars spark-classes console-scripts debian demo demo-spark test test-pure test-beside test-thorough test-slow fuzz-amqp kills-bridge chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm release-check dist dist-compiled docs docs-serve lock clean
+.PHONY: help setup all-of-it proton spark-jars spark-classes console-scripts debian demo demo-spark test test-pure test-beside test-thorough test-slow fuzz-amqp kills-bridge chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm release-check dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
 # Side by side, for most fetch something or use one processor; from the source, for its modules are compiled meanwhile.
 setup:            ## .venv with the package and its tools, broker jars, Spark jars, a browser, PostgreSQL, promtool, RabbitMQ
-	@JBM_PURE=1 $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs 4 --output-sync=target) \
-	  debian $(VENV)/.compiled spark-jars $(VENV)/.broker-jars $(VENV)/.amqp-jars spark-classes \
-	  console-scripts $(MERMAID) $(AXE) $(COMPOSE)
+	@JBM_PURE=1 $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs 4 --output-sync=target) all-of-it
+
+all-of-it: debian $(VENV)/.compiled $(VENV)/.broker-jars $(VENV)/.amqp-jars spark-classes console-scripts $(MERMAID) $(AXE) $(COMPOSE)
 
 # Pip builds Proton: the sidecar needs the compiler alone, and tests, as clients, its TLS and SASL.
 proton:
