@@ -139,6 +139,7 @@ def check(received: Received, messages: int) -> int:
     return len(seen) - messages
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1200)  # two starts of Spark, on a busy machine
 def test_a_killed_query_loses_nothing_and_repeats_with_the_same_ids(
     spark: SparkSession, topics: Topics, tmp_path: Path

@@ -55,7 +55,6 @@ EXPECTED_S = {
     "tests/worker/test_limits_on_a_broker.py": 75,
     "tests/console/test_messages_in_browser.py": 75,
     "tests/devbroker/test_local_broker.py": 70,
-    "tests/amqp/test_joram.py": 70,
     "tests/amqp/test_artemis.py": 60,
     "tests/chaos/test_stored_sends.py": 60,
     "tests/jms/test_connecting.py": 60,
