@@ -12,11 +12,13 @@ PYTEST := $(BIN)/python -m pytest
 # What plays long histories is played once, with the modules as source: faults are planted in that, lines counted.
 SEEN_PURE := tests/sidecar tests/simulation tests/wires
 OF_CORE := tests/core tests/model tests/local
-PURE   := JBM_PURE=1 $(PYTEST) -n auto --dist worksteal
+PURE   := JBM_PURE=1 $(PYTEST) -n auto --dist worksteal -o cache_dir=.pytest_cache/pure
 # What needs a broker.
 BESIDE := $(PYTEST) -n $(JOBS) --dist loadscope --no-loadscope-reorder $(patsubst %,--ignore %,$(SEEN_PURE) $(OF_CORE))
-SHORT  := -m "not slow and not thorough"
+# Which of them: what everybody should wait for; .ci/run has both kinds at once.
+CHOSEN ?= not slow and not thorough
 THOROUGH := -m "thorough and not slow"
+# CODE, and where pytest has noted what failed: of runs side by side each has a place of its own.
 SECOND_TRY := $(BIN)/python -m tests.house.second_try
 # Where the environment forbids to keep bytecode, each of the tests' many processes would compile all modules anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -27,12 +29,16 @@ STATIC := jbm_kafka/console/static
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup proton spark-jars console-scripts browser postgres prometheus rabbitmq demo demo-spark test test-pure test-thorough test-slow fuzz-amqp kills-bridge chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm release-check dist dist-compiled docs docs-serve lock clean
+.PHONY: help setup all-of-it proton spark-jars spark-classes console-scripts debian demo demo-spark test test-pure test-beside test-thorough test-slow fuzz-amqp kills-bridge chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm release-check dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
-setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars $(VENV)/.amqp-jars browser postgres prometheus rabbitmq console-scripts $(MERMAID) $(AXE) $(COMPOSE)   ## .venv with the package and its tools, broker jars, Spark jars, a browser, PostgreSQL, promtool, RabbitMQ
+# Side by side, for most fetch something or use one processor; from the source, for its modules are compiled meanwhile.
+setup:            ## .venv with the package and its tools, broker jars, Spark jars, a browser, PostgreSQL, promtool, RabbitMQ
+	@JBM_PURE=1 $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs 4 --output-sync=target) all-of-it
+
+all-of-it: debian $(VENV)/.compiled $(VENV)/.broker-jars $(VENV)/.amqp-jars spark-classes console-scripts $(MERMAID) $(AXE) $(COMPOSE)
 
 # Pip builds Proton: the sidecar needs the compiler alone, and tests, as clients, its TLS and SASL.
 proton:
@@ -55,43 +61,36 @@ $(VENV)/.compiled: $(VENV)/.stamp $(shell find jbm_kafka -name '*.py')
 	@touch $@ $$(find jbm_kafka -name '*.so')
 
 # No stamp: it checks the jars' sums in a moment, and so mends a damaged or outdated jar too. The second compiles our own
-# classes, into spark/jbm_spark/jbm-spark.jar, if their source has changed; the third makes all sessions start faster.
+# classes, into spark/jbm_spark/jbm-spark.jar, if their source has changed.
 spark-jars: $(VENV)/.stamp
 	@$(BIN)/python -m jbm_spark.jars fetch
 	@$(BIN)/python spark/java/compile_classes.py || true
+
+# They make all sessions start faster.
+spark-classes: spark-jars
 	@$(BIN)/python -m jbm_spark.archive_classes
 
-$(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
+# One Maven after the other, for they share its cache.
+$(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml | spark-jars
 	$(BIN)/python -m jbm_kafka.devbroker > /dev/null
 	@touch $@
 
-$(VENV)/.amqp-jars: $(VENV)/.stamp tests/amqp/java/pom.xml tests/amqp/artemis/pom.xml
+$(VENV)/.amqp-jars: $(VENV)/.stamp tests/amqp/java/pom.xml tests/amqp/artemis/pom.xml | $(VENV)/.broker-jars
 	@$(BIN)/python -m tests.amqp.java_clients
 	@touch $@
 
-# Pages are looked at in Debian's browser, which only root can install.
-browser: $(VENV)/.stamp
-	@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && apt-get update && \
-	  apt-get install -y --no-install-recommends chromium chromium-driver; } > $(VENV)/browser.log 2>&1 || \
-	  echo "There is no chromium, so no test looks at pages: as root, apt-get install chromium ($(VENV)/browser.log)."
-
-# Transactions across systems are tested with Debian's database, which only root can install.
-postgres: $(VENV)/.stamp
-	@ls /usr/lib/postgresql/*/bin/postgres > /dev/null 2>&1 || command -v postgres > /dev/null || { test "$$(id -u)" = 0 && \
-	  apt-get update && apt-get install -y --no-install-recommends postgresql; } > $(VENV)/postgres.log 2>&1 || \
-	  echo "There is no PostgreSQL, so tests of XA fail: as root, apt-get install postgresql ($(VENV)/postgres.log)."
-
-# Alert rules are tested by Debian's promtool, which only root can install.
-prometheus: $(VENV)/.stamp
-	@command -v promtool > /dev/null || { test "$$(id -u)" = 0 && apt-get update && \
-	  RUNLEVEL=1 apt-get install -y --no-install-recommends prometheus; } > $(VENV)/prometheus.log 2>&1 || \
-	  echo "There is no promtool, so a test of alert rules fails: as root, apt-get install prometheus ($(VENV)/prometheus.log)."
-
-# Bridges are tested with Debian's RabbitMQ, which only root can install.
-rabbitmq: $(VENV)/.stamp
-	@ls /usr/lib/rabbitmq/lib/*/sbin/rabbitmq-server > /dev/null 2>&1 || { test "$$(id -u)" = 0 && apt-get update && \
-	  RUNLEVEL=1 apt-get install -y --no-install-recommends rabbitmq-server; } > $(VENV)/rabbitmq.log 2>&1 || \
-	  echo "There is no RabbitMQ, so tests of bridges fail: as root, apt-get install rabbitmq-server ($(VENV)/rabbitmq.log)."
+# Tests look at pages in Debian's browser, have transactions across systems with its database, try alert rules by its
+# promtool, and bridges with its RabbitMQ. Only root can install them; no service is started. By one apt-get, which locks;
+# while modules are compiled, for what makes the base image asks apt at the beginning.
+debian: $(VENV)/.stamp
+	@there() { ls $$1 > /dev/null 2>&1 || command -v "$$2" > /dev/null; }; \
+	missing="$$(there /usr/bin/chromium chromium || echo chromium chromium-driver; \
+	  there '/usr/lib/postgresql/*/bin/postgres' postgres || echo postgresql; \
+	  there /usr/bin/promtool promtool || echo prometheus; \
+	  there '/usr/lib/rabbitmq/lib/*/sbin/rabbitmq-server' rabbitmq-server || echo rabbitmq-server)"; \
+	test -z "$$missing" || { test "$$(id -u)" = 0 && apt-get update && \
+	  RUNLEVEL=1 apt-get install -y --no-install-recommends $$missing; } > $(VENV)/debian.log 2>&1 || \
+	  echo "Tests fail that need one of these: as root, apt-get install" $$missing "($(VENV)/debian.log)."
 
 demo: setup       ## the bookstore, end to end, on a local Kafka
 	$(BIN)/jbm-kafka demo
@@ -102,17 +101,20 @@ demo-spark: setup  ## the bookstore in Spark: streams, workers, archive, audit, 
 # The checks use one processor, so that they run beside the tests that need no broker.
 test: setup       ## checks, and tests of each kind, in 8 minutes (JBM_TEST_BROKER=testcontainers|local|host:port, JOBS=4)
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target check test-pure
-	$(BESIDE) $(SHORT) || $(SECOND_TRY) $$?
+	$(MAKE) --no-print-directory test-beside
+
+test-beside: setup  ## of them those that need a broker, and all that need none and wait
+	$(BESIDE) -m "$(CHOSEN)" || $(SECOND_TRY) $$? .pytest_cache
 
 test-thorough: setup  ## the others, but for the slow ones: on Kafka what `make test` plays in memory, more kills, seeds and faults, all of Spark
-	$(PURE) $(SEEN_PURE) $(THOROUGH) || JBM_PURE=1 $(SECOND_TRY) $$?
-	$(BESIDE) $(THOROUGH) || $(SECOND_TRY) $$?
+	$(PURE) $(SEEN_PURE) $(THOROUGH) || JBM_PURE=1 $(SECOND_TRY) $$? .pytest_cache/pure
+	$(BESIDE) $(THOROUGH) || $(SECOND_TRY) $$? .pytest_cache
 
 fuzz-amqp: setup  ## random AMQP clients against a server in memory, for two minutes; it prints the seed that repeats them
 	$(BIN)/python -m tests.amqp.fuzz 120
 
 test-pure: cover  ## the tests that need no broker, with the compiled modules left aside
-	$(PURE) $(SEEN_PURE) $(SHORT) || JBM_PURE=1 $(SECOND_TRY) $$?
+	$(PURE) $(SEEN_PURE) -m "$(CHOSEN)" || JBM_PURE=1 $(SECOND_TRY) $$? .pytest_cache/pure
 
 test-slow: setup  ## the long targets: many kills, many seeds; and compiled what `make test` plays as source
 	$(BIN)/python -m pytest -m slow --timeout 1800

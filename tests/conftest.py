@@ -18,7 +18,7 @@ from jbm_kafka.providers import embedded, in_memory
 from jbm_kafka.testing.real_broker import wanted_broker
 from tests.support.broker import local_broker, open_broker
 from tests.support.compiled_files import stale_modules
-from tests.support.kept_together import KeptTogether
+from tests.support.kept_together import EXPECTED_S, KeptTogether, group_of
 from tests.support.secured import SecuredBroker, secured_broker
 from tests.support.topics import create_topic, delete_topics_beginning_with
 from tests.support.twins import is_slow, is_thorough
@@ -40,11 +40,6 @@ def pytest_configure() -> None:
 
 
 NO_TIME_LEFT = "no time left for this test"
-_LONGEST_FIRST = {
-    folder: n
-    for n, folder in enumerate(("spark", "chaos", "docs", "demo", "dist", "security", "bench", "admin", "jms"))
-}
-"""So that at the end no process is left alone with much, and what waits runs beside what computes."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before those that `-m` leaves out are taken away
@@ -53,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_thorough(item):
             item.add_marker(pytest.mark.slow if is_slow(item) else pytest.mark.thorough)
-    items.sort(key=lambda item: _LONGEST_FIRST.get(item.path.parent.name, len(_LONGEST_FIRST)))
+    items.sort(key=lambda item: -EXPECTED_S.get(group_of(item.nodeid), 0))
 
 
 @pytest.hookimpl(tryfirst=True)  # before its fixtures

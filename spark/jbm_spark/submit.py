@@ -50,7 +50,7 @@ def write_packages(folder: Path) -> tuple[Path, Path]:
                     _add_source(archive, files(name), name)
             if not (files("jbm_kafka") / "schemas").is_dir():  # in a source tree they stand beside the package
                 _add_source(archive, schemas_folder(), "jbm_kafka/schemas")
-        with ZipFile(others, "w", ZIP_DEFLATED) as archive:
+        with ZipFile(others, "w", ZIP_DEFLATED, compresslevel=1) as archive:  # machine code, and much of it
             for name in sorted(_needed("jbm-kafka", set())):
                 _add_installed(archive, name)
     except OSError as error:

@@ -246,6 +246,6 @@ def test_random_clients_harm_themselves_alone(server: ServerProcess) -> None:
 
 
 @pytest.mark.thorough
-def test_random_clients_harm_themselves_alone_for_two_minutes(server: ServerProcess) -> None:
-    """AMQP-10."""
-    assert fuzz(server, SEED + 10**6, 120) > 500
+def test_more_random_clients_harm_themselves_alone(server: ServerProcess) -> None:
+    """AMQP-10: `make fuzz-amqp` goes on for two minutes."""
+    assert fuzz(server, SEED + 10**6, 30) > 100

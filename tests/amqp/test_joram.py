@@ -37,7 +37,7 @@ def test_joram_in_memory(java_clients: JavaClients) -> None:
     play(java_clients, lambda: in_memory.connect(installation))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_joram_on_kafka(java_clients: JavaClients, bootstrap: str, tmp_path: Path) -> None:
     """AMQP-5."""

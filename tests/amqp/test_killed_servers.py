@@ -108,7 +108,7 @@ def properties_in(url: str, queue: str, count: int) -> list[dict[str, Any]]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("servers", "partitions", "forwards", "batch"),
-    [(1, 16, False, 0), (2, 16, False, 0), (2, 1, True, 0), (2, 4, True, 3)],
+    [(1, 16, False, 0), pytest.param(2, 16, False, 0, marks=pytest.mark.slow), (2, 1, True, 0), (2, 4, True, 3)],
 )
 def test_killed_servers_lose_nothing_and_keep_units_in_order(
     servers: int, partitions: int, forwards: bool, batch: int, java_clients: JavaClients, bootstrap: str, tmp_path: Path

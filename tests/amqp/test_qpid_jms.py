@@ -41,7 +41,7 @@ def test_qpid_jms_in_memory(java_clients: JavaClients) -> None:
     play(java_clients, lambda: in_memory.connect(installation), large=900_000)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_jakarta_qpid_jms_in_memory(tmp_path: Path) -> None:
     """REDELIVER-2, REDELIVER-3, UNIT-1, UNIT-2, SEND-6, SEND-7, TOPIC-3, AMQP-1."""

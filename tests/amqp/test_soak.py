@@ -19,13 +19,9 @@ WARMING_MAX = 1.10
 """Of a minute, in which the server's caches and Kafka's client still fill."""
 
 
-@pytest.mark.parametrize(
-    ("visits", "growth_max"),
-    [
-        pytest.param(500, WARMING_MAX, marks=[pytest.mark.thorough, pytest.mark.timeout(400)]),
-        pytest.param(5_000, GROWTH_MAX, marks=[pytest.mark.slow, pytest.mark.timeout(1_800)]),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize(("visits", "growth_max"), [(500, WARMING_MAX), (5_000, GROWTH_MAX)])
 def test_memory_does_not_grow_with_clients_that_left(
     visits: int, growth_max: float, bootstrap: str, tmp_path: Path
 ) -> None:

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.timeout(400)
 
 @pytest.mark.thorough
 def test_nothing_is_lost_twice_or_out_of_order_from_artemis_to_kafka_and_back(tmp_path: Path) -> None:
-    """BRIDGE-2, BRIDGE-3, BRIDGE-5."""
-    assert over_artemis(tmp_path, count=4_000, seconds=30.0, brokers=1, seed=51) == []
+    """BRIDGE-2, BRIDGE-3, BRIDGE-5: each is killed once at least, by this seed."""
+    assert over_artemis(tmp_path, count=4_000, seconds=20.0, brokers=1, seed=46) == []
 
 
 def test_the_checker_sees_each_kind_of_fault() -> None:

@@ -20,7 +20,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.mark.parametrize(
-    "fault", ["leader", "group_coordinator", "transaction_coordinator", "controller", "rolling_restart", "disk_wiped"]
+    "fault",
+    [
+        *("group_coordinator", "transaction_coordinator", "rolling_restart"),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("leader", "controller", "disk_wiped")),
+    ],
 )
 def test_nothing_is_lost_doubled_or_out_of_order(cluster: Cluster, fault: str, tmp_path: Path) -> None:
     """CONN-3: dead letters are exact, transactions take all or nothing, and no worker is started again."""

@@ -183,7 +183,7 @@ def run(broker: LocalBroker, folder: Path, *, count: int, kills: int, outages: i
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("fsync", [True, False])
+@pytest.mark.parametrize("fsync", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_few_kills_and_outages(broker: LocalBroker, tmp_path: Path, fsync: bool) -> None:
     """SAF-1, SAF-2, SAF-3"""
     run(broker, tmp_path / "folder", count=1_500, kills=3, outages=3, fsync=fsync)

@@ -109,9 +109,13 @@ def recover_and_go_on(bootstrap: str, postgres: PostgresServer, name: str, kind:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("kind", ["last resource", pytest.param("two phases", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(
-    "gap", [GAPS[2], *(pytest.param(gap, marks=pytest.mark.thorough) for gap in GAPS if gap != GAPS[2])]
+    ("kind", "gap"),
+    [
+        ("last resource", GAPS[2]),
+        *(pytest.param("two phases", gap, marks=pytest.mark.thorough) for gap in GAPS),
+        *(pytest.param("last resource", gap, marks=pytest.mark.slow) for gap in GAPS if gap != GAPS[2]),
+    ],
 )
 def test_a_worker_dies_in_each_gap(
     bootstrap: str, postgres: PostgresServer, queue_name: str, tmp_path: Path, kind: str, gap: str

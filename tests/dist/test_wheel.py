@@ -13,6 +13,7 @@ import jbm_kafka
 from jbm_kafka.cli.main import COMMANDS
 from jbm_kafka.devbroker import LocalBroker
 from tests.dist.conftest import Built, Environment
+from tests.house.release_check import wrong_in
 from tests.house.sources import ROOT
 
 pytestmark = pytest.mark.thorough
@@ -42,6 +43,10 @@ def test_the_wheel_is_pure_and_holds_every_file_of_the_packages_and_no_other(bui
         f"jbm_kafka/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "docs").rglob("*") if path.is_file()
     }
     assert ours == wanted
+
+
+def test_a_registry_refuses_nothing_of_the_wheel(built: Built) -> None:
+    assert [line for line in wrong_in(built.wheel, jbm_kafka.__version__) if "console-scripts" not in line] == []
 
 
 def test_what_a_registry_shows_has_its_makers_and_no_link_that_leads_nowhere_there(built: Built) -> None:

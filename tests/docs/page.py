@@ -32,6 +32,8 @@ from tests.support.postgres import postgres_server
 BROKER = "localhost:9092"
 DATABASE = "postgresql://localhost/shop"
 TIMEOUT_S = 400.0
+BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+"""For the Sparks and tools of pages, which end before code that was compiled twice would have gained anything."""
 OUR_PLUGIN = ("-p", "no:jbm_kafka", "-p", "jbm_kafka.testing.pytest_plugin")
 """By its module, for the entry point exists only after the package was installed with it."""
 
@@ -199,6 +201,7 @@ def _environment(bootstrap: str, folder: Path) -> dict[str, str]:
         **os.environ,
         "PYTHONPATH": os.pathsep.join(path for path in imports if path),
         "PYTHONUNBUFFERED": "1",
+        "JAVA_TOOL_OPTIONS": BRIEF_JAVA,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "JBM_BOOTSTRAP": bootstrap,
         "XDG_STATE_HOME": str(folder / "state"),

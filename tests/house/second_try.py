@@ -1,4 +1,4 @@
-"""Tests that failed beside others, once more by themselves: `python -m tests.house.second_try CODE`, in `make test`.
+"""Tests that failed beside others, once more by themselves: `python -m tests.house.second_try CODE CACHE`, in make.
 
 Several processes of tests on two processors let a broker, or a process that a test watches, stand still for seconds now
 and then, and limits of time that are part of what is tested are over. What fails by itself too is wrong; what does not
@@ -17,27 +17,31 @@ TRIED_MAX = 10
 SAVED_MAX = 3
 
 
-def second_try(code: int, folder: Path) -> int:
-    """The exit code for a run in the folder that ended with `code`; what failed in it may be tried again."""
-    failed = failed_last(folder)
+def second_try(code: int, folder: Path, cache: str) -> int:
+    """The exit code for a run in the folder that ended with `code`; what failed in it may be tried again.
+
+    The cache is its own: another run may end meanwhile.
+    """
+    failed = failed_last(folder / cache)
     if code != pytest.ExitCode.TESTS_FAILED or not 0 < len(failed) <= TRIED_MAX:
         return code
     print(f"\n=== {len(failed)} failed beside others; now by themselves", flush=True)
-    again = subprocess.run([sys.executable, "-m", "pytest", *failed], cwd=folder, check=False).returncode
-    left = failed_last(folder)
+    command = [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *failed]
+    again = subprocess.run(command, cwd=folder, check=False)
+    left = failed_last(folder / cache)
     saved = [test for test in failed if test not in left]
     print(f"=== the second try saved {len(saved)}; above is why they failed:", *saved, sep="\n    ", flush=True)
-    if again == 0 and len(saved) > SAVED_MAX:
+    if again.returncode == 0 and len(saved) > SAVED_MAX:
         print(f"=== the run fails: at most {SAVED_MAX} may need a second try", flush=True)
         return code
-    return again
+    return again.returncode
 
 
-def failed_last(folder: Path) -> list[str]:
+def failed_last(cache: Path) -> list[str]:
     """Node ids that pytest noted in its cache."""
-    noted = folder / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    noted = cache / "v" / "cache" / "lastfailed"
     return list(json.loads(noted.read_text())) if noted.exists() else []
 
 
 if __name__ == "__main__":
-    sys.exit(second_try(int(sys.argv[1]), Path.cwd()))
+    sys.exit(second_try(int(sys.argv[1]), Path.cwd(), sys.argv[2]))

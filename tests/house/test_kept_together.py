@@ -11,7 +11,7 @@ from textwrap import dedent
 import pytest
 
 from tests.house.sources import ROOT
-from tests.support.kept_together import group_of
+from tests.support.kept_together import EXPECTED_S, group_of
 
 pytestmark = pytest.mark.thorough
 
@@ -26,6 +26,7 @@ SHARING_SPARK = ["tests/spark/test_kafka_properties.py", "tests/spark/test_jars.
         ("tests/spark/test_jars.py::test_a", "one Spark"),
         ("tests/spark/test_write_stream.py::test_a", "the Spark that writes"),
         ("tests/spark/test_same_as_codec.py::test_a", "the Spark that writes"),
+        ("tests/spark/test_archive_job.py::test_a", "the Spark of jobs"),
         ("tests/spark/test_cluster.py::test_a", "tests/spark/test_cluster.py"),
         ("tests/dist/test_wheel.py::test_a", "builds and installs once"),
         ("tests/security/test_commands.py::test_a", "one secured broker"),
@@ -34,6 +35,11 @@ SHARING_SPARK = ["tests/spark/test_kafka_properties.py", "tests/spark/test_jars.
 )
 def test_what_stays_together(nodeid: str, group: str) -> None:
     assert group_of(nodeid) == group
+
+
+def test_what_is_expected_to_be_long_is_there() -> None:
+    files = {name.partition("::")[0] for name in EXPECTED_S if name.startswith("tests/")}
+    assert [name for name in sorted(files) if not (ROOT / name).exists()] == []
 
 
 def test_a_run_of_two_processes_keeps_together_what_it_should() -> None:

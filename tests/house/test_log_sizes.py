@@ -5,13 +5,9 @@ import pytest
 from tests.house.log_sizes import Run, own_broker
 
 
-@pytest.mark.parametrize(
-    "messages",
-    [
-        pytest.param(60_000, marks=(pytest.mark.thorough, pytest.mark.timeout(400))),
-        pytest.param(2_000_000, marks=(pytest.mark.slow, pytest.mark.timeout(1_800))),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("messages", [60_000, 2_000_000])
 def test_the_log_is_deleted_beside_a_message_that_waits_for_a_week(messages: int) -> None:
     """LOG-4, of LOG-8: a message that is delayed and a subscription that stays behind keep little; recovery is short.
 

@@ -100,7 +100,7 @@ def test_a_wheel_without_its_licences_is_told(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow  # tests/dist/test_wheel.py builds and installs it, too
 def test_this_tree_can_be_built_and_installed_alone() -> None:
     tree = Tree(ROOT, "")
     assert [line for line in built_and_installed(tree) if "console-scripts" not in line] == []

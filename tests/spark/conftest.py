@@ -12,6 +12,7 @@ from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import SparkSession
 
 from jbm_spark.session import build_session
+from jbm_spark.submit import write_packages
 from tests.spark.records import Record
 from tests.support.topics import admin_client, create_topic, delete_topics
 from tests.support.waiting import wait_until
@@ -54,6 +55,12 @@ def spark() -> Iterator[SparkSession]:
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Our packages and those they need, as they are shipped to workers; made once, for that takes a while."""
+    return write_packages(tmp_path_factory.mktemp("packages") / "new" / "folder")
 
 
 @dataclass(frozen=True, slots=True)

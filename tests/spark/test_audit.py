@@ -123,6 +123,7 @@ def test_what_became_of_a_queue_before_it_was_made_anew_is_no_fault_of_the_new_o
     assert found_in(audited(spark, planted)) == FOUND
 
 
+@pytest.mark.slow
 def test_what_older_versions_recorded_proves_nothing_and_is_no_loss(spark: SparkSession, planted: Planted) -> None:
     """AUDIT-2: their events do not tell the topic's id."""
     planted.send([None] * 4, {})
@@ -155,6 +156,7 @@ def test_events_that_kafka_has_deleted_are_told_by_an_archive(
         audited(spark, planted, archive=str(tmp_path / "no-such"))
 
 
+@pytest.mark.slow
 def test_letters_that_were_truncated_are_not_missing(spark: SparkSession, planted: Planted, topics: Topics) -> None:
     """AUDIT-2: of two partitions one was cut, and the other still has an older letter. A copy that must be there is
     missed all the same."""
@@ -171,6 +173,7 @@ def test_letters_that_were_truncated_are_not_missing(spark: SparkSession, plante
     assert result.unproven["copied to an address whose topic is gone, or has lost what it had then"] == 4
 
 
+@pytest.mark.slow
 def test_a_letter_that_was_moved_out_and_back_is_not_there_twice(spark: SparkSession, planted: Planted) -> None:
     """AUDIT-1: nor is one of which nobody knows; a second copy of one that was not moved is."""
     planted.send([None] * 2, {})
@@ -203,6 +206,7 @@ def test_a_log_is_whole_since_the_latest_cut_of_its_partitions(
     assert kept_from_ms(oldest, begins) == since
 
 
+@pytest.mark.slow
 def test_an_archive_of_another_queue_is_no_proof(spark: SparkSession, planted: Planted, tmp_path: Path) -> None:
     """AUDIT-2: it has nothing of this one, and the audit found nothing."""
     with locked_archive(tmp_path, destination="queue:another", cluster_id="any"):

@@ -8,7 +8,7 @@ from tests.spark.conftest import Topics
 from tests.support.topics import admin_client
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_small_bench_measures_everything_and_deletes_its_queues(spark: SparkSession, topics: Topics) -> None:
     result = run(spark, bootstrap=topics.bootstrap, messages=1_000, repeats=1)
     assert [each.what for each in result.compared] == [*TARGETS]

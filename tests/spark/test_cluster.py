@@ -60,6 +60,7 @@ def test_a_job_runs_on_a_cluster_to_which_everything_is_shipped(
     assert "Registered app jbm load" in cluster.log.read_text()
 
 
+@pytest.mark.slow
 def test_a_streaming_program_runs_on_the_cluster_that_spark_submit_names(
     cluster: SparkCluster, shipped: list[str], topics: Topics, tmp_path: Path
 ) -> None:

@@ -14,7 +14,9 @@ from tests.spark.records import Record
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1200)
-def test_a_client_of_spark_connect_reads_and_writes_a_queue(topics: Topics, tmp_path: Path) -> None:
+def test_a_client_of_spark_connect_reads_and_writes_a_queue(
+    packages: tuple[Path, Path], topics: Topics, tmp_path: Path
+) -> None:
     """SPARK-2: it was refused by a check of the session's type."""
     source, queue = topics.create(), topics.create(2)
     orders = [("joe", 10), ("ann", 20), ("joe", 30)]
@@ -27,9 +29,8 @@ def test_a_client_of_spark_connect_reads_and_writes_a_queue(topics: Topics, tmp_
             for unit, qty in orders
         ],
     )
-    ours, _ = submit.write_packages(tmp_path / "packages")
     with connect_server(tmp_path, "--jars", submit.jars_option()) as server:
-        arguments = [server, topics.bootstrap, source, queue, str(ours), str(tmp_path / "checkpoint")]
+        arguments = [server, topics.bootstrap, source, queue, str(packages[0]), str(tmp_path / "checkpoint")]
         command = [sys.executable, "-m", "tests.spark.connect_client", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1000)
     assert done.returncode == 0, done.stderr

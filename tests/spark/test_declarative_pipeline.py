@@ -31,7 +31,7 @@ def program_of_the_page(topic: str, bootstrap: str) -> str:
     return program.replace('"packets"', f'"{topic}"').replace('"localhost:9092"', f'"{bootstrap}"')
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_pages_pipeline_makes_its_view_of_a_queue(topics: Topics, tmp_path: Path) -> None:
     """SPARK-1"""

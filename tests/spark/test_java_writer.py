@@ -80,7 +80,7 @@ def recorded(topics: Topics, query: str) -> tuple[list[tuple[bytes, bytes | None
 
 
 def test_both_write_the_same_records_and_ledger(topics: Topics, copy: Callable[..., str]) -> None:
-    """SPARK-2, SPARK-3: odd records, and more than one transaction takes, byte for byte and in the same order."""
+    """SPARK-2, SPARK-3: odd records, and more than one transaction takes, byte for byte and in the order they had."""
     chance, source = random.Random(117), topics.create(1)
     numbered = [Record(key=b"u%d" % (n % 50), value=b"%d" % n, headers=(("JBMBody", b"text"),)) for n in range(PARTS)]
     topics.write(source, [*(any_record(chance) for _ in range(300)), *numbered])
@@ -92,6 +92,7 @@ def test_both_write_the_same_records_and_ledger(topics: Topics, copy: Callable[.
         ledgers.append(recorded(topics, query))
     assert len(written[0]) > PARTS
     assert written[0] == written[1]
+    assert [value for _, value, _ in written[0][-PARTS:]] == [record.value for record in numbered]
     assert ledgers[0] == ledgers[1]
     assert [b"part: " in (value or b"") for end, value in ledgers[0][0] if end == b"-0"] == [True, False]
 

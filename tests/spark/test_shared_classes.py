@@ -37,6 +37,7 @@ def test_a_session_starts_from_the_archive() -> None:
     assert str(class_archive()) in _files_of_a_session()[0]
 
 
+@pytest.mark.slow
 def test_an_archive_that_does_not_fit_is_left_aside_without_a_word(tmp_path: Path) -> None:
     (other := tmp_path / "its classes.jsa").write_bytes(b"of another Java")
     found, errors = _files_of_a_session(str(other))

@@ -99,9 +99,9 @@ def test_the_settings_of_spark_defaults_are_read_as_spark_reads_them(
 
 
 @pytest.mark.thorough
-def test_the_packages_hold_all_that_a_worker_imports(tmp_path: Path) -> None:
+def test_the_packages_hold_all_that_a_worker_imports(packages: tuple[Path, Path], tmp_path: Path) -> None:
     """Python without our packages imports what a task of ours does, from the two files alone."""
-    ours, others = submit.write_packages(tmp_path / "new" / "folder")
+    ours, others = packages
     with zipfile.ZipFile(others) as archive:
         archive.extractall(tmp_path / submit.PACKAGES)
     names = ("codec.bodies", "kafka.record_sender", "codec.registry_records")

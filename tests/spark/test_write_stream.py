@@ -101,7 +101,7 @@ def test_a_batch_that_is_written_again_has_the_same_ids(
         assert [*first] == [*range(unit, 30, 5)]
 
 
-@pytest.mark.parametrize("forgotten", ["nothing", "the offset"])
+@pytest.mark.parametrize("forgotten", ["nothing", pytest.param("the offset", marks=pytest.mark.slow)])
 def test_a_batch_that_is_written_is_not_written_again(
     topics: Topics, copy: Callable[..., None], tmp_path: Path, forgotten: str
 ) -> None:
@@ -122,23 +122,6 @@ def test_a_batch_that_is_written_is_not_written_again(
     assert len(after) == 50
     for unit in range(5):
         assert [number for key, number, _ in after if key == b"u%d" % unit] == [*range(unit, 50, 5)]
-
-
-def test_a_large_batch_is_written_in_several_transactions(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
-    """SPARK-3: it was one, however large, which held receivers back for its whole time. The rows keep their order."""
-    source, queue = topics.create(1), topics.create(1)
-    topics.write(source, [Record(key=b"u", value=b"%d" % number) for number in range(90_000)])
-    frame = message_stream(spark, source, bootstrap=topics.bootstrap)
-    for forgets in (True, False):
-        query = write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / "checkpoint")
-        assert wait_until_done(query, timeout=END_S)
-        if forgets:
-            forget_that_the_last_batch_was_done(tmp_path / "checkpoint")
-    found = topics.read(queue)
-    assert [int(record.value() or b"") for record in found] == [*range(90_000)]
-    last = found[-1].offset()
-    assert last is not None
-    assert last > 90_000, "one marker of a transaction at least is among them"
 
 
 def test_a_checkpoint_that_went_back_is_refused(topics: Topics, copy: Callable[..., None], tmp_path: Path) -> None:

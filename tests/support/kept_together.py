@@ -10,10 +10,57 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 _ONE_PROCESS = {"spark": "one Spark", "dist": "builds and installs once", "security": "one secured broker"}
 _WRITES = {"test_same_as_codec.py", "test_write_messages.py", "test_write_stream.py"}
-"""Of Spark's files those that `make test` plays and that take longest; `make test-thorough` has a second Spark for the
-others, beside this one."""
+"""Of Spark's files those that `make test` plays and that take longest: the others have a second Spark beside it."""
+_JOBS = {
+    *("test_archive_job.py", "test_audit.py", "test_bookstore.py", "test_dead_letters_job.py", "test_delta_archive.py"),
+    *("test_letter_retry.py", "test_load_job.py", "test_many_queues.py", "test_replay_job.py", "test_stream_killed.py"),
+}
+"""And these a third one, so that none of them alone takes half of a run."""
 _STARTS_ITS_OWN = {"test_cluster.py", "test_exactly_once_killed.py"}
 """Of Spark's files the longest that use no session of their process's: what a third process may do meanwhile."""
+_PAGE = "tests/docs/test_pages.py::test_the_python_of_the_page_runs[docs/{}.md]"
+EXPECTED_S = {
+    "the Spark of jobs": 1_000,
+    "the Spark that writes": 800,
+    "one secured broker": 400,
+    "tests/chaos/test_cluster_faults.py": 350,
+    "one Spark": 300,  # of 800: three that begin at once would leave others no processor
+    "tests/amqp/test_forwarding.py": 200,
+    "tests/spark/test_cluster.py": 200,
+    "tests/deploying/test_images.py": 200,
+    "tests/spark/test_exactly_once_killed.py": 180,
+    "tests/chaos/test_truncation_kills.py": 180,
+    "tests/chaos/test_xa_postgres.py": 150,
+    "tests/amqp/test_killed_servers.py": 150,
+    "tests/bridge/test_amqp_ends.py": 150,
+    _PAGE.format("operating"): 150,
+    "tests/console/test_pages_in_browser.py": 130,
+    "tests/chaos/test_drains.py": 120,
+    "tests/chaos/test_xa_kills.py": 120,
+    "builds and installs once": 120,
+    "tests/bridge/test_killed_bridges.py": 100,
+    "tests/outbox/test_killed.py": 100,
+    "tests/amqp/test_transfers.py": 100,
+    "tests/kafka/test_transactions.py": 95,
+    "tests/kafka/test_xa_recovery.py": 85,
+    "tests/console/test_console_security.py": 80,
+    **{
+        _PAGE.format(f"spark{each}"): 80
+        for each in ("", "-archive", "-audit", "-cluster", "-events", "-format", "-load")
+    },
+    "tests/jms/test_subscriptions.py": 80,
+    "tests/jms/test_signals.py": 80,
+    "tests/chaos/test_bridge_kills.py": 75,
+    "tests/chaos/test_closing_without_kafka.py": 75,
+    "tests/worker/test_limits_on_a_broker.py": 75,
+    "tests/console/test_messages_in_browser.py": 75,
+    "tests/devbroker/test_local_broker.py": 70,
+    "tests/amqp/test_artemis.py": 60,
+    "tests/chaos/test_stored_sends.py": 60,
+    "tests/jms/test_connecting.py": 60,
+}
+"""How many seconds the longest groups took beside others. They begin first, so that at the end no process is left alone
+with one of them; which of two alike comes first changes nothing."""
 _APART = ("docs", "simulation")
 """Not the pages of the documentation, each of which finds an empty broker, nor the simulation, which has none."""
 
@@ -24,6 +71,8 @@ def group_of(nodeid: str) -> str:
     folder, name = file.split("/")[-2:]
     if folder == "spark" and name in _WRITES:
         return "the Spark that writes"
+    if folder == "spark" and name in _JOBS:
+        return "the Spark of jobs"
     if folder == "spark" and name in _STARTS_ITS_OWN:
         return file
     return nodeid if folder in _APART else _ONE_PROCESS.get(folder, file)
@@ -54,6 +103,6 @@ class KeptTogether(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no t
     def _reschedule(self, node: Any) -> None:
         if node not in self.registered_collections:
             return  # It replaces one that died, and is asked again when it knows its tests.
-        super()._reschedule(node)
+        # No sooner than it must be: what is given to a process that is busy for minutes waits for it, and for no other.
         while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
             super()._reschedule(node)

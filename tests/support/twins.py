@@ -17,9 +17,12 @@ ABOVE_THE_BROKER = {
     *("test_senders", "test_shared_sidecar", "test_unit_barriers"),
     *("test_bytes_messages", "test_json_and_headers", "test_map_and_stream", "test_object_messages"),
     "test_plain_texts",
+    *("test_dups_ok", "test_lifecycle", "test_pre_and_no", "test_rejecting", "test_selectors"),
+    "test_subscription_selectors",
 }
 """The files whose rules no broker has a part in: threads, calls, buffers, and bodies, of which test_golden_records and
-test_java_programs show on Kafka that it keeps them."""
+test_java_programs show on Kafka that it keeps them; and when and what is acknowledged, which reaches Kafka as in those
+that `make test` plays there."""
 _FOLDERS = ("jms", "admin")
 """Not tests/kafka, where the world in memory is held to what Kafka does."""
 
