@@ -1,12 +1,13 @@
-"""Adds to the site (mkdocs.yml) README.md, CHANGELOG.md, the pages of Python names and proofs, and Mermaid."""
+"""Adds to the site (mkdocs.yml) README.md, CHANGELOG.md, the pages of public names and proofs, and Mermaid."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-import jbm_kafka
+from jbm_kafka.cli.api_pages import API_PAGES, home, public_names
 from tests.house import proofs
 
 ROOT = Path(__file__).parent
@@ -36,7 +37,8 @@ def on_files(files: Files, *, config: Any) -> Files:
     for source, name in PAGES.items():
         text = re.sub(r"\]\((?:docs/|(?=\w+\.md))", "](", (ROOT / source).read_text(encoding="utf-8"))
         files.append(File.generated(config, name, content=text))
-    files.append(File.generated(config, "python-names.md", content=_python_names()))
+    for page, (title, modules) in API_PAGES.items():
+        files.append(File.generated(config, f"{page}.md", content=f"# {title}\n\n{_names(modules)}"))
     files.append(File.generated(config, "proofs.md", content=proofs.current_page()))
     if MERMAID.exists():
         files.append(File.generated(config, "mermaid.min.js", abs_src_path=str(MERMAID)))
@@ -47,11 +49,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Links out of docs/ become links to what the site has of it."""
     for source, name in PAGES.items():
         markdown = markdown.replace(f"](../{source}", f"]({name}")
+    for page in API_PAGES:
+        markdown = markdown.replace(f"`jbm-kafka docs {page}`", f"[`jbm-kafka docs {page}`]({page}.md)")
     return re.sub(r"\[([^\]]+)\]\(([\w-]+\.(?:txt|json))\)", r"\1 (`docs/\2`)", markdown)
 
 
-def _python_names() -> str:
-    names = [name for name in jbm_kafka.__all__ if isinstance(getattr(jbm_kafka, name), type)]
-    places = [f"{getattr(jbm_kafka, name).__module__}.{name}" for name in names]
-    rest = ["jbm_kafka.errors", "jbm_kafka.admin.Admin", "jbm_kafka.testing.memory_world.MemoryWorld"]
-    return "# Classes and their calls\n\n" + "\n\n".join(f"::: {place}" for place in [*places, *rest]) + "\n"
+def _names(modules: Sequence[str]) -> str:
+    """What mkdocstrings makes these modules' sections of."""
+    return "\n".join(f"::: {home(module, name)}\n" for module in modules for name in public_names(module))
