@@ -71,8 +71,8 @@ class Admin:
     As a context manager it closes itself.
 
     Which cluster: from_config, which takes the configuration's.
-    Make and end: create_queue, create_topic, create_subscription, release_subscription, delete_destination, unsubscribe,
-        end_reader.
+    Make: create_queue, create_topic, create_subscription.
+    End: delete_destination, unsubscribe, release_subscription, end_reader.
     What there is: destinations, exists, partitions, subscriptions, readers, counts, browse, page, message_at.
     Why nothing moves: explain. What became of a message: message_life.
     What is not as it should be: doctor.
@@ -85,7 +85,7 @@ class Admin:
     More partitions: admit_partitions, unit_paths, end_paths.
     Transactions of several systems: prepared, resolve.
     What the log keeps: truncate. Beside it: large_bodies, remove_large_bodies.
-    End: close, is_closed.
+    Let go: close, is_closed.
 
     Counts are messages, unless they are named otherwise; times that end in `_ms` are milliseconds, instants since 1970;
     `timeout_s`, `wait_s` and `older_than_s` are seconds.

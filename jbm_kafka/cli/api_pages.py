@@ -1,4 +1,4 @@
-"""The pages `api` and `api-admin` of `jbm-kafka docs`: the public names with their docstrings, written when they are asked for.
+"""The pages `api` and `api-admin` of `jbm-kafka docs`: public names with their docstrings, written when asked for.
 
 No page has to be kept beside the code. Docstrings of fields are in the source alone, which is in a wheel too.
 """
@@ -130,8 +130,10 @@ def _call(node: ast.FunctionDef, call: object, name: str = "") -> str:
     known = inspect.signature(call).parameters if callable(call) else {}
     args = node.args
     shown = [_argument(each, known) for each in (*args.posonlyargs, *args.args) if each.arg not in ("self", "cls")]
-    if args.kwonlyargs or (args.vararg and args.vararg.arg != "more"):
-        shown.append(f"*{args.vararg.arg}" if args.vararg and args.vararg.arg != "more" else "*")
+    if args.vararg and args.vararg.arg != "more":
+        shown.append(f"*{_argument(args.vararg, {})}")
+    elif args.kwonlyargs:
+        shown.append("*")
     shown += [_argument(each, known) for each in args.kwonlyargs]
     result = f" -> {ast.unparse(node.returns)}" if node.returns and not name else ""
     lines = [f"{name or node.name}("]
