@@ -10,13 +10,7 @@ from jbm_kafka import ConnectionFactory, Context, Session, errors
 from jbm_kafka.admin import Admin
 from jbm_kafka.cli.api_pages import API_PAGES, api_page, home, members, public_names
 from jbm_kafka.cli.main import main
-
-
-def section(page: str, name: str) -> str:
-    """What stands below its heading, up to the next one."""
-    found = re.search(rf"^### {name}\n(.*?)(?=^### |\Z)", page, re.S | re.M)
-    assert found is not None, name
-    return found[1]
+from tests.docs.page_tables import section
 
 
 @pytest.mark.parametrize("page", API_PAGES)

@@ -27,25 +27,20 @@ PAGES = [
     "docs/large-bodies.md",
     "docs/messages.md",
     "docs/metrics.md",
-    "docs/other-producers.md",
     "docs/processes-and-containers.md",
+    "docs/recipes.md",
     "docs/retries-and-dead-letters.md",
-    "docs/request-reply.md",
     "docs/same-application.md",
     "docs/schedules.md",
     "docs/selectors.md",
     "docs/settings.md",
     "docs/store-and-forward.md",
-    "docs/sending-again.md",
-    "docs/web-handlers.md",
     "docs/xa.md",
     "docs/spark.md",
     "docs/spark-audit.md",
     "docs/spark-format.md",
     "docs/spark-archive.md",
-    "docs/spark-dead-letters.md",
     "docs/spark-load.md",
-    "docs/spark-queries.md",
     "docs/spark-events.md",
     "docs/spark-cluster.md",
     "docs/subscriptions.md",
@@ -55,19 +50,17 @@ PAGES = [
     "docs/acknowledging.md",
     "docs/administration.md",
     "docs/sending-and-receiving.md",
-    "docs/sending-in-groups.md",
     "docs/console-messages.md",
     "docs/dead-letters.md",
     "docs/logging.md",
     "docs/operating.md",
     "docs/outbox-and-inbox.md",
     "docs/bridge.md",
-    "docs/recurring-messages.md",
 ]
 """Run here. A page that shows Python stands in one of the two lists."""
 
 IN_SHORT = {
-    *("README.md", "docs/messages.md", "docs/request-reply.md", "docs/retries-and-dead-letters.md", "docs/testing.md"),
+    *("README.md", "docs/messages.md", "docs/recipes.md", "docs/retries-and-dead-letters.md", "docs/testing.md"),
     "docs/tutorial.md",
 }
 """Of them those that `make test` runs."""
@@ -75,7 +68,7 @@ IN_SHORT = {
 ELSEWHERE = {
     "docs/README.md": "tests/docs/test_site.py",
     "docs/amqp.md": "tests/amqp/test_amqp_page.py",
-    "docs/kubernetes.md": "tests/docs/test_kubernetes_page.py",
+    "docs/deploying.md": "tests/docs/test_kubernetes_page.py",
     "docs/schema-registry.md": "tests/jms/test_schema_registry.py",
     "docs/security.md": "tests/security/test_page.py",
 }

@@ -6,6 +6,7 @@ from typing import get_args
 from jbm_kafka import AddressSettings, admin
 from jbm_kafka.admin.dead_letters.letters import REASONS, LetterReason
 from jbm_kafka.cli.api_pages import members
+from tests.docs.page_tables import rows, section
 from tests.house.sources import ROOT
 
 
@@ -17,8 +18,8 @@ def test_the_page_of_settings_has_every_rule_of_addresses() -> None:
 
 
 def test_every_reason_of_a_dead_letter_is_told() -> None:
-    told = (ROOT / "docs" / "dead-letters.md").read_text().partition("### Why it left\n")[2].partition("\n#")[0]
-    assert tuple(re.findall(r"^\| `([\w-]+)` \|", told, re.M)) == REASONS
+    told = section((ROOT / "docs" / "dead-letters.md").read_text(), "Why it left")
+    assert tuple(row[0].strip("`") for row in rows(told)) == REASONS
     assert get_args(LetterReason) == REASONS
 
 
