@@ -1,7 +1,7 @@
 """Adds to the site (mkdocs.yml) README.md, CHANGELOG.md, the pages of public names and proofs, and Mermaid."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,10 @@ def on_files(files: Files, *, config: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links out of docs/ become links to what the site has of it."""
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Links out of docs/ become links to what the site has of it; the page of decisions gets a list of all."""
+    if page.file.src_uri == "decisions/README.md":
+        markdown += "\n## All of them\n\n" + "".join(sorted(_decisions(), key=lambda line: int(line[3:].split(".")[0])))
     for source, name in PAGES.items():
         markdown = markdown.replace(f"](../{source}", f"]({name}")
     for page in API_PAGES:
@@ -57,3 +59,9 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def _names(modules: Sequence[str]) -> str:
     """What mkdocstrings makes these modules' sections of."""
     return "\n".join(f"::: {home(module, name)}\n" for module in modules for name in public_names(module))
+
+
+def _decisions() -> Iterator[str]:
+    for chapter in sorted((ROOT / "docs" / "decisions").glob("[01]*.md")):
+        for heading in re.findall(r"^## (\d+\..*)$", chapter.read_text(encoding="utf-8"), re.MULTILINE):
+            yield f"- [{heading}]({chapter.name}#{github_anchor(heading, '-')})\n"

@@ -26,3 +26,13 @@ def test_every_reason_of_a_dead_letter_is_told() -> None:
 def test_every_rule_that_can_keep_a_message_is_told_to_operators() -> None:
     words = set(re.findall(r"`([A-Z_]+)`", (ROOT / "docs" / "operating.md").read_text()))
     assert {rule.name for rule in admin.Rule} - words == set()
+
+
+def test_each_decision_has_a_number_of_its_own_and_each_chapter_is_named() -> None:
+    """Two that are made at the same time may take one number."""
+    folder = ROOT / "docs" / "decisions"
+    chapters = [path for path in folder.glob("*.md") if path.name != "README.md"]
+    numbers = [number for path in chapters for number in re.findall(r"^## (\d+)\. ", path.read_text(), re.M)]
+    assert len(numbers) > 100
+    assert sorted(numbers) == sorted(set(numbers))
+    assert set(re.findall(r"\]\(([\w-]+\.md)\)", (folder / "README.md").read_text())) == {p.name for p in chapters}
