@@ -57,7 +57,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
 
 
 def _names(modules: Sequence[str]) -> str:
-    """What mkdocstrings makes these modules' sections of."""
+    """Name each of the modules' names for mkdocstrings."""
     return "\n".join(f"::: {home(module, name)}\n" for module in modules for name in public_names(module))
 
 

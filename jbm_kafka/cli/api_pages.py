@@ -1,4 +1,4 @@
-"""The pages `api` and `api-admin` of `jbm-kafka docs`: public names with their docstrings, written when asked for.
+"""Writes the pages `api` and `api-admin` of `jbm-kafka docs` when asked for: public names with their docstrings.
 
 No page has to be kept beside the code. Docstrings of fields are in the source alone, which is in a wheel too.
 """
@@ -27,23 +27,23 @@ API_PAGES: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         "api-admin": ("Names of the administration", ("jbm_kafka.admin",)),
     }
 )
-"""By page: its title, and the modules whose names it has."""
+"""Each page has a title, and the names of these modules."""
 _HOMES = MappingProxyType({"jbm_kafka.errors": "jbm_kafka.core.jms_errors"})
-"""Where the classes stand that name another module as theirs, the one from which applications import them."""
+"""Classes that name the first module as theirs, from which applications import them, stand in the second."""
 _WIDTH = 116
 
 
 class Member(NamedTuple):
-    """A name of a class that applications may use."""
+    """Tells of a name of a class that applications may use."""
 
     name: str
     shown: str
-    """How it is called, or which type it has."""
+    """This says how it is called, or which type it has."""
     doc: str
 
 
 def api_page(page: str) -> str:
-    """That page, as Markdown: a section for each name."""
+    """Return that page as Markdown, with a section for each name."""
     title, modules = API_PAGES[page]
     parts = [f"# {title}"]
     for place in modules:
@@ -54,14 +54,14 @@ def api_page(page: str) -> str:
 
 
 def public_names(module: str) -> list[str]:
-    """Its classes and functions for applications; what else there is, the module's docstring tells."""
+    """Return the names of its classes and functions for applications; of other names the module's docstring tells."""
     found = import_module(module)
     names = getattr(found, "__all__", ["MemoryWorld"])
     return [name for name in names if inspect.isclass(getattr(found, name)) or inspect.isroutine(getattr(found, name))]
 
 
 def home(module: str, name: str) -> str:
-    """Where that name of the module is defined, as `jbm_kafka.jms.session.Session`."""
+    """Return the place where that name of the module is defined, as `jbm_kafka.jms.session.Session`."""
     place: str = getattr(import_module(module), name).__module__
     return f"{_HOMES.get(place, place)}.{name}"
 
@@ -69,8 +69,10 @@ def home(module: str, name: str) -> str:
 def _section(name: str, value: type | object) -> str:
     text = inspect.getdoc(value) or ""
     if inspect.isclass(value):
-        bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
-        text = f"{making(value) or name}{f', a {bases}' if bases else ''}\n\n{text}"
+        bases = [base for base in value.__bases__ if is_public(base) or base.__module__ == "builtins"]
+        also = ", ".join(base.__name__ for base in bases if base is not object)
+        text = f"{making(value) or name}\n\n{text}"
+        text += f"\n\nIt is also: {also}." if also else ""
         for member in members(value):
             text += f"\n\n{member.shown}\n{indent(member.doc, '    ')}".rstrip()
     elif isinstance(node := _node(value), ast.FunctionDef):
@@ -79,7 +81,7 @@ def _section(name: str, value: type | object) -> str:
 
 
 def members(kind: type) -> Iterator[Member]:
-    """The public names of a class, in the order of the source; not those that it has as a public base has them."""
+    """Yield the public names of a class, in the order of the source; a public base tells of its own."""
     seen: set[str] = set()
     for owner in kind.__mro__:
         is_ours = owner.__module__.startswith("jbm_kafka") and (owner is kind or not is_public(owner))
@@ -94,7 +96,7 @@ def members(kind: type) -> Iterator[Member]:
 
 
 def is_public(kind: type) -> bool:
-    """It has a section of its own."""
+    """Return True if it has a section of its own."""
     return kind.__name__ in (*jbm_kafka.__all__, *jbm_kafka.errors.__all__)
 
 
@@ -119,14 +121,14 @@ def _member(kind: type, node: ast.stmt, below: ast.stmt | None) -> Member | None
 
 
 def making(kind: type) -> str:
-    """How an application makes one; empty: calls return it, or raise it."""
+    """Return how an application makes one; it is empty where calls return it or raise it."""
     [node] = [each for each in _node(kind).body if getattr(each, "name", "") == "__init__"] or [None]
     is_given = issubclass(kind, Exception) or "Made by" in (kind.__doc__ or "")
     return "" if is_given or not isinstance(node, ast.FunctionDef) else _call(node, kind, kind.__name__)
 
 
 def _call(node: ast.FunctionDef, call: object, name: str = "") -> str:
-    """It with types and defaults, folded; `*more` and `**unknown` are there for the errors."""
+    """Show it with types and defaults, folded; `*more` and `**unknown` are there for the errors."""
     known = inspect.signature(call).parameters if callable(call) else {}
     args = node.args
     shown = [_argument(each, known) for each in (*args.posonlyargs, *args.args) if each.arg not in ("self", "cls")]

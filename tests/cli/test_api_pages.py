@@ -45,6 +45,7 @@ def test_fields_and_values_of_errors_are_shown_with_what_is_behind_them_in_the_s
     admin = api_page("api-admin")
     assert "\nheld: int\n    Messages " in section(admin, "QueueCounts")
     assert "\nmax_message_bytes\n    " in section(api_page("api"), "MessageTooLargeError")
+    assert "\n\nIt is also: JMSError, TimeoutError.\n" in section(api_page("api"), "RequestTimeoutError")
     assert "\nAUTO_ACKNOWLEDGE\n    The same as AUTO.\n" in section(api_page("api"), "AcknowledgeMode")
 
 
