@@ -27,7 +27,6 @@ PAGES = [
     "docs/large-bodies.md",
     "docs/messages.md",
     "docs/metrics.md",
-    "docs/processes-and-containers.md",
     "docs/recipes.md",
     "docs/retries-and-dead-letters.md",
     "docs/same-application.md",
