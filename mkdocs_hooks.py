@@ -1,7 +1,9 @@
 """Adds to the site (mkdocs.yml) README.md, CHANGELOG.md, the pages of public names and proofs, and Mermaid."""
 
+import inspect
 import re
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,7 @@ def on_files(files: Files, *, config: Any) -> Files:
         text = re.sub(r"\]\((?:docs/|(?=\w+\.md))", "](", (ROOT / source).read_text(encoding="utf-8"))
         files.append(File.generated(config, name, content=text))
     for page, (title, modules) in API_PAGES.items():
-        files.append(File.generated(config, f"{page}.md", content=f"# {title}\n\n{_names(modules)}"))
+        files.append(File.generated(config, f"{page}.md", content="\n".join([f"# {title}\n", *_names(modules)])))
     files.append(File.generated(config, "proofs.md", content=proofs.current_page()))
     if MERMAID.exists():
         files.append(File.generated(config, "mermaid.min.js", abs_src_path=str(MERMAID)))
@@ -56,9 +58,11 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     return re.sub(r"\[([^\]]+)\]\(([\w-]+\.(?:txt|json))\)", r"\1 (`docs/\2`)", markdown)
 
 
-def _names(modules: Sequence[str]) -> str:
-    """Name each of the modules' names for mkdocstrings."""
-    return "\n".join(f"::: {home(module, name)}\n" for module in modules for name in public_names(module))
+def _names(modules: Sequence[str]) -> Iterator[str]:
+    """Yield each module's docstring, and its names for mkdocstrings."""
+    for module in modules:
+        yield f"```text\n{inspect.getdoc(import_module(module))}\n```\n"
+        yield from (f"::: {home(module, name)}\n" for name in public_names(module))
 
 
 def _decisions() -> Iterator[str]:

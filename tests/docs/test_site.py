@@ -22,6 +22,7 @@ def test_the_site_is_built_without_a_warning_and_has_every_page_and_the_names_of
     pages = {page.with_suffix(".html").name for page in (ROOT / "docs").glob("*.md")} - {"README.html"}
     assert pages | {"index.html", "first-message.html"} <= {page.name for page in tmp_path.glob("*.html")}
     names = (tmp_path / "api.html").read_text() + (tmp_path / "api-admin.html").read_text()
+    assert "functions that an application gives" in names
     for name in ("jms.consumer.MessageConsumer.receive", "core.jms_errors.SendTimeoutError", "admin.admin.Admin.move"):
         assert f'id="jbm_kafka.{name}"' in names
     first = (tmp_path / "index.html").read_text()
