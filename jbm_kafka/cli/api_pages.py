@@ -33,7 +33,7 @@ _HOMES = MappingProxyType({"jbm_kafka.errors": "jbm_kafka.core.jms_errors"})
 _WIDTH = 116
 
 
-class Member(NamedTuple):
+class PublicName(NamedTuple):
     """Tells of a name of a class that applications may use."""
 
     name: str
@@ -80,7 +80,7 @@ def _section(name: str, value: type | object) -> str:
     return f"### {name}\n\n```text\n{text}\n```"
 
 
-def members(kind: type) -> Iterator[Member]:
+def members(kind: type) -> Iterator[PublicName]:
     """Yield the public names of a class, in the order of the source; a public base tells of its own."""
     seen: set[str] = set()
     for owner in kind.__mro__:
@@ -100,7 +100,7 @@ def is_public(kind: type) -> bool:
     return kind.__name__ in (*jbm_kafka.__all__, *jbm_kafka.errors.__all__)
 
 
-def _member(kind: type, node: ast.stmt, below: ast.stmt | None) -> Member | None:
+def _member(kind: type, node: ast.stmt, below: ast.stmt | None) -> PublicName | None:
     match node:
         case ast.FunctionDef(name=name):
             marks = [ast.unparse(each) for each in node.decorator_list]
@@ -108,15 +108,15 @@ def _member(kind: type, node: ast.stmt, below: ast.stmt | None) -> Member | None
                 shown = f"{name}: {ast.unparse(node.returns)}" if node.returns else name
             else:
                 shown = _call(node, getattr(kind, name, None))
-            return None if "overload" in marks else Member(name, shown, ast.get_docstring(node) or "")
+            return None if "overload" in marks else PublicName(name, shown, ast.get_docstring(node) or "")
         case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
             shown = f"{name}: {ast.unparse(node.annotation)}" if isinstance(node, ast.AnnAssign) else name
             value = inspect.getattr_static(kind, name, None)
             if isinstance(value, Enum) and value.name != name:
-                return Member(name, shown, f"The same as {value.name}.")
+                return PublicName(name, shown, f"The same as {value.name}.")
             told = ast.literal_eval(below.value) if isinstance(below, ast.Expr) else value.__doc__
             is_told = isinstance(below, ast.Expr) or isinstance(value, ErrorValue)
-            return Member(name, shown, inspect.cleandoc(told) if is_told and told else "")
+            return PublicName(name, shown, inspect.cleandoc(told) if is_told and told else "")
     return None
 
 
