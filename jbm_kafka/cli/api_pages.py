@@ -122,9 +122,11 @@ def _member(kind: type, node: ast.stmt, below: ast.stmt | None) -> PublicName | 
 
 def making(kind: type) -> str:
     """Return how an application makes one; it is empty where calls return it or raise it."""
-    [node] = [each for each in _node(kind).body if getattr(each, "name", "") == "__init__"] or [None]
     is_given = issubclass(kind, Exception) or "Made by" in (kind.__doc__ or "")
-    return "" if is_given or not isinstance(node, ast.FunctionDef) else _call(node, kind, kind.__name__)
+    for node in _node(kind).body:
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__" and not is_given:
+            return _call(node, kind, kind.__name__)
+    return ""
 
 
 def _call(node: ast.FunctionDef, call: object, name: str = "") -> str:

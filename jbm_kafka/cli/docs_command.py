@@ -45,11 +45,9 @@ class PageName(click.ParamType[str]):
 @click.argument("page", required=False, type=PageName())
 def docs(page: str | None) -> None:
     """Print a PAGE of the documentation, as Markdown; without one list the pages."""
-    if page in API_PAGES:
-        click.echo(api_page(page), nl=False)
-        return
     if page is not None:
-        click.echo((docs_folder() / f"{page}.md").read_text(encoding="utf-8"), nl=False)
+        text = api_page(page) if page in API_PAGES else (docs_folder() / f"{page}.md").read_text(encoding="utf-8")
+        click.echo(text, nl=False)
         return
     table(("page", "about"), [(name, _title(name)) for name in page_names()])
 
