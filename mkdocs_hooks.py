@@ -1,12 +1,15 @@
-"""Adds to the site (mkdocs.yml) README.md, CHANGELOG.md, the pages of Python names and proofs, and Mermaid."""
+"""Adds to the site (mkdocs.yml) README.md, CHANGELOG.md, the pages of public names and proofs, and Mermaid."""
 
+import inspect
 import re
+from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-import jbm_kafka
+from jbm_kafka.cli.api_pages import API_PAGES, home, public_names
 from tests.house import proofs
 
 ROOT = Path(__file__).parent
@@ -36,22 +39,33 @@ def on_files(files: Files, *, config: Any) -> Files:
     for source, name in PAGES.items():
         text = re.sub(r"\]\((?:docs/|(?=\w+\.md))", "](", (ROOT / source).read_text(encoding="utf-8"))
         files.append(File.generated(config, name, content=text))
-    files.append(File.generated(config, "python-names.md", content=_python_names()))
+    for page, (title, modules) in API_PAGES.items():
+        files.append(File.generated(config, f"{page}.md", content="\n".join([f"# {title}\n", *_names(modules)])))
     files.append(File.generated(config, "proofs.md", content=proofs.current_page()))
     if MERMAID.exists():
         files.append(File.generated(config, "mermaid.min.js", abs_src_path=str(MERMAID)))
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links out of docs/ become links to what the site has of it."""
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Links out of docs/ become links to what the site has of it; the page of decisions gets a list of all."""
+    if page.file.src_uri == "decisions/README.md":
+        markdown += "\n## All of them\n\n" + "".join(sorted(_decisions(), key=lambda line: int(line[3:].split(".")[0])))
     for source, name in PAGES.items():
         markdown = markdown.replace(f"](../{source}", f"]({name}")
+    for page in API_PAGES:
+        markdown = markdown.replace(f"`jbm-kafka docs {page}`", f"[`jbm-kafka docs {page}`]({page}.md)")
     return re.sub(r"\[([^\]]+)\]\(([\w-]+\.(?:txt|json))\)", r"\1 (`docs/\2`)", markdown)
 
 
-def _python_names() -> str:
-    names = [name for name in jbm_kafka.__all__ if isinstance(getattr(jbm_kafka, name), type)]
-    places = [f"{getattr(jbm_kafka, name).__module__}.{name}" for name in names]
-    rest = ["jbm_kafka.errors", "jbm_kafka.admin.Admin", "jbm_kafka.testing.memory_world.MemoryWorld"]
-    return "# Classes and their calls\n\n" + "\n\n".join(f"::: {place}" for place in [*places, *rest]) + "\n"
+def _names(modules: Sequence[str]) -> Iterator[str]:
+    """Yield each module's docstring, and its names for mkdocstrings."""
+    for module in modules:
+        yield f"```text\n{inspect.getdoc(import_module(module))}\n```\n"
+        yield from (f"::: {home(module, name)}\n" for name in public_names(module))
+
+
+def _decisions() -> Iterator[str]:
+    for chapter in sorted((ROOT / "docs" / "decisions").glob("[01]*.md")):
+        for heading in re.findall(r"^## (\d+\..*)$", chapter.read_text(encoding="utf-8"), re.MULTILINE):
+            yield f"- [{heading}]({chapter.name}#{github_anchor(heading, '-')})\n"

@@ -11,11 +11,14 @@ A program begins with ConnectionFactory, and what its calls return goes on from 
 Session in one, MessageProducer, MessageConsumer, Message. Their help() lists what each can do, by purpose.
 
     jbm_kafka.errors                what calls raise: each is a JMSError
+    jbm_kafka.aio                   the same names, to be awaited
     jbm_kafka.admin                 Admin: make, count, look into, explain, move, retry, delete
     jbm_kafka.testing.memory_world  MemoryWorld: tests of applications without a broker, and with a clock that stands
     jbm_kafka.metrics               JbmCollector: the statistics of a connection for Prometheus
     jbm_kafka.otel                  instrument: traces of messages by OpenTelemetry
     jbm_kafka.outbox                Outbox, Relay, Inbox, XaTransaction: a database beside queues
+    jbm_kafka.bridge                Bridge: to another queue, cluster or AMQP server
+    jbm_spark                       queues for Spark: messages, events, audit, archive
     jbm_kafka.contract, .local      the interfaces of the JBoss Messaging core, and what has them in one process
 
 For annotations there are UnitOfOrder, what `unit_of_order=` takes, and the functions that an application gives, whose
@@ -26,7 +29,7 @@ help() cannot tell more than their types:
     ExceptionListener   of connection.exception_listener: with a JMSError that no call can raise
 
 Other modules may change at any time. The command `jbm-kafka docs` prints the pages: tutorial to begin
-with, api for every name, settings for every setting, operating and runbook for operators.
+with, api and api-admin for every name, settings for every setting, operating and runbook for operators.
 """
 
 import sys

@@ -70,20 +70,22 @@ class Admin:
 
     As a context manager it closes itself.
 
-    Make and end: create_queue, create_topic, delete_destination, unsubscribe, end_reader.
+    Which cluster: from_config, which takes the configuration's.
+    Make: create_queue, create_topic, create_subscription.
+    End: delete_destination, unsubscribe, release_subscription, end_reader.
     What there is: destinations, exists, partitions, subscriptions, readers, counts, browse, page, message_at.
     Why nothing moves: explain. What became of a message: message_life.
     What is not as it should be: doctor.
-    Stop and go: pause, resume, paused, release.
+    Stop and go: pause, resume, paused, release. A worker's process: drain.
     Schedules of workers: schedules, pause_schedule, resume_schedule, run_schedule, remove_schedule.
     Settings while programs run: set_address_settings, unset_address_settings, address_settings.
-    Dead letters: queues_with_dead_letters, dead_letters, retry_dead_letters, send_edited_letter.
-    Messages that wait: move, remove, expire, send_to_dead_letter.
+    Dead letters: dead_letter_queue, queues_with_dead_letters, dead_letters, retry_dead_letters, send_edited_letter.
+    Messages that wait: move, remove, expire, send_to_dead_letter, send_now.
     Into a file and back: export_messages, import_messages. Of another cluster's tools: adopt.
     More partitions: admit_partitions, unit_paths, end_paths.
     Transactions of several systems: prepared, resolve.
     What the log keeps: truncate. Beside it: large_bodies, remove_large_bodies.
-    End: close, is_closed.
+    Let go: close, is_closed.
 
     Counts are messages, unless they are named otherwise; times that end in `_ms` are milliseconds, instants since 1970;
     `timeout_s`, `wait_s` and `older_than_s` are seconds.

@@ -32,7 +32,8 @@ class Wait(Enum):
 class QueueLook(Iterable[Message]):
     """The messages that are shown, in the order of receiving. One thread.
 
-    Iterate it; each iteration looks anew, as of a QueueBrowser. It has no `len`: to count is to look.
+    Made by `admin.browse`. Iterate it; each iteration looks anew, as of a QueueBrowser. It has no `len`: to count is to
+    look.
     """
 
     __reduce__ = refuse_pickle

@@ -1,4 +1,4 @@
-"""`jbm-kafka docs`: the pages that come with the package."""
+"""`jbm-kafka docs`: the pages that come with the package, and the two of public names that it writes itself."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from jbm_kafka.cli.api_pages import API_PAGES, api_page
 from jbm_kafka.cli.render import table
 
 
@@ -21,7 +22,8 @@ def docs_folder() -> Traversable:
 
 def page_names() -> Sequence[str]:
     """Return those for users, without `.md`."""
-    return sorted(each.name.removesuffix(".md") for each in docs_folder().iterdir() if each.name.endswith(".md"))
+    written = [each.name.removesuffix(".md") for each in docs_folder().iterdir() if each.name.endswith(".md")]
+    return sorted([*written, *API_PAGES])
 
 
 class PageName(click.ParamType[str]):
@@ -44,11 +46,14 @@ class PageName(click.ParamType[str]):
 def docs(page: str | None) -> None:
     """Print a PAGE of the documentation, as Markdown; without one list the pages."""
     if page is not None:
-        click.echo((docs_folder() / f"{page}.md").read_text(encoding="utf-8"), nl=False)
+        text = api_page(page) if page in API_PAGES else (docs_folder() / f"{page}.md").read_text(encoding="utf-8")
+        click.echo(text, nl=False)
         return
     table(("page", "about"), [(name, _title(name)) for name in page_names()])
 
 
 def _title(name: str) -> str:
+    if name in API_PAGES:
+        return API_PAGES[name][0]
     with (docs_folder() / f"{name}.md").open(encoding="utf-8") as page:
         return page.readline().removeprefix("# ").strip()

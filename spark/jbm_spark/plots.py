@@ -1,4 +1,4 @@
-"""Plots of the queries of docs/spark-queries.md, for a notebook: each takes their rows and gives a figure.
+"""Plots of the queries of docs/spark-events.md, for a notebook: each takes their rows and gives a figure.
 
 The rows are collected: give what a query has counted, not messages.
 """

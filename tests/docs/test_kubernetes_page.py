@@ -1,4 +1,4 @@
-"""docs/kubernetes.md: its manifest is one, its probes are answered, and its command ends in time."""
+"""docs/deploying.md, of Kubernetes: its manifest is one, its probes are answered, and its command ends in time."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from jbm_kafka.devbroker.ports import free_port
 from tests.house.sources import ROOT
 from tests.support.waiting import wait_until
 
-PAGE = (ROOT / "docs/kubernetes.md").read_text()
+PAGE = (ROOT / "docs/deploying.md").read_text().partition("\n## Kubernetes, with a manifest of your own\n")[2]
 VERSION = "1.30"
 
 

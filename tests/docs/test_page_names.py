@@ -13,7 +13,7 @@ from tests.house.sources import ROOT
 
 SHARED = {
     "orders": {"docs/tutorial.md", "docs/operating.md", "docs/administration.md"},
-    "DLQ": {"docs/dead-letters.md", "docs/spark.md", "docs/spark-dead-letters.md", "docs/spark-events.md"},
+    "DLQ": {"docs/dead-letters.md", "docs/spark.md", "docs/spark-events.md"},
 }
 """Names that these pages may share. `orders`: the tutorial comes first and leaves it empty, and the others receive
 nothing from it. `DLQ`: each chooses the letters of its own queues, and Spark's page removes those at its end."""

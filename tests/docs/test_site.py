@@ -21,8 +21,10 @@ def test_the_site_is_built_without_a_warning_and_has_every_page_and_the_names_of
     assert done.returncode == 0, done.stderr
     pages = {page.with_suffix(".html").name for page in (ROOT / "docs").glob("*.md")} - {"README.html"}
     assert pages | {"index.html", "first-message.html"} <= {page.name for page in tmp_path.glob("*.html")}
-    names = (tmp_path / "python-names.html").read_text()
-    assert 'id="jbm_kafka.jms.consumer.MessageConsumer.receive"' in names
+    names = (tmp_path / "api.html").read_text() + (tmp_path / "api-admin.html").read_text()
+    assert "functions that an application gives" in names
+    for name in ("jms.consumer.MessageConsumer.receive", "core.jms_errors.SendTimeoutError", "admin.admin.Admin.move"):
+        assert f'id="jbm_kafka.{name}"' in names
     first = (tmp_path / "index.html").read_text()
     assert "first-message.html" in first
     assert first.index('class="mermaid"') < first.index("worker.handler"), "a picture, then a Worker"
@@ -35,7 +37,7 @@ def test_the_list_of_pages_has_each_once() -> None:
     """Merges of branches that each added a page have left three lists, and pages in none."""
     told = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     listed = re.findall(r"[\w-]+\.md", told)
-    made = {"first-message.md", "python-names.md", "changelog.md", "proofs.md"}
+    made = {"first-message.md", "api.md", "api-admin.md", "changelog.md", "proofs.md"}
     assert sorted(listed) == sorted({path.name for path in (ROOT / "docs").glob("*.md")} | made)
 
 

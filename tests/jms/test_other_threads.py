@@ -1,4 +1,4 @@
-"""What another thread may call of a session while one receives; docs/api.md has the table."""
+"""What another thread may call of a session while one receives; docs/sending-and-receiving.md lists it."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import pytest
 
 import jbm_kafka
 from jbm_kafka import errors, version
+from jbm_kafka.cli.api_pages import api_page
 from tests.house.sources import ROOT
 
 
@@ -67,7 +68,7 @@ def test_a_traceback_shows_an_error_where_applications_import_it_from(name: str)
 
 def test_objects_show_what_the_page_of_names_has() -> None:
     """Attributes that an object is given when it is made are in no class; `dir` of one shows them."""
-    page = set(re.findall(r"\w+", (ROOT / "docs" / "api.md").read_text()))
+    page = set(re.findall(r"\w+", api_page("api")))
     with jbm_kafka.ConnectionFactory("memory://shown-names").create_context() as context:
         connection = context._connection
         session, queue = connection.create_session(), jbm_kafka.Queue("orders")

@@ -299,7 +299,7 @@ with ConnectionFactory(bootstrap).create_connection() as connection:
 def test_sigterm_ends_a_worker_at_once_and_loses_nothing(
     bootstrap: str, connection: Connection, session: Session, orders: Queue
 ) -> None:
-    """As docs/api.md shows it: a real process in a receive, and its time until exit."""
+    """As docs/graceful-shutdown.md shows it: a real process in a receive, and its time until exit."""
     queue = Queue(f"{orders.name}.one")
     send(session, queue, *(f"m{number}" for number in range(50)))
     worker = subprocess.Popen([sys.executable, "-c", WORKER, bootstrap, queue.name], stdout=subprocess.PIPE, text=True)

@@ -10,7 +10,7 @@ from jbm_kafka.core.channel.backlog import Backlog, Backlogs
 from jbm_kafka.core.channel.held_in_order import HeldKind
 from jbm_kafka.metrics.backlog_collector import SPECS, BacklogCollector
 from jbm_kafka.testing.memory_world import MemoryWorld
-from tests.docs.test_api_page import rows, section
+from tests.docs.page_tables import rows, section
 from tests.metrics.test_collector import PAGE, scraped
 from tests.support.waiting import wait_until
 

@@ -17,7 +17,7 @@ from jbm_kafka.metrics import JbmCollector
 from jbm_kafka.metrics.backlog_collector import SPECS
 from jbm_kafka.metrics.collector import KINDS, METRICS
 from jbm_kafka.testing.memory_world import MemoryWorld
-from tests.docs.test_api_page import rows, section
+from tests.docs.page_tables import rows, section
 from tests.house.sources import ROOT
 
 ORDERS = Queue("orders")

@@ -1,4 +1,4 @@
-"""The plots of docs/spark-queries.md show what their queries counted."""
+"""The plots of docs/spark-events.md show what their queries counted."""
 
 from datetime import datetime
 from typing import Any
