@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any
 
-from jbm_kafka.codec.dead_letter import HOP_PROPERTIES, ORIG_DESTINATION, ORIG_MESSAGE_ID
 from jbm_kafka.contract import CoreMessage, MessageReference, MessageStore, Routable
 from jbm_kafka.core.jms_errors import RoutableNotAcceptedError, UnknownMessageError
+
+
+def part_of(owner: str, name: str) -> Any:
+    """A property that is this attribute of the owner, itself an attribute."""
+    return property(attrgetter(f"{owner}.{name}"), lambda self, value: setattr(getattr(self, owner), name, value))
 
 
 class _ByPriority:
@@ -24,35 +28,49 @@ class _ByPriority:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredReference(_ByPriority):
-    """A reference to a message in a store: everything but the body."""
+class _Envelope(_ByPriority):
+    """All of a message but its body."""
+
+    message_id: str
+    """Unique in its store."""
+    is_reliable: bool = False
+    """It is kept through a restart."""
+    priority: int = 4
+    """0 to 9, the highest first."""
+    expiration_ms: int = 0
+    """ms since the epoch; 0: never."""
+    redelivered: bool = False
+    """It was delivered before."""
+    unit_of_order: str | None = None
+    """The unit that it is in order with; None: nothing."""
+    headers: Mapping[str, object] = field(default_factory=dict, hash=False)
+    """Everything else, by name."""
+
+
+_NAMES = [each.name for each in fields(_Envelope)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReference(_Envelope):
+    """A reference to a message in a store."""
 
     store_id: str
-    message_id: str
-    is_reliable: bool
-    priority: int
-    expiration_ms: int
-    redelivered: bool
-    unit_of_order: str | None
-    headers: Mapping[str, object] = field(repr=False, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalMessage(_Envelope):
+    """A message of our own making, for who has no class of messages."""
+
+    body: object = None
+    """Any object; that of a reliable message must be one that can be written."""
 
 
 def reference_to(message: Routable, store_id: str, *, redelivered: bool | None = None) -> StoredReference:
     """A reference to a message that the store of this id keeps; `redelivered` as the message says, unless given."""
-    return StoredReference(
-        store_id=store_id,
-        message_id=message.message_id,
-        is_reliable=message.is_reliable,
-        priority=message.priority,
-        expiration_ms=message.expiration_ms,
-        redelivered=message.redelivered if redelivered is None else redelivered,
-        unit_of_order=message.unit_of_order,
-        headers=message.headers,
-    )
-
-
-def _of_original(name: str) -> Any:
-    return property(lambda shown_message: getattr(shown_message.original, name))
+    envelope: dict[str, Any] = {name: getattr(message, name) for name in _NAMES}
+    if redelivered is not None:
+        envelope["redelivered"] = redelivered
+    return StoredReference(store_id=store_id, **envelope)
 
 
 class ShownMessage(_ByPriority):
@@ -60,13 +78,13 @@ class ShownMessage(_ByPriority):
 
     __slots__ = ("original", "redelivered")
 
-    message_id: str = _of_original("message_id")
-    body: object = _of_original("body")
-    is_reliable: bool = _of_original("is_reliable")
-    priority: int = _of_original("priority")
-    expiration_ms: int = _of_original("expiration_ms")
-    unit_of_order: str | None = _of_original("unit_of_order")
-    headers: Mapping[str, object] = _of_original("headers")
+    message_id: str = part_of("original", "message_id")
+    body: object = part_of("original", "body")
+    is_reliable: bool = part_of("original", "is_reliable")
+    priority: int = part_of("original", "priority")
+    expiration_ms: int = part_of("original", "expiration_ms")
+    unit_of_order: str | None = part_of("original", "unit_of_order")
+    headers: Mapping[str, object] = part_of("original", "headers")
 
     def __init__(self, message: CoreMessage, redelivered: bool) -> None:
         self.original = message
@@ -89,28 +107,6 @@ def as_stored(message: CoreMessage) -> CoreMessage:
     return message.original if isinstance(message, ShownMessage) else message
 
 
-@dataclass(frozen=True, slots=True)
-class LocalMessage(_ByPriority):
-    """A message of our own making: a dead letter, or an expired message's copy."""
-
-    message_id: str
-    """Unique in its store."""
-    body: object = None
-    """Any object; that of a reliable message must be one that can be written."""
-    is_reliable: bool = False
-    """It is kept through a restart."""
-    priority: int = 4
-    """0 to 9, the highest first."""
-    expiration_ms: int = 0
-    """ms since the epoch; 0: never."""
-    redelivered: bool = False
-    """It was delivered before."""
-    unit_of_order: str | None = None
-    """The unit that it is in order with; None: nothing."""
-    headers: Mapping[str, object] = field(default_factory=dict, hash=False)
-    """Everything else, by name."""
-
-
 def refused(channel: str, routable: Routable, reason: str) -> RoutableNotAcceptedError:
     """The error of a channel that does not take a message."""
     name = routable.message_id
@@ -131,18 +127,3 @@ def message_of(routable: Routable, *, channel: str, store: MessageStore) -> Core
         return store.retrieve(routable.message_id)
     except UnknownMessageError:
         raise refused(channel, routable, f"store {store.store_id!r} does not have it") from None
-
-
-def departing_copy(message: CoreMessage, *, channel: str, hop: Mapping[str, object]) -> LocalMessage:
-    """The copy that goes to a dead-letter or expiry channel (REDELIVER-4, SEND-5); `hop` says why it left."""
-    # A store has one body per id, and the original is there until the copy is safe: the copy needs an id of its own.
-    kept = {name: value for name, value in message.headers.items() if name not in HOP_PROPERTIES}
-    origin = {ORIG_DESTINATION: f"queue:{channel}", ORIG_MESSAGE_ID: message.message_id}
-    return LocalMessage(
-        message_id=f"ID:{uuid.uuid4()}",
-        body=message.body,
-        is_reliable=message.is_reliable,
-        priority=message.priority,
-        unit_of_order=message.unit_of_order,
-        headers={**kept, **origin, **hop},
-    )

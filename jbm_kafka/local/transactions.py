@@ -1,4 +1,7 @@
-"""Transactions in one process: one at a time per context, so threads and tasks each have their own."""
+"""Transactions in one process: one at a time per context, so threads and tasks each have their own.
+
+Several channels of ours commit by one write, whole or not there, with the locks of all of them held.
+"""
 
 from __future__ import annotations
 
@@ -7,41 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Protocol, runtime_checkable
 
-from jbm_kafka.contract import TransactionManager, TransactionResource
+from jbm_kafka.contract import TransactionResource
 from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     TransactionInDoubtError,
     TransactionInProgressError,
     TransactionRolledBackError,
 )
-from jbm_kafka.local.message_store import Writing, write_together
-
-
-@runtime_checkable
-class ChannelResource(Protocol):
-    """A channel of ours as a resource: several of them commit by one write, whole or not there.
-
-    Its methods are called with its lock held, from the first to the last.
-    """
-
-    @property
-    def lock(self) -> AbstractContextManager[object]:
-        """Whose holder alone changes the resource."""
-
-    def prepare_transaction(self, transaction_id: str, /) -> None:
-        """Raises TransactionRolledBackError when the transaction cannot commit here."""
-
-    def commit_writing(self, transaction_id: str, /) -> Writing:
-        """Return what to write so that the transaction is committed here."""
-
-    def commit_recorded(self, transaction_id: str, /) -> None:
-        """That is written: make it effective."""
-
-    @property
-    def offer_committed(self) -> Callable[[], None]:
-        """To be called when the whole transaction is committed, with no lock held."""
+from jbm_kafka.local.message_store import write_together
+from jbm_kafka.local.state import LocalChannelState
 
 
 class _Transaction:
@@ -55,16 +33,6 @@ class _Transaction:
 
 _open: ContextVar[Mapping[object, _Transaction]] = ContextVar("open_transactions", default=MappingProxyType({}))
 """The open transactions of this context, by manager."""
-
-
-@contextmanager
-def outside_transactions() -> Iterator[None]:
-    """Within the block no transaction is open: what is done there holds whatever becomes of the caller's."""
-    token = _open.set(MappingProxyType({}))
-    try:
-        yield
-    finally:
-        _open.reset(token)
 
 
 class LocalTransactionManager:
@@ -103,8 +71,8 @@ class LocalTransactionManager:
         """
         transaction = self._end("commit")
         name, resources = transaction.transaction_id, transaction.resources
-        channels = [each for each in resources if isinstance(each, ChannelResource)]
-        others = [each for each in resources if not isinstance(each, ChannelResource)]
+        channels = [each for each in resources if isinstance(each, LocalChannelState)]
+        others = [each for each in resources if not isinstance(each, LocalChannelState)]
         left, offering = list(resources), list[Callable[[], None]]()
         try:
             _commit_channels(channels, name)
@@ -191,16 +159,7 @@ class LocalTransactionManager:
             raise failed
 
 
-departures = LocalTransactionManager()
-"""Commits the departure of messages from a channel of ours to another: the copy comes and the message goes at once."""
-
-
-def manager_here(own: TransactionManager | None) -> TransactionManager | None:
-    """Whose open transaction counts for a channel: that of a departure to it, else its own manager's."""
-    return own if departures.current is None else departures
-
-
-def _commit_channels(channels: Sequence[ChannelResource], transaction_id: str) -> None:
+def _commit_channels(channels: Sequence[LocalChannelState], transaction_id: str) -> None:
     with ExitStack() as locks:
         for channel in sorted(channels, key=id):  # so that two commits cannot wait for each other
             locks.enter_context(channel.lock)

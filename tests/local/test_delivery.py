@@ -6,7 +6,6 @@ import pytest
 
 from jbm_kafka.contract import MessageState, Routable
 from jbm_kafka.core.jms_errors import IllegalStateError, RoutableNotAcceptedError
-from jbm_kafka.core.settings.address_settings import AddressSettings
 from tests.local.parts import Bench, BrokenError, Hand, Text
 
 NEW, DELIVERED = MessageState.NEW, MessageState.DELIVERED
@@ -179,22 +178,6 @@ def test_a_disconnected_receiver_that_refuses_still_has_it_coming() -> None:
     assert not bench.queue.redeliver(lost)
     lost.answer = True
     assert bench.queue.redeliver(lost)
-
-
-def test_what_another_receiver_took_and_gave_back_is_nothing_to_the_lost_one() -> None:
-    """STATE-9"""
-    bench = Bench(AddressSettings(redelivery_delay_ms=100))
-    lost = bench.receiver("r1")
-    bench.send("m")
-    bench.queue.deliver()
-    bench.queue.remove_receiver("r1")
-    other = bench.receiver("r2")
-    bench.queue.deliver()
-    assert bench.queue.redeliver(other)
-    bench.clock.now_ms += 100
-    lost.got = []
-    assert bench.queue.redeliver(lost)
-    assert lost.got == []
 
 
 def test_what_is_just_being_offered_is_offered_to_nobody_else() -> None:

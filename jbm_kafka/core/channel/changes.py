@@ -179,15 +179,6 @@ class TakenOut:
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedAgain:
-    """A session was handed again what it holds already; DELIVERED stays DELIVERED, the attempts before count."""
-
-    transition: ClassVar[Transition] = transition(MessageState.DELIVERED, Move.OFFERED)
-    session: SessionId
-    messages: Sequence[ReturnedMessage]
-
-
-@dataclass(frozen=True, slots=True)
 class Withdrawn:
     """NEW messages left the channel from where they waited: expired, removed, moved."""
 
@@ -443,7 +434,6 @@ ContractChange = (
     Change
     | AcknowledgedEarly
     | FoundInHand
-    | OfferedAgain
     | Withdrawn
     | AddedUncommitted
     | SendsCommitted
