@@ -12,10 +12,10 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar, cast
 
 from jbm_kafka.contract import (
     CoreMessage,
@@ -73,8 +73,13 @@ def ask(receiver: Receiver, message: CoreMessage) -> OfferAnswer:
 
 
 class LocalChannel(ABC, Generic[State]):
-    """The part that a queue and a topic share: they differ in whom they offer a message to, and when it is finished."""
+    """The part that a queue and a topic share: they differ in whom they offer a message to, and when it is finished.
 
+    With a persistence manager, a new channel of the same name over the same store goes on where this one ended. Time is
+    `clock_ms`, the wall clock unless given.
+    """
+
+    _state_class: ClassVar[type[LocalChannelState]]
     is_storing_undeliverable_messages = False
     """A queue keeps them; a topic, and what is synchronous, discards them (STATE-8, STATE-13)."""
     name: str = part_of("_state", "name")
@@ -92,8 +97,18 @@ class LocalChannel(ABC, Generic[State]):
     is_transactional: bool = part_of("_state", "is_transactional")
     """It has a transaction manager."""
 
-    def __init__(self, state: State, *, synchronous: bool) -> None:
-        self._state: State = state
+    def __init__(
+        self,
+        name: str,
+        *,
+        message_store: MessageStore,
+        persistence_manager: PersistenceManager | None = None,
+        transaction_manager: TransactionManager | None = None,
+        synchronous: bool = False,
+        clock_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        managers = persistence_manager, transaction_manager
+        state = self._state = cast(State, self._state_class(name, message_store, *managers, clock_ms))
         self._is_synchronous = synchronous
         self._receivers: dict[str, Receiver] = {}
         """The receivers by id, in the order in which they were added."""
@@ -103,6 +118,7 @@ class LocalChannel(ABC, Generic[State]):
         self._is_asked = False
         """Another thread wants a pass made as soon as this one is over."""
         state.offer_committed = self._offer_soon
+        state.recover()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -134,9 +150,7 @@ class LocalChannel(ABC, Generic[State]):
 
     def accept(self, routable: Routable, /) -> bool:
         """Return True if `handle` would take it now."""
-        if self._state.is_closed or self._refusal(routable) is not None:
-            return False
-        return not self._is_synchronous or self._accepts_now(routable)
+        return not self._state.is_closed and self._refusal(routable) is None
 
     def handle(self, routable: Routable, /) -> bool:
         """Store the message, NOT_COMMITTED in an open transaction, else NEW, and offer what nobody was offered yet.
@@ -171,10 +185,6 @@ class LocalChannel(ABC, Generic[State]):
             return self._state.refusal(routable)
         is_open = self._state.open_transaction is not None
         return "a transaction is open and a synchronous channel holds nothing for it" if is_open else None
-
-    @abstractmethod
-    def _accepts_now(self, routable: Routable) -> bool:
-        """Return True if a synchronous channel would find a receiver."""
 
     @abstractmethod
     def _pass_on(self, message: CoreMessage) -> bool:
@@ -224,8 +234,10 @@ class LocalChannel(ABC, Generic[State]):
             for reference in self._state.owed_by(receiver.receiver_id):
                 if reference.gate_key not in refused_units and not self._offer_again(receiver, reference):
                     refused_units.add(reference.gate_key)
-            self._offer_lost(receiver)
-        return not self._owes(receiver.receiver_id)
+            for reference in self._state.lost(receiver.receiver_id):
+                self._offer_lost(receiver, reference)
+        owed = self._state.owed_by(receiver.receiver_id, all_of_them=True)
+        return not owed and not self._state.lost(receiver.receiver_id)
 
     def acknowledge(self, message_id: str, receiver_id: str, /) -> None:
         """The receiver is done with the message; in a transaction, when that commits (STATE-7).
@@ -248,7 +260,6 @@ class LocalChannel(ABC, Generic[State]):
             self._state.close()
             self._receivers = {}
 
-    @abstractmethod
     def _begin_pass(self) -> None:
         """Finish what waits for nobody, before anybody is offered anything. The caller has the pass."""
 
@@ -256,11 +267,8 @@ class LocalChannel(ABC, Generic[State]):
     def _offer(self, reference: Reference) -> None:
         """Offer one NEW message to whom it may go to."""
 
-    def _offer_lost(self, receiver: Receiver) -> None:
-        """Offer it what came back when it was lost."""
-
-    def _owes(self, receiver_id: str) -> bool:
-        return bool(self._state.owed_by(receiver_id, all_of_them=True))
+    def _offer_lost(self, receiver: Receiver, reference: Reference) -> None:
+        """Offer it one that came back when it was lost."""
 
     def _offer_waiting(self, *, everything: bool) -> None:
         """One pass: offer what nobody was offered yet, or everything that is NEW. The caller has the pass."""

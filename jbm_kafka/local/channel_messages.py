@@ -16,20 +16,9 @@ def part_of(owner: str, name: str) -> Any:
     return property(attrgetter(f"{owner}.{name}"), lambda self, value: setattr(getattr(self, owner), name, value))
 
 
-class _ByPriority:
-    """Routables compare by priority, the higher first."""
-
-    __slots__ = ()
-
-    priority: int
-
-    def __lt__(self, other: Routable, /) -> bool:
-        return self.priority > other.priority
-
-
 @dataclass(frozen=True, slots=True)
-class _Envelope(_ByPriority):
-    """All of a message but its body."""
+class _Envelope:
+    """All of a message but its body. The higher priority goes first."""
 
     message_id: str
     """Unique in its store."""
@@ -46,8 +35,8 @@ class _Envelope(_ByPriority):
     headers: Mapping[str, object] = field(default_factory=dict, hash=False)
     """Everything else, by name."""
 
-
-_NAMES = [each.name for each in fields(_Envelope)]
+    def __lt__(self, other: Routable, /) -> bool:
+        return self.priority > other.priority
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +48,7 @@ class StoredReference(_Envelope):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalMessage(_Envelope):
-    """A message of our own making, for who has no class of messages."""
+    """A message, for who has no class of his own; and how any is shown that was delivered before."""
 
     body: object = None
     """Any object; that of a reliable message must be one that can be written."""
@@ -67,44 +56,19 @@ class LocalMessage(_Envelope):
 
 def reference_to(message: Routable, store_id: str, *, redelivered: bool | None = None) -> StoredReference:
     """A reference to a message that the store of this id keeps; `redelivered` as the message says, unless given."""
-    envelope: dict[str, Any] = {name: getattr(message, name) for name in _NAMES}
-    if redelivered is not None:
-        envelope["redelivered"] = redelivered
-    return StoredReference(store_id=store_id, **envelope)
-
-
-class ShownMessage(_ByPriority):
-    """A message whose `redelivered` is what this channel knows; everything else is the message's own."""
-
-    __slots__ = ("original", "redelivered")
-
-    message_id: str = part_of("original", "message_id")
-    body: object = part_of("original", "body")
-    is_reliable: bool = part_of("original", "is_reliable")
-    priority: int = part_of("original", "priority")
-    expiration_ms: int = part_of("original", "expiration_ms")
-    unit_of_order: str | None = part_of("original", "unit_of_order")
-    headers: Mapping[str, object] = part_of("original", "headers")
-
-    def __init__(self, message: CoreMessage, redelivered: bool) -> None:
-        self.original = message
-        self.redelivered = redelivered
-
-    def __eq__(self, other: object) -> bool:
-        return self.original == (other.original if isinstance(other, ShownMessage) else other)
-
-    def __hash__(self) -> int:
-        return hash(self.original)
+    return StoredReference(store_id=store_id, **_envelope(message, redelivered))
 
 
 def shown(message: CoreMessage, *, redelivered: bool) -> CoreMessage:
     """The message with this flag; itself when it says so already."""
-    return message if message.redelivered == redelivered else ShownMessage(message, redelivered)
+    if message.redelivered == redelivered:
+        return message
+    return LocalMessage(body=message.body, **_envelope(message, redelivered))
 
 
-def as_stored(message: CoreMessage) -> CoreMessage:
-    """The message as its sender made it, of one that some channel may have shown."""
-    return message.original if isinstance(message, ShownMessage) else message
+def _envelope(message: Routable, redelivered: bool | None) -> dict[str, Any]:
+    told = {} if redelivered is None else {"redelivered": redelivered}
+    return {each.name: getattr(message, each.name) for each in fields(_Envelope)} | told
 
 
 def refused(channel: str, routable: Routable, reason: str) -> RoutableNotAcceptedError:
@@ -120,7 +84,7 @@ def message_of(routable: Routable, *, channel: str, store: MessageStore) -> Core
         RoutableNotAcceptedError: it is neither a message nor a reference to one in this store.
     """
     if isinstance(routable, CoreMessage):
-        return as_stored(routable)
+        return routable
     if not isinstance(routable, MessageReference) or routable.store_id != store.store_id:
         raise refused(channel, routable, f"it is neither a message nor a reference into store {store.store_id!r}")
     try:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from jbm_kafka.contract import CoreMessage, MessageStore, PersistenceManager, Receiver, Routable, TransactionManager
+from jbm_kafka.contract import CoreMessage, Receiver
 from jbm_kafka.core.channel import changes as c
 from jbm_kafka.core.channel.redelivery import is_expired
 from jbm_kafka.core.channel.reference import Reference
 from jbm_kafka.core.channel.settlement import Modified, decide_return
 from jbm_kafka.core.settings.address_settings import ResolvedSettings
-from jbm_kafka.local.channel import LocalChannel, OfferAnswer, ask, wall_clock_ms
+from jbm_kafka.local.channel import LocalChannel, OfferAnswer, ask
 from jbm_kafka.local.contract_state import decide_delivery
 from jbm_kafka.local.state import LocalChannelState, Shared
 
@@ -20,18 +20,6 @@ FOR_EVER = ResolvedSettings(max_delivery_attempts=-1, redelivery_delay_ms=0)
 
 class QueueState(LocalChannelState):
     """The messages of a queue: each in one hand at most, and back when that is lost."""
-
-    def __init__(
-        self,
-        name: str,
-        message_store: MessageStore,
-        persistence_manager: PersistenceManager | None,
-        transaction_manager: TransactionManager | None,
-        clock_ms: Callable[[], int],
-    ) -> None:
-        super().__init__(name, message_store, persistence_manager, transaction_manager, clock_ms)
-        self.lost_in_doubt: set[tuple[str, int]] = set()
-        """Receivers lost while their acknowledgement of a message waited for its transaction."""
 
     def complete_early(self) -> None:
         """Settle what was acknowledged before anybody was offered it: there is no delivery to wait for."""
@@ -60,11 +48,10 @@ class QueueState(LocalChannelState):
             if any(is_expired(reference.expiration_ms, now_ms) for reference in owed):
                 self.expire(now_ms)  # STATE-4: in hand it could not
 
-    def lost(self, receiver_id: str) -> list[Reference]:
-        """Return what came back when it was lost and nobody has taken since."""
-        with self.lock:
-            mine = [share.reference for share in self.shares.values() if share.lost_by == receiver_id]
-            return sorted(reference for reference in mine if self.core.is_waiting(reference.offset))
+    def recover(self) -> None:
+        super().recover()
+        for receiver_id in {receiver_id: None for share in self.shares.values() for receiver_id in share.owing}:
+            self.lose(receiver_id)
 
     def owed_after_all(self, discarded: Sequence[tuple[str, Reference]]) -> None:
         """Have come back what receivers owe that were lost before the rollback (STATE-5, STATE-7)."""
@@ -75,37 +62,16 @@ class QueueState(LocalChannelState):
 
 
 class QueueChannel(LocalChannel[QueueState]):
-    """Stores every message until one receiver has acknowledged it. Thread-safe.
+    """Stores every message until one receiver has acknowledged it. Thread-safe."""
 
-    With a persistence manager, a new channel of the same name over the same store goes on where this one ended. Time is
-    `clock_ms`, the wall clock unless given.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        message_store: MessageStore,
-        persistence_manager: PersistenceManager | None = None,
-        transaction_manager: TransactionManager | None = None,
-        synchronous: bool = False,
-        clock_ms: Callable[[], int] = wall_clock_ms,
-    ) -> None:
-        state = QueueState(name, message_store, persistence_manager, transaction_manager, clock_ms)
-        super().__init__(state, synchronous=synchronous)
-        self._turn = ""
-        """The receiver that took the last message: the next one's turn."""
-        state.recover()
-        for receiver_id in {receiver_id: None for share in state.shares.values() for receiver_id in share.owing}:
-            state.lose(receiver_id)
+    _state_class = QueueState
+    _turn = ""
+    """The receiver that took the last message: the next one's turn."""
 
     @property
     def is_storing_undeliverable_messages(self) -> bool:  # type: ignore[override]  # it depends, here
         """A queue does (STATE-8); synchronous it stores nothing at all (STATE-13)."""
         return not self._is_synchronous
-
-    def _accepts_now(self, routable: Routable) -> bool:
-        return any(each.accept(routable) for each in self.receivers)
 
     def _pass_on(self, message: CoreMessage) -> bool:
         """Return the answer of the first receiver that takes it; False when none does."""
@@ -131,13 +97,9 @@ class QueueChannel(LocalChannel[QueueState]):
             if not self._may_offer(receiver.receiver_id, reference) or self._offer_one(receiver, reference):
                 return
 
-    def _offer_lost(self, receiver: Receiver) -> None:
-        for reference in self._state.lost(receiver.receiver_id):
-            if self._may_offer(receiver.receiver_id, reference):
-                self._offer_one(receiver, reference)
-
-    def _owes(self, receiver_id: str) -> bool:
-        return super()._owes(receiver_id) or bool(self._state.lost(receiver_id))
+    def _offer_lost(self, receiver: Receiver, reference: Reference) -> None:
+        if self._may_offer(receiver.receiver_id, reference):
+            self._offer_one(receiver, reference)
 
     def _receivers_for(self, reference: Reference) -> Sequence[Receiver]:
         """The one that has earlier messages of its unit in hand (UNIT-3); when nobody has, all of them."""

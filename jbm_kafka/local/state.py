@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -120,6 +120,8 @@ class LocalChannelState:
         """Offsets of messages that are just being offered."""
         self.submitted: dict[int, dict[str, str]] = {}
         """Acknowledgements in open transactions: by offset and receiver, the transaction (STATE-7)."""
+        self.lost_in_doubt: set[tuple[str, int]] = set()
+        """Receivers of a queue lost while their acknowledgement of a message waited for its transaction."""
         self.doomed: dict[str, str] = {}
         """Transactions that can only be rolled back, with the reason."""
         self.is_closed = False
@@ -245,6 +247,12 @@ class LocalChannelState:
         with self.lock:
             owed = [each for each in self.held.values() if receiver_id in self.share_of(each).owing]
             return [each for each in owed if all_of_them or not self.is_submitted(each.offset, receiver_id)]
+
+    def lost(self, receiver_id: str) -> list[Reference]:
+        """Return what came back when it was lost and nobody has taken since."""
+        with self.lock:
+            mine = [share.reference for share in self.shares.values() if share.lost_by == receiver_id]
+            return sorted(reference for reference in mine if self.core.is_waiting(reference.offset))
 
     def record_delivery(self, receiver_id: str, reference: Reference, *, acknowledged: bool = False) -> bool:
         """The receiver was handed the message, and may have acknowledged it by the way.
@@ -380,8 +388,8 @@ class LocalChannelState:
 
     def change(self, *changes: LocalChange) -> None:
         """Make these changes as one. When the persistence manager raises before anything settled, nothing changed."""
-        write_together([self._writing(changes)])
-        self._take_effect(changes)
+        write_together([self.writing(changes)])
+        self.take_effect(changes)
 
     def _hold(self, reference: MessageReference, *, is_recorded: bool) -> None:
         """Take a message in, NOT_COMMITTED in the open transaction, else NEW."""
@@ -392,13 +400,13 @@ class LocalChannelState:
             self.core.apply(c.AddedUncommitted(transaction, [added]))
         else:
             try:
-                write_together([self._writing([], [added])])
+                write_together([self.writing([], [added])])
             finally:
                 self._unrecorded.discard(added.offset)
             self.core.apply(c.Fetched(added.offset, added.offset + 1, [added]))
         self.held[reference.message_id] = self.by_offset[added.offset] = added
 
-    def _writing(self, changes: Iterable[LocalChange], come: Iterable[Reference] = ()) -> Writing:
+    def writing(self, changes: Iterable[LocalChange], come: Iterable[Reference] = ()) -> Writing:
         """Return what to write before these changes; those that `come` are held for good from now on."""
         records: dict[str, bytes | None] = {}
         bodies: dict[str, int] = {}
@@ -412,8 +420,8 @@ class LocalChannelState:
             bodies[message_id_of(reference)] = -1
         return Writing(self.name, self.persistence_manager, records, self.message_store, bodies)
 
-    def _take_effect(self, changes: Iterable[LocalChange], come: Iterable[Reference] = ()) -> None:
-        """Make the changes for which `_writing` was written, and write what they touched."""
+    def take_effect(self, changes: Iterable[LocalChange], come: Iterable[Reference] = ()) -> None:
+        """Make the changes for which `writing` was written, and write what they touched."""
         self._unrecorded.difference_update(reference.offset for reference in come)
         for each in changes:
             self._apply(each)
@@ -483,22 +491,11 @@ class LocalChannelState:
         """
         with self.lock:
             try:
-                self.prepare_transaction(transaction_id)
+                commit_together([self], transaction_id)
             except TransactionRolledBackError:
                 self.rollback_transaction(transaction_id)
                 raise
-            write_together([self.commit_writing(transaction_id)])
-            self.commit_recorded(transaction_id)
         self.offer_committed()
-
-    def commit_writing(self, transaction_id: str, /) -> Writing:
-        """Return what to write so that the transaction is committed here, with the lock held."""
-        return self._writing(self._committing(transaction_id), self._sent_in(transaction_id))
-
-    def commit_recorded(self, transaction_id: str, /) -> None:
-        """It is committed, for `commit_writing` is written; the lock was held since."""
-        self._take_effect(self._committing(transaction_id), self._sent_in(transaction_id))
-        self._end_transaction(transaction_id)
 
     def rollback_transaction(self, transaction_id: str, /) -> None:
         """Drop what was sent, and owe again what was acknowledged."""
@@ -510,18 +507,19 @@ class LocalChannelState:
             write_together([Writing(self.name, self.persistence_manager, {}, self.message_store, bodies)])
             for reference in sent:
                 self._forget(reference)
-            self.owed_after_all(self._end_transaction(transaction_id))
+            self.owed_after_all(self.end_transaction(transaction_id))
 
     def owed_after_all(self, discarded: Sequence[tuple[str, Reference]]) -> None:
         """Look at the acknowledgements, with their receivers, that a rollback discarded."""
 
-    def _committing(self, transaction_id: str) -> list[LocalChange]:
+    def committing(self, transaction_id: str) -> tuple[list[LocalChange], list[Reference]]:
+        """Return the changes by which the transaction is committed here, and what was sent in it."""
         changes: list[LocalChange] = [c.SendsCommitted(transaction_id)]
         for offset, by in self.submitted.items():
             receivers = [receiver_id for receiver_id, transaction in by.items() if transaction == transaction_id]
             with suppress(UnknownMessageError):  # settled otherwise meanwhile
                 changes += self.settling(self.by_offset[offset], receivers, at_commit=True) if receivers else []
-        return changes
+        return changes, self._sent_in(transaction_id)
 
     def _enlisted(self) -> str | None:
         """The transaction the caller is in, which from now on ends here too."""
@@ -534,7 +532,7 @@ class LocalChannelState:
         uncommitted = self.core.uncommitted.items()
         return [self.by_offset[offset] for offset, transaction in uncommitted if transaction == transaction_id]
 
-    def _end_transaction(self, transaction_id: str) -> list[tuple[str, Reference]]:
+    def end_transaction(self, transaction_id: str) -> list[tuple[str, Reference]]:
         """The acknowledgements submitted in it, of messages that are still here, by receiver; they are forgotten."""
         self.doomed.pop(transaction_id, None)
         mine = [(r, o) for o, by in self.submitted.items() for r, each in by.items() if each == transaction_id]
@@ -631,6 +629,20 @@ class LocalChannelState:
             if self._key(record.offset) != key:
                 raise CorruptRecordError(f"record {key!r} holds the message at {record.offset}")
             yield record
+
+
+def commit_together(channels: Sequence[LocalChannelState], transaction_id: str) -> None:
+    """Commit on all of these channels by one write: on each of them or, when it raises, on none."""
+    with ExitStack() as locks:
+        for channel in sorted(channels, key=id):  # so that two commits cannot wait for each other
+            locks.enter_context(channel.lock)
+        for channel in channels:
+            channel.prepare_transaction(transaction_id)
+        parts = [(channel, *channel.committing(transaction_id)) for channel in channels]
+        write_together([channel.writing(*part) for channel, *part in parts])
+        for channel, *part in parts:
+            channel.take_effect(*part)
+            channel.end_transaction(transaction_id)
 
 
 def core_reference(offset: int, reference: MessageReference) -> Reference:

@@ -8,23 +8,15 @@ not there: a durable subscription is a queue channel that is a receiver of the t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from jbm_kafka.contract import (
-    CoreMessage,
-    MessageState,
-    MessageStore,
-    PersistenceManager,
-    Routable,
-    TransactionManager,
-)
+from jbm_kafka.contract import CoreMessage, MessageState
 from jbm_kafka.core.channel import changes as c
 from jbm_kafka.core.channel.redelivery import is_expired
 from jbm_kafka.core.channel.reference import Reference, SessionId
 from jbm_kafka.core.channel.states import Move, transition
-from jbm_kafka.local.channel import LocalChannel, OfferAnswer, ask, wall_clock_ms
+from jbm_kafka.local.channel import LocalChannel, OfferAnswer, ask
 from jbm_kafka.local.state import LocalChannelState, message_id_of
 
 EVERYBODY: Final[SessionId] = "<everybody>"
@@ -69,15 +61,6 @@ class TopicState(LocalChannelState):
             for share in [each for each in self.shares.values() if each.is_offered and not each.owing]:
                 self.finish(share.reference)
 
-    def take_early(self, reference: Reference, receiver_id: str) -> bool:
-        """Return True if this receiver acknowledged the message before it was offered it (STATE-6): it is settled
-        so."""
-        with self.lock:
-            share = self.share_of(reference)
-            if receiver_id in share.early:
-                self.shares[reference.offset] = replace(share, early=share.early - {receiver_id})
-            return receiver_id in share.early
-
     def encoded(self, reference: Reference) -> bytes:
         share = self.share_of(reference)
         owing = sorted(share.owing) if share.is_offered else None
@@ -88,26 +71,10 @@ class TopicState(LocalChannelState):
 class TopicChannel(LocalChannel[TopicState]):
     """Offers every message to all receivers of that moment, and keeps it until each of them acknowledged. Thread-safe.
 
-    With a persistence manager, a new channel of the same name over the same store goes on where this one ended: its
-    receivers may ask again, under their ids, for what they owe. Time is `clock_ms`, the wall clock unless given.
+    A receiver may ask again, under its id and after a restart, for what it owes.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        message_store: MessageStore,
-        persistence_manager: PersistenceManager | None = None,
-        transaction_manager: TransactionManager | None = None,
-        synchronous: bool = False,
-        clock_ms: Callable[[], int] = wall_clock_ms,
-    ) -> None:
-        state = TopicState(name, message_store, persistence_manager, transaction_manager, clock_ms)
-        super().__init__(state, synchronous=synchronous)
-        state.recover()
-
-    def _accepts_now(self, routable: Routable) -> bool:
-        return True
+    _state_class = TopicState
 
     def _is_kept(self) -> bool:
         """Nobody is there: discarded, and the sender acknowledged (STATE-8); in a transaction that is asked later."""
@@ -122,9 +89,6 @@ class TopicChannel(LocalChannel[TopicState]):
         """It gets nothing more by itself; it may still ask for what it owes (`redeliver`). Unknown ids do nothing."""
         with self._opened():
             self._receivers.pop(receiver_id, None)
-
-    def _begin_pass(self) -> None:
-        self._state.finish_again()
 
     def _offer_waiting(self, *, everything: bool) -> None:
         state = self._state
@@ -147,6 +111,8 @@ class TopicChannel(LocalChannel[TopicState]):
         with state.reserve(reference):
             for receiver in receivers:
                 name, share = receiver.receiver_id, state.share_of(reference)
-                if state.is_here(reference) and not state.take_early(reference, name) and name not in share.owing:
+                if name in share.early:
+                    state.record_delivery(name, reference)  # STATE-6: that settles it
+                elif name not in share.owing and state.is_here(reference):
                     self._offer_to(receiver, reference, message)
         state.finish(reference)

@@ -1,13 +1,13 @@
 """Transactions in one process: one at a time per context, so threads and tasks each have their own.
 
-Several channels of ours commit by one write, whole or not there, with the locks of all of them held.
+Several channels of ours commit by one write, whole or not there.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import MappingProxyType
 
@@ -18,8 +18,7 @@ from jbm_kafka.core.jms_errors import (
     TransactionInProgressError,
     TransactionRolledBackError,
 )
-from jbm_kafka.local.message_store import write_together
-from jbm_kafka.local.state import LocalChannelState
+from jbm_kafka.local.state import LocalChannelState, commit_together
 
 
 class _Transaction:
@@ -75,7 +74,7 @@ class LocalTransactionManager:
         others = [each for each in resources if not isinstance(each, LocalChannelState)]
         left, offering = list(resources), list[Callable[[], None]]()
         try:
-            _commit_channels(channels, name)
+            commit_together(channels, name)
             left, offering = list(others), [each.offer_committed for each in channels]
             for resource in others:
                 resource.commit_transaction(name)
@@ -107,9 +106,18 @@ class LocalTransactionManager:
         transaction = self._end("roll back")
         self._roll_back(transaction.resources, transaction.transaction_id)
 
-    def transaction(self) -> AbstractContextManager[str]:
+    @contextmanager
+    def transaction(self) -> Iterator[str]:
         """Begin; commit when the block ends, roll back when it raises."""
-        return self._block()
+        transaction_id = self.begin()
+        try:
+            yield transaction_id
+        except BaseException:
+            if self.current == transaction_id:
+                self.rollback()
+            raise
+        if self.current == transaction_id:
+            self.commit()
 
     def enlist(self, resource: TransactionResource, /) -> None:
         """Tell this resource how the open transaction ends, once however often it is enlisted.
@@ -122,18 +130,6 @@ class LocalTransactionManager:
             raise IllegalStateError("no transaction is open here to enlist in; begin one first")
         if not any(known is resource for known in transaction.resources):
             transaction.resources.append(resource)
-
-    @contextmanager
-    def _block(self) -> Iterator[str]:
-        transaction_id = self.begin()
-        try:
-            yield transaction_id
-        except BaseException:
-            if self.current == transaction_id:
-                self.rollback()
-            raise
-        if self.current == transaction_id:
-            self.commit()
 
     def _transaction(self) -> _Transaction | None:
         transaction = _open.get().get(self)
@@ -157,14 +153,3 @@ class LocalTransactionManager:
                 failed = failed or error
         if failed is not None:
             raise failed
-
-
-def _commit_channels(channels: Sequence[LocalChannelState], transaction_id: str) -> None:
-    with ExitStack() as locks:
-        for channel in sorted(channels, key=id):  # so that two commits cannot wait for each other
-            locks.enter_context(channel.lock)
-        for channel in channels:
-            channel.prepare_transaction(transaction_id)
-        write_together([channel.commit_writing(transaction_id) for channel in channels])
-        for channel in channels:
-            channel.commit_recorded(transaction_id)
