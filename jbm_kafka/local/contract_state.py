@@ -9,7 +9,6 @@ refusal needs no undoing (STATE-10). The batch decisions of the sidecar are in c
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Iterator, Sequence
 
 from jbm_kafka.core.channel import changes as c
@@ -29,8 +28,6 @@ class ContractChannelState(ChannelState):
         match change:
             case c.AcknowledgedEarly() | c.FoundInHand():
                 self._take_in_hand(change)
-            case c.Withdrawn():
-                self._withdrawn(change)
             case c.AddedUncommitted():
                 self._added_uncommitted(change)
             case c.SendsCommitted():
@@ -46,22 +43,9 @@ class ContractChannelState(ChannelState):
         assert change.transition.target is state_in_hand(session), session
         self._take_waiting([reference])
         gate = self.gates.gate(reference.gate_key)
-        assert gate.owner is None or gate.owner == session, (gate.key, gate.owner, session)
-        gate.owner = session
-        gate.in_hand += 1
+        self.gates.hold(gate, 1, session)
         self._relist(gate)
         self._hand(session)[reference.offset] = reference
-
-    def _withdrawn(self, change: c.Withdrawn) -> None:
-        offsets = sorted(reference.offset for reference in change.references)
-        row = change.transition
-        assert row.leaves, row
-        assert row.state is MessageState.NEW, row
-        assert self.uncommitted.keys().isdisjoint(offsets), change
-        self._take_waiting(change.references)
-        self.durable.settle(offsets)
-        for offset in offsets:
-            self.durable.forget_past(offset)
 
     def _added_uncommitted(self, change: c.AddedUncommitted) -> None:
         self._look_at_all_arrivals()
@@ -74,16 +58,15 @@ class ContractChannelState(ChannelState):
             self._wait(reference)
 
     def _sends_committed(self, change: c.SendsCommitted) -> None:
-        for reference in self._sent_in(change.transaction):
+        for reference in change.references:
             del self.uncommitted[reference.offset]
             self._relist(self.gates.by_key[reference.gate_key])
 
     def _sends_rolled_back(self, change: c.SendsRolledBack) -> None:
-        gone = self._sent_in(change.transaction)
-        for reference in gone:
+        for reference in change.references:
             del self.uncommitted[reference.offset]
-        self._take_waiting(gone)
-        self.durable.settle(sorted(reference.offset for reference in gone))
+        self._take_waiting(change.references)
+        self.durable.settle([reference.offset for reference in change.references])
 
     # -- what readers ask --------------------------------------------------------------------------------------
 
@@ -117,22 +100,12 @@ class ContractChannelState(ChannelState):
 
     # -- leaves ------------------------------------------------------------------------------------------------
 
-    def _sent_in(self, transaction: str) -> list[Reference]:
-        gates = self.gates.by_key.values()
-        return [r for gate in gates for r in gate.waiting if self.uncommitted.get(r.offset) == transaction]
-
     def _take_waiting(self, references: Sequence[Reference]) -> None:
         """Take these from where they wait; those behind them move up."""
-        self._look_at_all_arrivals()
-        groups: dict[GateKey, set[int]] = {}
         for reference in references:
-            groups.setdefault(reference.gate_key, set()).add(reference.offset)
-        for key, offsets in groups.items():
-            gate = self.gates.by_key[key]
-            kept = deque(reference for reference in gate.waiting if reference.offset not in offsets)
-            assert len(gate.waiting) - len(kept) == len(offsets), (key, offsets)
-            gate.waiting = kept
-            self.gates.waiting_count -= len(offsets)
+            gate = self.gates.by_key[reference.gate_key]
+            gate.waiting.remove(reference)
+            self.gates.waiting_count -= 1
             self._relist(gate)
 
 

@@ -30,7 +30,7 @@ from jbm_kafka.core.channel.departure import DEPARTS_BY
 from jbm_kafka.core.channel.entries import Held, MessageFate, Position
 from jbm_kafka.core.channel.redelivery import is_expired
 from jbm_kafka.core.channel.redelivery_states import RETURNED
-from jbm_kafka.core.channel.reference import Reference, SessionId
+from jbm_kafka.core.channel.reference import DEPARTING, Reference, SessionId
 from jbm_kafka.core.channel.states import Move, Transition, transition
 from jbm_kafka.core.jms_errors import (
     CorruptRecordError,
@@ -44,6 +44,7 @@ from jbm_kafka.local.message_store import MemoryMessageStore, Writing, write_tog
 
 logger = logging.getLogger(__name__)
 ACKNOWLEDGED_IN_PART = transition(MessageState.DELIVERED, Move.ACKNOWLEDGED_IN_PART)
+EXPIRED = DEPARTS_BY[MessageFate.EXPIRED]
 RETURNED_IN_PART = transition(MessageState.DELIVERED, Move.RETURNED_IN_PART)
 
 
@@ -93,8 +94,6 @@ class LocalChannelState:
     """Before the place of a message in the keys of its records."""
     is_offered_to_all = False
     """A message goes to all receivers, and not to one."""
-    may_be_redelivered_after_restart = False
-    """Messages that a restart finds NEW may have been handed over before it."""
 
     def __init__(
         self,
@@ -192,7 +191,7 @@ class LocalChannelState:
         with self.lock:
             reference = self.find(message_id)
             transition(self._state_of(reference), Move.OFFERED)
-            if not self.record_delivery(receiver_id, reference):
+            if not self.record_delivery(receiver_id, reference, is_last=True):
                 raise IllegalStateError(
                     f"message {message_id!r} cannot be in the hand of {receiver_id!r} now: it, or an earlier one of "
                     "its unit, waits or is in another hand",
@@ -203,8 +202,8 @@ class LocalChannelState:
         with self.lock:
             reference = self.find(message_id)
             row, holder = transition(self._state_of(reference), Move.REMOVED), self.core.holder_of(reference.offset)
-            gone = c.Withdrawn([reference], row)
-            self.change(gone if holder is None else c.Acknowledged(holder, [reference.offset], transition=row))
+            gone = c.Acknowledged(holder or DEPARTING, [reference.offset], transition=row)
+            self.change(*([c.TakenOut([reference])] if holder is None else []), gone)
 
     def state_of(self, message_id: str, /) -> MessageState | None:
         with self.lock:
@@ -254,8 +253,10 @@ class LocalChannelState:
             mine = [share.reference for share in self.shares.values() if share.lost_by == receiver_id]
             return sorted(reference for reference in mine if self.core.is_waiting(reference.offset))
 
-    def record_delivery(self, receiver_id: str, reference: Reference, *, acknowledged: bool = False) -> bool:
-        """The receiver was handed the message, and may have acknowledged it by the way.
+    def record_delivery(
+        self, receiver_id: str, reference: Reference, *, acknowledged: bool = False, is_last: bool = False
+    ) -> bool:
+        """The receiver was handed the message, and may have acknowledged it by the way; nobody else will be, if last.
 
         False when that can no longer be, because the message moved on while the receiver had it.
         """
@@ -280,11 +281,11 @@ class LocalChannelState:
                 share,
                 owing=share.owing - {receiver_id} | owes,
                 early=share.early - {receiver_id},
-                is_offered=share.is_offered or not self.is_offered_to_all,
+                is_offered=share.is_offered or is_last or not self.is_offered_to_all,
                 lost_by=None,
                 transition=None,
             )
-            self.change(*([] if taken is None else [taken]), *self._shared_so(session, share))
+            self.change(*([] if taken is None else [taken]), *self.shared_so(session, share))
             return True
 
     def acknowledge(self, message_id: str, receiver_id: str) -> None:
@@ -327,7 +328,7 @@ class LocalChannelState:
         owing, early = share.owing.difference(receivers), share.early | others
         share = replace(share, owing=owing, early=early, transition=ACKNOWLEDGED_IN_PART)
         first = [c.AcknowledgedEarly(session, reference)] if holder is None else []
-        return [*first, *self._shared_so(session, share)]
+        return [*first, *self.shared_so(session, share)]
 
     def give_up(self, reference: Reference, receiver_id: str) -> None:
         """The receiver does not have it any more, for its time has ended; the last one's share takes it away."""
@@ -338,11 +339,9 @@ class LocalChannelState:
             owing = share.owing - {receiver_id}
             if owing or not share.is_offered:
                 self.change(replace(share, owing=owing, transition=RETURNED_IN_PART))
-                self.submitted.get(offset, {}).pop(receiver_id, None)
             else:
                 back = c.ReturnedMessage(offset, attempts=0, due_at_ms=0, delay_ms=0, reason=RETURNED)
-                gone = c.Withdrawn([reference], DEPARTS_BY[MessageFate.EXPIRED])
-                self.change(c.Returned(self.session_of(receiver_id), [back]), gone)
+                self.change(c.Returned(self.session_of(receiver_id), [back]), *leaving([reference], EXPIRED))
 
     def expire(self, now_ms: int) -> list[str]:
         """Let go of the NEW messages whose time has ended by then, and return their ids in arrival order."""
@@ -351,7 +350,7 @@ class LocalChannelState:
             waiting = [r for r in self.held.values() if self.core.is_waiting(r.offset) and not self.is_spoken_for(r)]
             expired = [reference for reference in waiting if is_expired(reference.expiration_ms, now_ms)]
             if expired:
-                self.change(c.Withdrawn(expired, DEPARTS_BY[MessageFate.EXPIRED]))
+                self.change(*leaving(expired, EXPIRED))
             return [message_id_of(reference) for reference in expired]
 
     def is_redelivered(self, reference: Reference) -> bool:
@@ -379,7 +378,7 @@ class LocalChannelState:
     def _state_of(self, reference: Reference) -> MessageState:
         return cast(MessageState, self.core.state_of(reference.offset))  # for what is held, it is never None
 
-    def _shared_so(self, session: SessionId, share: Shared) -> list[LocalChange]:
+    def shared_so(self, session: SessionId, share: Shared) -> list[LocalChange]:
         """It is shared so from now on, or leaves with its last acknowledgement."""
         is_done = share.is_offered and not share.owing
         return [c.Acknowledged(session, [share.reference.offset])] if is_done else [share]
@@ -501,7 +500,7 @@ class LocalChannelState:
         """Drop what was sent, and owe again what was acknowledged."""
         with self.lock:
             sent = self._sent_in(transaction_id)
-            self.core.apply(c.SendsRolledBack(transaction_id))
+            self.core.apply(c.SendsRolledBack(sent))
             # References to what the application stored itself: those have recorded bodies.
             bodies = {message_id_of(reference): -1 for reference in self._recorded_of(r.offset for r in sent)}
             write_together([Writing(self.name, self.persistence_manager, {}, self.message_store, bodies)])
@@ -514,12 +513,13 @@ class LocalChannelState:
 
     def committing(self, transaction_id: str) -> tuple[list[LocalChange], list[Reference]]:
         """Return the changes by which the transaction is committed here, and what was sent in it."""
-        changes: list[LocalChange] = [c.SendsCommitted(transaction_id)]
+        sent = self._sent_in(transaction_id)
+        changes: list[LocalChange] = [c.SendsCommitted(sent)]
         for offset, by in self.submitted.items():
             receivers = [receiver_id for receiver_id, transaction in by.items() if transaction == transaction_id]
             with suppress(UnknownMessageError):  # settled otherwise meanwhile
                 changes += self.settling(self.by_offset[offset], receivers, at_commit=True) if receivers else []
-        return changes, self._sent_in(transaction_id)
+        return changes, sent
 
     def _enlisted(self) -> str | None:
         """The transaction the caller is in, which from now on ends here too."""
@@ -577,7 +577,7 @@ class LocalChannelState:
         if not records:
             return
         first, end = records[0][0].offset, records[-1][0].offset + 1
-        offered = end if self.may_be_redelivered_after_restart else 0
+        offered = end if self.is_offered_to_all else 0  # some may have had it, and their records do not say so
         self.core.apply(c.TimePassed(self.clock_ms()))
         self.core.apply(Position(self.name, "", watermark=first, fetched=end, offered=offered, truncated=0))
         for each, reference in records:
@@ -663,14 +663,14 @@ def message_id_of(reference: Reference) -> str:
     return contract_reference(reference).message_id
 
 
+def leaving(references: Sequence[Reference], row: Transition) -> list[LocalChange]:
+    """Return the changes by which NEW messages leave from where they wait."""
+    gone = c.Acknowledged(DEPARTING, [reference.offset for reference in references], transition=row)
+    return [c.TakenOut(references), gone]
+
+
 def _settled_by(change: LocalChange) -> Sequence[int]:
-    match change:
-        case c.Acknowledged(offsets=offsets):
-            return offsets
-        case c.Withdrawn(references=references):
-            return [reference.offset for reference in references]
-        case _:
-            return []
+    return change.offsets if isinstance(change, c.Acknowledged) else []
 
 
 def _touched_by(change: LocalChange) -> Sequence[int]:

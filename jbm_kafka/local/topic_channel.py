@@ -12,12 +12,11 @@ from dataclasses import replace
 from typing import Final
 
 from jbm_kafka.contract import CoreMessage, MessageState
-from jbm_kafka.core.channel import changes as c
 from jbm_kafka.core.channel.redelivery import is_expired
 from jbm_kafka.core.channel.reference import Reference, SessionId
 from jbm_kafka.core.channel.states import Move, transition
 from jbm_kafka.local.channel import LocalChannel, OfferAnswer, ask
-from jbm_kafka.local.state import LocalChannelState, message_id_of
+from jbm_kafka.local.state import LocalChannelState, leaving, message_id_of
 
 EVERYBODY: Final[SessionId] = "<everybody>"
 
@@ -27,7 +26,6 @@ class TopicState(LocalChannelState):
 
     kind = "topic"
     is_offered_to_all = True
-    may_be_redelivered_after_restart = True
 
     def session_of(self, receiver_id: str) -> SessionId:
         return EVERYBODY
@@ -35,25 +33,16 @@ class TopicState(LocalChannelState):
     def is_spoken_for(self, reference: Reference) -> bool:
         return reference.offset in self.reserved
 
-    def update(self, message_id: str, receiver_id: str, positive: bool, /) -> None:
-        with self.lock:
-            reference = self.find(message_id)
-            super().update(message_id, receiver_id, positive)
-            if not positive:
-                self.finish(reference)
-
     def finish(self, reference: Reference) -> None:
         """Everybody was offered it: it stays while somebody owes it; what nobody took is discarded (STATE-8)."""
         with self.lock:
             if not self.is_here(reference):
                 return
             share = self.shares[reference.offset] = replace(self.share_of(reference), is_offered=True)
-            if share.owing:
-                self.change(share)
-            elif self.core.is_waiting(reference.offset):
-                self.change(c.Withdrawn([reference], transition(MessageState.NEW, Move.DISCARDED)))
+            if not share.owing and self.core.is_waiting(reference.offset):
+                self.change(*leaving([reference], transition(MessageState.NEW, Move.DISCARDED)))
             else:
-                self.change(c.Acknowledged(EVERYBODY, [reference.offset]))
+                self.change(*self.shared_so(EVERYBODY, share))
 
     def finish_again(self) -> None:
         """Have those leave that everybody was offered and nobody owes, when that could not be recorded before."""

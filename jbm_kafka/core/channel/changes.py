@@ -170,20 +170,12 @@ class BranchEnded:
 
 @dataclass(frozen=True, slots=True)
 class TakenOut:
-    """At an operator's wish these passed to DEPARTING from wherever they waited, NEW as before: in memory, in the held
+    """At somebody's wish these passed to DEPARTING from wherever they waited, NEW as before: in memory, in the held
     store, or known and not read yet. Their units wait for them, but for those of which a session has some in hand: it
     gets what follows.
     """
 
     references: Sequence[Reference]
-
-
-@dataclass(frozen=True, slots=True)
-class Withdrawn:
-    """NEW messages left the channel from where they waited: expired, removed, moved."""
-
-    references: Sequence[Reference]
-    transition: Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,18 +229,18 @@ class AddedUncommitted:
 
 @dataclass(frozen=True, slots=True)
 class SendsCommitted:
-    """The transaction's NOT_COMMITTED messages became NEW."""
+    """A transaction's NOT_COMMITTED messages became NEW."""
 
     transition: ClassVar[Transition] = transition(MessageState.NOT_COMMITTED, Move.SESSION_COMMITTED)
-    transaction: str
+    references: Sequence[Reference]
 
 
 @dataclass(frozen=True, slots=True)
 class SendsRolledBack:
-    """The transaction's NOT_COMMITTED messages are gone."""
+    """A transaction's NOT_COMMITTED messages are gone."""
 
     transition: ClassVar[Transition] = transition(MessageState.NOT_COMMITTED, Move.SESSION_ROLLED_BACK)
-    transaction: str
+    references: Sequence[Reference]
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +426,6 @@ ContractChange = (
     Change
     | AcknowledgedEarly
     | FoundInHand
-    | Withdrawn
     | AddedUncommitted
     | SendsCommitted
     | SendsRolledBack
