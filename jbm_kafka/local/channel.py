@@ -30,12 +30,7 @@ from jbm_kafka.contract import (
 from jbm_kafka.core.channel import changes as c
 from jbm_kafka.core.channel.redelivery import is_expired
 from jbm_kafka.core.channel.reference import GateKey, Reference
-from jbm_kafka.core.jms_errors import (
-    IllegalStateError,
-    MessageFormatError,
-    RoutableNotAcceptedError,
-    UnknownMessageError,
-)
+from jbm_kafka.core.jms_errors import IllegalStateError, RoutableNotAcceptedError, UnknownMessageError
 from jbm_kafka.local.channel_messages import message_of, part_of, refused, shown
 from jbm_kafka.local.state import LocalChannelState, message_id_of
 
@@ -80,8 +75,6 @@ class LocalChannel(ABC, Generic[State]):
     """
 
     _state_class: ClassVar[type[LocalChannelState]]
-    is_storing_undeliverable_messages = False
-    """A queue keeps them; a topic, and what is synchronous, discards them (STATE-8, STATE-13)."""
     name: str = part_of("_state", "name")
     """The channel's name."""
     receiver_id: str = part_of("_state", "name")
@@ -134,6 +127,11 @@ class LocalChannel(ABC, Generic[State]):
         return self._is_synchronous
 
     @property
+    def is_storing_undeliverable_messages(self) -> bool:
+        """A queue does; a topic, and what is synchronous, discards them (STATE-8, STATE-13)."""
+        return not (self._is_synchronous or self._state.is_offered_to_all)
+
+    @property
     def receivers(self) -> Sequence[Receiver]:
         """In the order in which they were added."""
         return tuple(self._receivers.values())
@@ -170,10 +168,7 @@ class LocalChannel(ABC, Generic[State]):
                 raise refused(self.name, routable, reason)
             message = message_of(routable, channel=self.name, store=state.message_store)
             if not is_passed_on and self._is_kept():
-                try:
-                    state.take(message)
-                except MessageFormatError as error:
-                    raise refused(self.name, routable, str(error)) from error
+                state.take(message)
         if not is_passed_on:
             self._offer_soon()
             return True
@@ -354,11 +349,8 @@ class LocalChannel(ABC, Generic[State]):
                 self._is_asked = True
             self._look_again()
         except Exception:
-            logger.exception(
-                "%s: what became of an offered message cannot be recorded; nothing is lost, the next message or "
-                "deliver() goes on",
-                self.name,
-            )
+            told = "%s: what became of a message cannot be recorded; nothing is lost, the next one or deliver() goes on"
+            logger.exception(told, self.name)
 
     def _look_again(self) -> None:
         """A thread that asks finds the pass taken; one that leaves the pass comes here: one of both sees the other."""

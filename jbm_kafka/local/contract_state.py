@@ -48,14 +48,9 @@ class ContractChannelState(ChannelState):
         self._hand(session)[reference.offset] = reference
 
     def _added_uncommitted(self, change: c.AddedUncommitted) -> None:
+        self.uncommitted.update((reference.offset, change.transaction) for reference in change.references)
+        self._fetched(c.Fetched(self.read_position, change.references[-1].offset + 1, change.references))
         self._look_at_all_arrivals()
-        for reference in change.references:
-            assert reference.offset >= self.end_position, (reference.offset, self.end_position)
-            self.uncommitted[reference.offset] = change.transaction
-            self.unsettled.add([reference.offset])
-            self.read_position = reference.offset + 1
-            self.durable.end_position = self.read_position
-            self._wait(reference)
 
     def _sends_committed(self, change: c.SendsCommitted) -> None:
         for reference in change.references:

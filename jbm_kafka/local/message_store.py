@@ -110,9 +110,8 @@ class MemoryMessageStore:
                 if message.is_reliable:
                     encode_message(message)  # refused now rather than when it is to be recorded
             elif not _is_same(kept.message, message):
-                raise IllegalStateError(
-                    f"store {self.store_id!r} holds another message with the id {name!r}", message_id=name
-                )
+                told = f"store {self.store_id!r} holds another message with the id {name!r}"
+                raise IllegalStateError(told, message_id=name)
             kept.holders += 1
             self._kept[name] = kept
         return reference_to(message, self.store_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from jbm_kafka.contract import CoreMessage, Receiver
 from jbm_kafka.core.channel import changes as c
@@ -12,7 +13,7 @@ from jbm_kafka.core.channel.settlement import Modified, decide_return
 from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.local.channel import LocalChannel, OfferAnswer, ask
 from jbm_kafka.local.contract_state import decide_delivery
-from jbm_kafka.local.state import LocalChannelState, Shared
+from jbm_kafka.local.state import LocalChannelState
 
 FOR_EVER = ResolvedSettings(max_delivery_attempts=-1, redelivery_delay_ms=0)
 """The specification gives nothing up: a message comes back at once, as often as it is asked for."""
@@ -31,9 +32,8 @@ class QueueState(LocalChannelState):
     def lose(self, receiver_id: str) -> None:
         """The receiver is gone: what it has in hand comes back at once (STATE-5), but for acknowledgements in doubt."""
         with self.lock:
-            self.lost_in_doubt.update((receiver_id, o) for o, by in self.submitted.items() if receiver_id in by)
             self.complete_early()
-            owed = self.owed_by(receiver_id)
+            owed, all_of_it = self.owed_by(receiver_id), self.owed_by(receiver_id, all_of_them=True)
             decision = decide_return(
                 self.core,
                 receiver_id,
@@ -43,7 +43,8 @@ class QueueState(LocalChannelState):
                 chance=0.0,
                 keep={*self.submitted, *self.reserved},
             )
-            self.change(*decision.changes, *(Shared(reference, lost_by=receiver_id) for reference in owed))
+            self.change(*decision.changes)
+            self.shares.update((r.offset, replace(self.share_of(r), lost_by=receiver_id)) for r in all_of_it)
             now_ms = self.clock_ms()
             if any(is_expired(reference.expiration_ms, now_ms) for reference in owed):
                 self.expire(now_ms)  # STATE-4: in hand it could not
@@ -55,10 +56,9 @@ class QueueState(LocalChannelState):
 
     def owed_after_all(self, discarded: Sequence[tuple[str, Reference]]) -> None:
         """Have come back what receivers owe that were lost before the rollback (STATE-5, STATE-7)."""
-        in_doubt = {(receiver_id, reference.offset) for receiver_id, reference in discarded} & self.lost_in_doubt
-        self.lost_in_doubt -= in_doubt
-        for receiver_id in sorted({receiver_id for receiver_id, _ in in_doubt}):
-            self.lose(receiver_id)
+        for receiver_id, reference in discarded:
+            if receiver_id == self.share_of(reference).lost_by:
+                self.lose(receiver_id)
 
 
 class QueueChannel(LocalChannel[QueueState]):
@@ -67,11 +67,6 @@ class QueueChannel(LocalChannel[QueueState]):
     _state_class = QueueState
     _turn = ""
     """The receiver that took the last message: the next one's turn."""
-
-    @property
-    def is_storing_undeliverable_messages(self) -> bool:  # type: ignore[override]  # it depends, here
-        """A queue does (STATE-8); synchronous it stores nothing at all (STATE-13)."""
-        return not self._is_synchronous
 
     def _pass_on(self, message: CoreMessage) -> bool:
         """Return the answer of the first receiver that takes it; False when none does."""
@@ -117,11 +112,8 @@ class QueueChannel(LocalChannel[QueueState]):
         """Return True if it may go to this receiver now; one found to have expired is sent off on the way."""
         state = self._state
         with state.lock:
-            if (
-                not state.is_here(reference)
-                or state.is_spoken_for(reference)
-                or decide_delivery(state.core, receiver_id, reference) is None
-            ):
+            is_free = state.is_here(reference) and not state.is_spoken_for(reference)
+            if not is_free or decide_delivery(state.core, receiver_id, reference) is None:
                 return False
             now_ms = state.clock_ms()
             if is_expired(reference.expiration_ms, now_ms):

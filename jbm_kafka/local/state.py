@@ -35,6 +35,7 @@ from jbm_kafka.core.channel.states import Move, Transition, transition
 from jbm_kafka.core.jms_errors import (
     CorruptRecordError,
     IllegalStateError,
+    MessageFormatError,
     TransactionRolledBackError,
     UnknownMessageError,
 )
@@ -79,7 +80,7 @@ class Shared:
     is_offered: bool = False
     """All receivers that are to have it have been offered it: it leaves with its last acknowledgement."""
     lost_by: str | None = None
-    """Its receiver was lost, and nobody has taken it since."""
+    """Its receiver was lost, and nobody has taken it since; or it waits for that one's acknowledgement to count."""
     transition: Transition | None = None
     """The row by which it stays DELIVERED; None: it was offered, or is NEW."""
 
@@ -119,8 +120,6 @@ class LocalChannelState:
         """Offsets of messages that are just being offered."""
         self.submitted: dict[int, dict[str, str]] = {}
         """Acknowledgements in open transactions: by offset and receiver, the transaction (STATE-7)."""
-        self.lost_in_doubt: set[tuple[str, int]] = set()
-        """Receivers of a queue lost while their acknowledgement of a message waited for its transaction."""
         self.doomed: dict[str, str] = {}
         """Transactions that can only be rolled back, with the reason."""
         self.is_closed = False
@@ -172,14 +171,16 @@ class LocalChannelState:
         """Store the body, and hold the message; the caller has seen that it may be held.
 
         Raises:
-            MessageFormatError: it is reliable and cannot be written.
+            RoutableNotAcceptedError: it is reliable and cannot be written.
         """
         store = self.message_store
         with self.lock:
-            ours = isinstance(store, MemoryMessageStore)
-            reference = store.hold(message) if isinstance(store, MemoryMessageStore) else store.store(message)
             try:
-                self._hold(reference, is_recorded=not ours)
+                reference = store.hold(message) if isinstance(store, MemoryMessageStore) else store.store(message)
+            except MessageFormatError as error:
+                raise refused(self.name, message, str(error)) from error
+            try:
+                self._hold(reference, is_recorded=not isinstance(store, MemoryMessageStore))
             except BaseException:
                 self._drop_body(reference.message_id)
                 raise
@@ -192,18 +193,15 @@ class LocalChannelState:
             reference = self.find(message_id)
             transition(self._state_of(reference), Move.OFFERED)
             if not self.record_delivery(receiver_id, reference, is_last=True):
-                raise IllegalStateError(
-                    f"message {message_id!r} cannot be in the hand of {receiver_id!r} now: it, or an earlier one of "
-                    "its unit, waits or is in another hand",
-                    message_id=message_id,
-                )
+                why = "it, or an earlier one of its unit, waits or is in another hand"
+                told = f"message {message_id!r} cannot be in the hand of {receiver_id!r} now: {why}"
+                raise IllegalStateError(told, message_id=message_id)
 
     def remove(self, message_id: str, /) -> None:
         with self.lock:
             reference = self.find(message_id)
-            row, holder = transition(self._state_of(reference), Move.REMOVED), self.core.holder_of(reference.offset)
-            gone = c.Acknowledged(holder or DEPARTING, [reference.offset], transition=row)
-            self.change(*([c.TakenOut([reference])] if holder is None else []), gone)
+            row = transition(self._state_of(reference), Move.REMOVED)
+            self.change(*leaving([reference], row, self.core.holder_of(reference.offset)))
 
     def state_of(self, message_id: str, /) -> MessageState | None:
         with self.lock:
@@ -293,9 +291,8 @@ class LocalChannelState:
         with self.lock:
             reference = self.find(message_id)
             if self.is_submitted(reference.offset, receiver_id):
-                raise UnknownMessageError(
-                    f"message {message_id!r} was acknowledged in a transaction that is open", message_id=message_id
-                )
+                told = f"message {message_id!r} was acknowledged in a transaction that is open"
+                raise UnknownMessageError(told, message_id=message_id)
             changes = self.settling(reference, [receiver_id])
             transaction = self._enlisted()
             if transaction is None:
@@ -321,10 +318,9 @@ class LocalChannelState:
         is_theirs = (holder or self.core.owner_of(reference.gate_key)) in (None, session)
         is_late = bool(others) and (share.is_offered or bool(others & share.early))
         if not is_theirs or (is_late and not at_commit):
-            raise UnknownMessageError(
-                f"{', '.join(others)} does not have message {message_id_of(reference)!r}, or acknowledged it before",
-                offset=reference.offset,
-            )
+            message_id = message_id_of(reference)
+            told = f"{', '.join(others)} does not have message {message_id!r}, or acknowledged it before"
+            raise UnknownMessageError(told, message_id=message_id)
         owing, early = share.owing.difference(receivers), share.early | others
         share = replace(share, owing=owing, early=early, transition=ACKNOWLEDGED_IN_PART)
         first = [c.AcknowledgedEarly(session, reference)] if holder is None else []
@@ -463,17 +459,15 @@ class LocalChannelState:
     # -- transactions ------------------------------------------------------------------------------------------
 
     def prepare_transaction(self, transaction_id: str, /) -> None:
-        """Check that the transaction can commit here.
+        """Check that the transaction can commit here, with the lock held.
 
         Raises:
             TransactionRolledBackError: a message sent in it has expired (STATE-2), or the channel was closed.
         """
-        with self.lock:
-            self.doom_expired(self.clock_ms(), transaction_id)
-            if transaction_id in self.doomed:
-                raise TransactionRolledBackError(
-                    f"channel {self.name!r}: {self.doomed[transaction_id]}", transaction_id=transaction_id
-                )
+        self.doom_expired(self.clock_ms(), transaction_id)
+        if transaction_id in self.doomed:
+            told = f"channel {self.name!r}: {self.doomed[transaction_id]}"
+            raise TransactionRolledBackError(told, transaction_id=transaction_id)
 
     def doom_expired(self, now_ms: int, transaction_id: str | None = None) -> None:
         """Transactions in which messages were sent that have expired can only be rolled back (STATE-2)."""
@@ -566,12 +560,8 @@ class LocalChannelState:
             try:
                 message = store.retrieve(record.message_id)
             except UnknownMessageError:
-                logger.error(  # noqa: TRY400 - the trace says nothing more
-                    "%s: message %s is recorded, but store %s does not have it; it is passed over",
-                    self.name,
-                    record.message_id,
-                    store.store_id,
-                )
+                told = "%s: message %s is recorded, but store %s does not have it; it is passed over"
+                logger.error(told, self.name, record.message_id, store.store_id)  # noqa: TRY400 - no trace says more
                 continue
             records.append((record, core_reference(record.offset, reference_to(message, store.store_id))))
         if not records:
@@ -663,10 +653,10 @@ def message_id_of(reference: Reference) -> str:
     return contract_reference(reference).message_id
 
 
-def leaving(references: Sequence[Reference], row: Transition) -> list[LocalChange]:
-    """Return the changes by which NEW messages leave from where they wait."""
-    gone = c.Acknowledged(DEPARTING, [reference.offset for reference in references], transition=row)
-    return [c.TakenOut(references), gone]
+def leaving(references: Sequence[Reference], row: Transition, holder: SessionId | None = None) -> list[LocalChange]:
+    """Return the changes by which messages leave from where they wait, or from their holder's hand."""
+    gone = c.Acknowledged(holder or DEPARTING, [reference.offset for reference in references], transition=row)
+    return [c.TakenOut(references), gone] if holder is None else [gone]
 
 
 def _settled_by(change: LocalChange) -> Sequence[int]:

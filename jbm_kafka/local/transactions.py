@@ -51,9 +51,8 @@ class LocalTransactionManager:
         """
         current = self.current
         if current is not None:
-            raise TransactionInProgressError(
-                f"transaction {current} is open here; commit or roll back first", transaction_id=current
-            )
+            told = f"transaction {current} is open here; commit or roll back first"
+            raise TransactionInProgressError(told, transaction_id=current)
         transaction = _Transaction()
         _open.set(MappingProxyType({**_open.get(), self: transaction}))
         return transaction.transaction_id
@@ -86,13 +85,10 @@ class LocalTransactionManager:
                 raise
             done = len(resources) - len(left)
             if done:
-                raise TransactionInDoubtError(
-                    f"transaction {name} committed on {done} of {len(resources)} resources: {error}",
-                    transaction_id=name,
-                ) from error
-            raise TransactionRolledBackError(
-                f"transaction {name} was rolled back: {error}", transaction_id=name
-            ) from error
+                told = f"transaction {name} committed on {done} of {len(resources)} resources: {error}"
+                raise TransactionInDoubtError(told, transaction_id=name) from error
+            told = f"transaction {name} was rolled back: {error}"
+            raise TransactionRolledBackError(told, transaction_id=name) from error
         finally:
             for offer in offering:
                 offer()
