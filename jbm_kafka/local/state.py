@@ -629,9 +629,9 @@ def commit_together(channels: Sequence[LocalChannelState], transaction_id: str) 
         for channel in channels:
             channel.prepare_transaction(transaction_id)
         parts = [(channel, *channel.committing(transaction_id)) for channel in channels]
-        write_together([channel.writing(*part) for channel, *part in parts])
-        for channel, *part in parts:
-            channel.take_effect(*part)
+        write_together([channel.writing(changes, sent) for channel, changes, sent in parts])
+        for channel, changes, sent in parts:
+            channel.take_effect(changes, sent)
             channel.end_transaction(transaction_id)
 
 
