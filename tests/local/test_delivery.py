@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka.contract import MessageState, Routable
 from jbm_kafka.core.jms_errors import IllegalStateError, RoutableNotAcceptedError
-from tests.local.parts import Bench, BrokenError, Hand, Text
+from tests.local.parts import Bench, Hand, Text
 
 NEW, DELIVERED = MessageState.NEW, MessageState.DELIVERED
 
@@ -121,19 +121,6 @@ def test_redeliver_offers_what_is_owed_with_the_flag_and_nothing_else() -> None:
     assert bench.queue.redeliver(receiver), "nothing is owed"
     assert receiver.ids == ["c", "c"]
     assert bench.queue.state.nacks("b") == {"r2"}
-
-
-@pytest.mark.parametrize("answer", [RoutableNotAcceptedError("no"), BrokenError()])
-def test_a_refused_redelivery_leaves_the_message_owed(answer: Exception) -> None:
-    """STATE-10: and the later ones of its unit are not offered before it."""
-    bench = Bench()
-    receiver = bench.receiver()
-    bench.send("a", "b", unit="u")
-    bench.queue.deliver()
-    receiver.answer, receiver.got = answer, []
-    assert not bench.queue.redeliver(receiver)
-    assert receiver.ids == ["a"]
-    assert bench.queue.state.nacks("a") == bench.queue.state.nacks("b") == {"r1"}
 
 
 def test_a_lost_receiver_s_messages_go_to_another_with_the_flag() -> None:

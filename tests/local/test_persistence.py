@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka.contract import MessageState
 from jbm_kafka.core.jms_errors import CorruptRecordError, UnknownMessageError
-from jbm_kafka.local import MemoryMessageStore, MemoryPersistenceManager, QueueChannel
+from jbm_kafka.local import MemoryMessageStore, MemoryPersistenceManager, QueueChannel, TopicChannel
 from tests.local.parts import Bench, Clock, Hand, Text
 
 NEW = MessageState.NEW
@@ -173,20 +173,12 @@ def test_an_acknowledgement_that_cannot_be_recorded_changes_nothing() -> None:
     assert queue.browse() == []
 
 
-def test_a_damaged_record_is_named() -> None:
+@pytest.mark.parametrize(
+    ("kind", "of", "place"), [(QueueChannel, "message", "offset"), (TopicChannel, "topic", "place")]
+)
+def test_a_damaged_record_is_named(kind: type[QueueChannel | TopicChannel], of: str, place: str) -> None:
     manager, store = MemoryPersistenceManager(), MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager())
-    manager.write("q", {"message|0": b"{"})
-    with pytest.raises(CorruptRecordError, match=r"message\|0"):
-        QueueChannel("q", message_store=store, persistence_manager=manager)
-    manager.write("q", {"message|0": b'{"offset": 7, "message_id": "m"}'})
-    with pytest.raises(CorruptRecordError, match="7"):
-        QueueChannel("q", message_store=store, persistence_manager=manager)
-
-
-def test_a_record_whose_body_is_gone_is_passed_over() -> None:
-    """STATE-12"""
-    bench = Bench()
-    bench.send("m", "n")
-    bench.store.remove("m")
-    bench.queue = bench.open()
-    assert [each.message_id for each in bench.queue.browse()] == ["n"]
+    for damaged, told in (("{", rf"{of}\|0"), (f'{{"{place}": 7, "message_id": "m"}}', "7")):
+        manager.write("c", {f"{of}|0": damaged.encode()})
+        with pytest.raises(CorruptRecordError, match=told):
+            kind("c", message_store=store, persistence_manager=manager)
