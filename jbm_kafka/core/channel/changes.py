@@ -422,12 +422,5 @@ Change = (
 )
 """Everything that happens to a channel over Kafka."""
 
-ContractChange = (
-    Change
-    | AcknowledgedEarly
-    | FoundInHand
-    | AddedUncommitted
-    | SendsCommitted
-    | SendsRolledBack
-)
+ContractChange = Change | AcknowledgedEarly | FoundInHand | AddedUncommitted | SendsCommitted | SendsRolledBack
 """Everything that happens to a contract channel (`jbm_kafka.local`)."""
