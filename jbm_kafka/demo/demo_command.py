@@ -7,6 +7,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from jbm_kafka.cli.broker_to_try import broker
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Whole
@@ -15,7 +16,7 @@ from jbm_kafka.demo.bookstore import Names, day, is_poison, new_run, refusals
 from jbm_kafka.demo.check import Figure, check
 from jbm_kafka.demo.demo_error import WrongFiguresError
 from jbm_kafka.demo.evidence import gather
-from jbm_kafka.demo.run import RunSummary, broker, check_exists, play
+from jbm_kafka.demo.run import RunSummary, check_exists, play
 from jbm_kafka.demo.spark_report import figures, show, spark_needed, spark_report
 
 POISON_NEEDED = 8

@@ -1,17 +1,14 @@
 """One run of the bookstore: three workers on one queue, one killed and replaced, and an audit that reads along."""
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from rich.console import Console
 
-from jbm_kafka.cli.cluster_options import check_own_broker
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import contact
 from jbm_kafka.demo.auditor import Auditor
 from jbm_kafka.demo.bookstore import DEAD_LETTERS, Line, Names, run_of
 from jbm_kafka.demo.demo_error import DemoError
@@ -19,7 +16,6 @@ from jbm_kafka.demo.log import Follower, quiet_client
 from jbm_kafka.demo.progress import Progress, Show
 from jbm_kafka.demo.shop import Clerk, open_shop, session_timeout_ms, tidy
 from jbm_kafka.demo.staff import Colleague, Staff
-from jbm_kafka.devbroker import LocalBroker, LocalBrokerError
 
 WORKERS = 3
 KILL_AT = 0.4
@@ -30,8 +26,6 @@ BACK_AT = 0.7
 STALLED_S = 60.0
 """Nothing happened for so long: longer than a dead worker's session and its open transaction."""
 
-USUAL_PORT = 9092
-
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
@@ -41,26 +35,6 @@ class RunSummary:
     killed: str
     done_by_killed: int
     takeover_ms: int | None
-
-
-@contextlib.contextmanager
-def broker(wanted: Cluster, console: Console) -> Iterator[Cluster]:
-    """The wanted Kafka, else the user's local broker; one started here is stopped at the end."""
-    if not check_own_broker(wanted):
-        contact(wanted, remedy="leave --bootstrap out to use a local broker")
-        yield wanted
-        return
-    local = LocalBroker()
-    if not local.is_running:
-        console.print("starting a local Kafka ...", highlight=False)
-    is_new = local.start(preferred_port=USUAL_PORT)
-    try:
-        yield replace(wanted, bootstrap=local.bootstrap)
-    finally:
-        if is_new:
-            with contextlib.suppress(LocalBrokerError):
-                local.stop()
-                console.print("the local Kafka is stopped, its topics are kept: jbm-kafka broker start", soft_wrap=True)
 
 
 def check_exists(cluster: Cluster, names: Names) -> None:

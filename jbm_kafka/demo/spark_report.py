@@ -17,6 +17,7 @@ from jbm_kafka.cli.cluster_settings import Cluster, environment_of
 from jbm_kafka.demo.bookstore import DEAD_LETTERS, Names
 from jbm_kafka.demo.check import Figure
 from jbm_kafka.demo.demo_error import DemoError
+from jbm_kafka.pyspark_hint import install_hint
 
 TIMEOUT_S = 150.0
 GRACE_S = 5.0
@@ -27,8 +28,6 @@ def spark_needed() -> None:
     if importlib.util.find_spec("jbm_spark") is None:
         raise DemoError("jbm-kafka's Spark part is not installed: leave it out with --no-spark")
     if importlib.util.find_spec("pyspark") is None:
-        from jbm_spark.extra import install_hint
-
         raise DemoError(f"PySpark is not installed: {install_hint()}, or leave it out with --no-spark")
 
 

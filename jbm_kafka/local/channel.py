@@ -12,12 +12,11 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar, cast
 
-from jbm_kafka.codec.dead_letter import ACTUAL_EXPIRY, DELIVERY_COUNT
 from jbm_kafka.contract import (
     CoreMessage,
     Filter,
@@ -29,20 +28,11 @@ from jbm_kafka.contract import (
     TransactionManager,
 )
 from jbm_kafka.core.channel import changes as c
-from jbm_kafka.core.channel.delivery_count import delivery_count_of
-from jbm_kafka.core.channel.departure import DEPARTS_BY
-from jbm_kafka.core.channel.entries import MessageFate
 from jbm_kafka.core.channel.redelivery import is_expired
-from jbm_kafka.core.channel.reference import Reference
-from jbm_kafka.core.jms_errors import (
-    IllegalStateError,
-    MessageFormatError,
-    RoutableNotAcceptedError,
-    UnknownMessageError,
-)
-from jbm_kafka.local.channel_messages import departing_copy, message_of, refused, shown
-from jbm_kafka.local.state import LocalChange, LocalChannelState, message_id_of
-from jbm_kafka.local.transactions import departures, outside_transactions
+from jbm_kafka.core.channel.reference import GateKey, Reference
+from jbm_kafka.core.jms_errors import IllegalStateError, RoutableNotAcceptedError, UnknownMessageError
+from jbm_kafka.local.channel_messages import message_of, part_of, refused, shown
+from jbm_kafka.local.state import LocalChannelState, message_id_of
 
 logger = logging.getLogger(__name__)
 State = TypeVar("State", bound=LocalChannelState)
@@ -78,15 +68,41 @@ def ask(receiver: Receiver, message: CoreMessage) -> OfferAnswer:
 
 
 class LocalChannel(ABC, Generic[State]):
-    """The part that a queue and a topic share: they differ in whom they offer a message to, and when it is finished."""
+    """The part that a queue and a topic share: they differ in whom they offer a message to, and when it is finished.
 
-    is_storing_undeliverable_messages = False
-    """A queue keeps them; a topic, and what is synchronous, discards them (STATE-8, STATE-13)."""
+    With a persistence manager, a new channel of the same name over the same store goes on where this one ended. Time is
+    `clock_ms`, the wall clock unless given.
+    """
 
-    def __init__(self, state: State, *, synchronous: bool, expiry_channel: Receiver | None = None) -> None:
-        self._state: State = state
+    _state_class: ClassVar[type[LocalChannelState]]
+    name: str = part_of("_state", "name")
+    """The channel's name."""
+    receiver_id: str = part_of("_state", "name")
+    """Its name: a channel may be the receiver of another."""
+    message_store: MessageStore = part_of("_state", "message_store")
+    """Where the bodies are."""
+    persistence_manager: PersistenceManager | None = part_of("_state", "persistence_manager")
+    """Where the state is written; None: nowhere."""
+    transaction_manager: TransactionManager | None = part_of("_state", "transaction_manager")
+    """Whose transactions it takes part in; None: in none."""
+    is_reliable: bool = part_of("_state", "is_reliable")
+    """Its persistence manager and its store are (STATE-11)."""
+    is_transactional: bool = part_of("_state", "is_transactional")
+    """It has a transaction manager."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        message_store: MessageStore,
+        persistence_manager: PersistenceManager | None = None,
+        transaction_manager: TransactionManager | None = None,
+        synchronous: bool = False,
+        clock_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        managers = persistence_manager, transaction_manager
+        state = self._state = cast(State, self._state_class(name, message_store, *managers, clock_ms))
         self._is_synchronous = synchronous
-        self._expiry_channel = expiry_channel
         self._receivers: dict[str, Receiver] = {}
         """The receivers by id, in the order in which they were added."""
         self._pass = threading.RLock()
@@ -95,11 +111,10 @@ class LocalChannel(ABC, Generic[State]):
         self._is_asked = False
         """Another thread wants a pass made as soon as this one is over."""
         state.offer_committed = self._offer_soon
+        state.recover()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
-
-    # -- what it is --------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> State:
@@ -107,56 +122,14 @@ class LocalChannel(ABC, Generic[State]):
         return self._state
 
     @property
-    def name(self) -> str:
-        """The channel's name."""
-        return self._state.name
-
-    @property
-    def receiver_id(self) -> str:
-        """Its name: a channel may be the receiver of another."""
-        return self._state.name
-
-    @property
-    def message_store(self) -> MessageStore:
-        """Where the bodies are."""
-        return self._state.message_store
-
-    @message_store.setter
-    def message_store(self, store: MessageStore) -> None:
-        self._state.message_store = store
-
-    @property
-    def persistence_manager(self) -> PersistenceManager | None:
-        """Where the state is written; None: nowhere."""
-        return self._state.persistence_manager
-
-    @persistence_manager.setter
-    def persistence_manager(self, manager: PersistenceManager | None) -> None:
-        self._state.persistence_manager = manager
-
-    @property
-    def transaction_manager(self) -> TransactionManager | None:
-        """Whose transactions it takes part in; None: in none."""
-        return self._state.transaction_manager
-
-    @transaction_manager.setter
-    def transaction_manager(self, manager: TransactionManager | None) -> None:
-        self._state.transaction_manager = manager
-
-    @property
-    def is_reliable(self) -> bool:
-        """Its persistence manager and its store are (STATE-11)."""
-        return self._state.is_reliable
-
-    @property
-    def is_transactional(self) -> bool:
-        """It has a transaction manager."""
-        return self._state.is_transactional
-
-    @property
     def is_synchronous(self) -> bool:
         """It hands over within `handle`, in the caller's thread, and stores nothing."""
         return self._is_synchronous
+
+    @property
+    def is_storing_undeliverable_messages(self) -> bool:
+        """A queue does; a topic, and what is synchronous, discards them (STATE-8, STATE-13)."""
+        return not (self._is_synchronous or self._state.is_offered_to_all)
 
     @property
     def receivers(self) -> Sequence[Receiver]:
@@ -175,12 +148,7 @@ class LocalChannel(ABC, Generic[State]):
 
     def accept(self, routable: Routable, /) -> bool:
         """Return True if `handle` would take it now."""
-        with self._state.lock:
-            if self._state.is_closed or (self._is_synchronous and self._state.open_transaction is not None):
-                return False
-            if not self._is_synchronous:
-                return self._state.refusal(routable) is None
-        return self._accepts_now(routable)
+        return not self._state.is_closed and self._refusal(routable) is None
 
     def handle(self, routable: Routable, /) -> bool:
         """Store the message, NOT_COMMITTED in an open transaction, else NEW, and offer what nobody was offered yet.
@@ -195,27 +163,23 @@ class LocalChannel(ABC, Generic[State]):
         """
         state = self._state
         with self._opened():
-            is_passed_on = self._is_synchronous
-            reason = None if is_passed_on else state.refusal(routable)
-            if is_passed_on and state.open_transaction is not None:
-                reason = "a transaction is open and a synchronous channel holds nothing for it"
+            is_passed_on, reason = self._is_synchronous, self._refusal(routable)
             if reason is not None:
                 raise refused(self.name, routable, reason)
             message = message_of(routable, channel=self.name, store=state.message_store)
             if not is_passed_on and self._is_kept():
-                try:
-                    state.take(message)
-                except MessageFormatError as error:
-                    raise refused(self.name, routable, str(error)) from error
+                state.take(message)
         if not is_passed_on:
             self._offer_soon()
             return True
         is_late = is_expired(message.expiration_ms, state.clock_ms())
         return not is_late and self._pass_on(shown(message, redelivered=False))
 
-    @abstractmethod
-    def _accepts_now(self, routable: Routable) -> bool:
-        """Return True if a synchronous channel would find a receiver."""
+    def _refusal(self, routable: Routable) -> str | None:
+        if not self._is_synchronous:
+            return self._state.refusal(routable)
+        is_open = self._state.open_transaction is not None
+        return "a transaction is open and a synchronous channel holds nothing for it" if is_open else None
 
     @abstractmethod
     def _pass_on(self, message: CoreMessage) -> bool:
@@ -249,8 +213,26 @@ class LocalChannel(ABC, Generic[State]):
         self._check_open()
         with self._one_pass() as is_outermost:
             if is_outermost:
+                self._begin_pass()
                 self._offer_waiting(everything=True)
         return not self.has_messages(MessageState.NEW)
+
+    def redeliver(self, receiver: Receiver, /) -> bool:
+        """Offer this receiver again what it owes, registered or not; True iff it owes nothing any more (STATE-9).
+
+        The messages stay in its hand meanwhile. After a refusal nothing more of that unit is offered.
+        """
+        self._check_open()
+        refused_units: set[GateKey] = set()
+        with self._one_pass():
+            self._begin_pass()
+            for reference in self._state.owed_by(receiver.receiver_id):
+                if reference.gate_key not in refused_units and not self._offer_again(receiver, reference):
+                    refused_units.add(reference.gate_key)
+            for reference in self._state.lost(receiver.receiver_id):
+                self._offer_lost(receiver, reference)
+        owed = self._state.owed_by(receiver.receiver_id, all_of_them=True)
+        return not owed and not self._state.lost(receiver.receiver_id)
 
     def acknowledge(self, message_id: str, receiver_id: str, /) -> None:
         """The receiver is done with the message; in a transaction, when that commits (STATE-7).
@@ -265,7 +247,7 @@ class LocalChannel(ABC, Generic[State]):
     def expire(self, now_ms: int, /) -> list[str]:
         """Let go of the NEW messages whose time has ended by then, and return their ids in arrival order."""
         self._check_open()
-        return self._expire(now_ms)
+        return self._state.expire(now_ms)
 
     def close(self) -> None:
         """All receivers leave, open transactions of its messages can only roll back. What was recorded is kept."""
@@ -273,9 +255,24 @@ class LocalChannel(ABC, Generic[State]):
             self._state.close()
             self._receivers = {}
 
+    def _begin_pass(self) -> None:
+        """Finish what waits for nobody, before anybody is offered anything. The caller has the pass."""
+
     @abstractmethod
+    def _offer(self, reference: Reference) -> None:
+        """Offer one NEW message to whom it may go to."""
+
+    def _offer_lost(self, receiver: Receiver, reference: Reference) -> None:
+        """Offer it one that came back when it was lost."""
+
     def _offer_waiting(self, *, everything: bool) -> None:
         """One pass: offer what nobody was offered yet, or everything that is NEW. The caller has the pass."""
+        tried = set[tuple[int, str | None]]()
+        with self._state.lock:
+            self._state.core.apply(c.TimePassed(self._state.clock_ms()))
+            end = self._state.core.end_position
+        while (reference := self._next(tried, end, everything=everything)) is not None:
+            self._offer(reference)
 
     def _next(self, tried: set[tuple[int, str | None]], end: int, *, everything: bool) -> Reference | None:
         """The message to offer next in a pass, of those that came before `end`.
@@ -288,12 +285,37 @@ class LocalChannel(ABC, Generic[State]):
             for reference in state.core.heads():
                 attempt = (reference.offset, state.core.owner_of(reference.gate_key))
                 is_due = everything or not state.is_redelivered(reference)
-                if is_due and reference.offset < end and attempt not in tried and not self._is_spoken_for(reference):
+                if is_due and reference.offset < end and attempt not in tried and not state.is_spoken_for(reference):
                     tried.add(attempt)
                     return reference
         return None
 
+    def _offer_to(self, receiver: Receiver, reference: Reference, message: CoreMessage) -> bool:
+        """Hand it over and record that; False when the receiver did not take it. The message is reserved."""
+        state, name = self._state, receiver.receiver_id
+        answer = ask(receiver, message)
+        with state.lock:
+            is_taken = answer is not OfferAnswer.REFUSED or name in state.share_of(reference).early
+            if is_taken:
+                state.record_delivery(name, reference, acknowledged=answer is OfferAnswer.ACKNOWLEDGED)
+            return is_taken
+
+    def _offer_again(self, receiver: Receiver, reference: Reference) -> bool:
+        """Return True if it took the message again; one whose time has ended comes back, and leaves (STATE-4)."""
+        state, receiver_id = self._state, receiver.receiver_id
+        if is_expired(reference.expiration_ms, state.clock_ms()):
+            state.give_up(reference, receiver_id)
+            return True
+        message = self._shown(reference, redelivered=True)
+        answer = OfferAnswer.REFUSED if message is None else ask(receiver, message)
+        if answer is OfferAnswer.ACKNOWLEDGED and reference in state.owed_by(receiver_id):
+            state.acknowledge(message_id_of(reference), receiver_id)
+        return answer is not OfferAnswer.REFUSED
+
     def _shown(self, reference: Reference, *, redelivered: bool) -> CoreMessage | None:
+        """Return the message as a receiver sees it; None when it is not here, or has lost its body."""
+        if not self._state.is_here(reference):
+            return None
         try:
             return shown(self.message_store.retrieve(message_id_of(reference)), redelivered=redelivered)
         except UnknownMessageError:
@@ -327,11 +349,8 @@ class LocalChannel(ABC, Generic[State]):
                 self._is_asked = True
             self._look_again()
         except Exception:
-            logger.exception(
-                "%s: what became of an offered message cannot be recorded; nothing is lost, the next message or "
-                "deliver() goes on",
-                self.name,
-            )
+            told = "%s: what became of a message cannot be recorded; nothing is lost, the next one or deliver() goes on"
+            logger.exception(told, self.name)
 
     def _look_again(self) -> None:
         """A thread that asks finds the pass taken; one that leaves the pass comes here: one of both sees the other."""
@@ -353,76 +372,6 @@ class LocalChannel(ABC, Generic[State]):
             self._pass.release()
         return True
 
-    # -- expiry, and copies of what leaves ---------------------------------------------------------------------
-
-    def _expire(self, now_ms: int) -> list[str]:
-        state = self._state
-        with state.lock:
-            state.doom_expired(now_ms)
-            expired = [
-                reference
-                for reference in state.held.values()
-                if is_expired(reference.expiration_ms, now_ms)
-                and state.core.is_waiting(reference.offset)
-                and not self._is_spoken_for(reference)
-            ]
-        with state.reserve(expired):
-            return [message_id_of(reference) for reference in expired if self._let_expire(reference, now_ms)]
-
-    def _is_spoken_for(self, reference: Reference) -> bool:
-        """It is being offered, or its early acknowledgement waits for a commit."""
-        return reference.offset in self._state.reserved or reference.offset in self._state.submitted
-
-    def _let_expire(self, reference: Reference, now_ms: int) -> bool:
-        """Return True if it is gone. A copy is made without the lock, and an acknowledgement that comes meanwhile
-        wins."""
-        state = self._state
-        count = delivery_count_of(state.core, reference.offset).delivery_count
-        withdrawn = c.Withdrawn([reference], DEPARTS_BY[MessageFate.EXPIRED])
-        hop = {DELIVERY_COUNT: count, ACTUAL_EXPIRY: now_ms}
-        return self._hand_on(
-            reference, withdrawn, self._expiry_channel, hop, lambda: state.core.is_waiting(reference.offset)
-        )
-
-    def _hand_on(
-        self,
-        reference: Reference,
-        gone: LocalChange,
-        target: Receiver | None,
-        hop: Mapping[str, object],
-        may_go: Callable[[], bool],
-    ) -> bool:
-        """Return True if the copy came and the message went, by one write where the target is a channel of ours and on
-        the same persistence manager. So it stays, whatever becomes of the caller's transaction."""
-        state = self._state
-        try:
-            with outside_transactions():
-                if target is not None:
-                    message = state.message_store.retrieve(message_id_of(reference))
-                    copy = departing_copy(message, channel=self.name, hop=hop)
-                    if isinstance(target, LocalChannel) and not target.is_synchronous:
-                        with departures.transaction():
-                            target.handle(copy)
-                            state.depart(gone, may_go)
-                        return True
-                    target.handle(copy)
-                with state.lock:
-                    is_free = may_go()
-                    if is_free:
-                        state.change(gone)
-                    return is_free
-        except Exception:
-            if target is None:
-                raise
-            if may_go():
-                logger.exception(
-                    "%s: %s does not take a copy of message %s; it is kept and tried again at the next delivery",
-                    self.name,
-                    target.receiver_id,
-                    message_id_of(reference),
-                )
-            return False
-
     # -- looking -----------------------------------------------------------------------------------------------
 
     def browse(self, filter: Filter | None = None, /) -> list[CoreMessage]:  # noqa: A002 - the contract's word
@@ -438,8 +387,6 @@ class LocalChannel(ABC, Generic[State]):
     def get_messages(self, state: MessageState, /) -> list[CoreMessage]:
         """Return those it holds in that state, in arrival order."""
         return self._messages(state)
-
-    # -- leaves ------------------------------------------------------------------------------------------------
 
     def _messages(self, *states: MessageState) -> list[CoreMessage]:
         state = self._state

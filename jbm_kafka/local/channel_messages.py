@@ -2,101 +2,26 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any
 
-from jbm_kafka.codec.dead_letter import HOP_PROPERTIES, ORIG_DESTINATION, ORIG_MESSAGE_ID
 from jbm_kafka.contract import CoreMessage, MessageReference, MessageStore, Routable
 from jbm_kafka.core.jms_errors import RoutableNotAcceptedError, UnknownMessageError
 
 
-class _ByPriority:
-    """Routables compare by priority, the higher first."""
-
-    __slots__ = ()
-
-    priority: int
-
-    def __lt__(self, other: Routable, /) -> bool:
-        return self.priority > other.priority
+def part_of(owner: str, name: str) -> Any:
+    """A property that is this attribute of the owner, itself an attribute."""
+    return property(attrgetter(f"{owner}.{name}"), lambda self, value: setattr(getattr(self, owner), name, value))
 
 
 @dataclass(frozen=True, slots=True)
-class StoredReference(_ByPriority):
-    """A reference to a message in a store: everything but the body."""
-
-    store_id: str
-    message_id: str
-    is_reliable: bool
-    priority: int
-    expiration_ms: int
-    redelivered: bool
-    unit_of_order: str | None
-    headers: Mapping[str, object] = field(repr=False, hash=False)
-
-
-def reference_to(message: Routable, store_id: str, *, redelivered: bool | None = None) -> StoredReference:
-    """A reference to a message that the store of this id keeps; `redelivered` as the message says, unless given."""
-    return StoredReference(
-        store_id=store_id,
-        message_id=message.message_id,
-        is_reliable=message.is_reliable,
-        priority=message.priority,
-        expiration_ms=message.expiration_ms,
-        redelivered=message.redelivered if redelivered is None else redelivered,
-        unit_of_order=message.unit_of_order,
-        headers=message.headers,
-    )
-
-
-def _of_original(name: str) -> Any:
-    return property(lambda shown_message: getattr(shown_message.original, name))
-
-
-class ShownMessage(_ByPriority):
-    """A message whose `redelivered` is what this channel knows; everything else is the message's own."""
-
-    __slots__ = ("original", "redelivered")
-
-    message_id: str = _of_original("message_id")
-    body: object = _of_original("body")
-    is_reliable: bool = _of_original("is_reliable")
-    priority: int = _of_original("priority")
-    expiration_ms: int = _of_original("expiration_ms")
-    unit_of_order: str | None = _of_original("unit_of_order")
-    headers: Mapping[str, object] = _of_original("headers")
-
-    def __init__(self, message: CoreMessage, redelivered: bool) -> None:
-        self.original = message
-        self.redelivered = redelivered
-
-    def __eq__(self, other: object) -> bool:
-        return self.original == (other.original if isinstance(other, ShownMessage) else other)
-
-    def __hash__(self) -> int:
-        return hash(self.original)
-
-
-def shown(message: CoreMessage, *, redelivered: bool) -> CoreMessage:
-    """The message with this flag; itself when it says so already."""
-    return message if message.redelivered == redelivered else ShownMessage(message, redelivered)
-
-
-def as_stored(message: CoreMessage) -> CoreMessage:
-    """The message as its sender made it, of one that some channel may have shown."""
-    return message.original if isinstance(message, ShownMessage) else message
-
-
-@dataclass(frozen=True, slots=True)
-class LocalMessage(_ByPriority):
-    """A message of our own making: a dead letter, or an expired message's copy."""
+class _Envelope:
+    """All of a message but its body. The higher priority goes first."""
 
     message_id: str
     """Unique in its store."""
-    body: object = None
-    """Any object; that of a reliable message must be one that can be written."""
     is_reliable: bool = False
     """It is kept through a restart."""
     priority: int = 4
@@ -109,6 +34,41 @@ class LocalMessage(_ByPriority):
     """The unit that it is in order with; None: nothing."""
     headers: Mapping[str, object] = field(default_factory=dict, hash=False)
     """Everything else, by name."""
+
+    def __lt__(self, other: Routable, /) -> bool:
+        return self.priority > other.priority
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReference(_Envelope):
+    """A reference to a message in a store."""
+
+    store_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalMessage(_Envelope):
+    """A message, for who has no class of his own; and how any is shown that was delivered before."""
+
+    body: object = None
+    """Any object; that of a reliable message must be one that can be written."""
+
+
+def reference_to(message: Routable, store_id: str, *, redelivered: bool | None = None) -> StoredReference:
+    """A reference to a message that the store of this id keeps; `redelivered` as the message says, unless given."""
+    return StoredReference(store_id=store_id, **_envelope(message, redelivered))
+
+
+def shown(message: CoreMessage, *, redelivered: bool) -> CoreMessage:
+    """The message with this flag; itself when it says so already."""
+    if message.redelivered == redelivered:
+        return message
+    return LocalMessage(body=message.body, **_envelope(message, redelivered))
+
+
+def _envelope(message: Routable, redelivered: bool | None) -> dict[str, Any]:
+    told = {} if redelivered is None else {"redelivered": redelivered}
+    return {each.name: getattr(message, each.name) for each in fields(_Envelope)} | told
 
 
 def refused(channel: str, routable: Routable, reason: str) -> RoutableNotAcceptedError:
@@ -124,25 +84,10 @@ def message_of(routable: Routable, *, channel: str, store: MessageStore) -> Core
         RoutableNotAcceptedError: it is neither a message nor a reference to one in this store.
     """
     if isinstance(routable, CoreMessage):
-        return as_stored(routable)
+        return routable
     if not isinstance(routable, MessageReference) or routable.store_id != store.store_id:
         raise refused(channel, routable, f"it is neither a message nor a reference into store {store.store_id!r}")
     try:
         return store.retrieve(routable.message_id)
     except UnknownMessageError:
         raise refused(channel, routable, f"store {store.store_id!r} does not have it") from None
-
-
-def departing_copy(message: CoreMessage, *, channel: str, hop: Mapping[str, object]) -> LocalMessage:
-    """The copy that goes to a dead-letter or expiry channel (REDELIVER-4, SEND-5); `hop` says why it left."""
-    # A store has one body per id, and the original is there until the copy is safe: the copy needs an id of its own.
-    kept = {name: value for name, value in message.headers.items() if name not in HOP_PROPERTIES}
-    origin = {ORIG_DESTINATION: f"queue:{channel}", ORIG_MESSAGE_ID: message.message_id}
-    return LocalMessage(
-        message_id=f"ID:{uuid.uuid4()}",
-        body=message.body,
-        is_reliable=message.is_reliable,
-        priority=message.priority,
-        unit_of_order=message.unit_of_order,
-        headers={**kept, **origin, **hop},
-    )

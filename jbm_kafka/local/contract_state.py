@@ -9,39 +9,25 @@ refusal needs no undoing (STATE-10). The batch decisions of the sidecar are in c
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Iterator, Sequence
 
 from jbm_kafka.core.channel import changes as c
 from jbm_kafka.core.channel.channel_state import ChannelState, state_in_hand
 from jbm_kafka.core.channel.entries import Entry
-from jbm_kafka.core.channel.reference import DEPARTING, GateKey, Reference, SessionId
-from jbm_kafka.core.channel.states import MessageState, Move, transition
-from jbm_kafka.core.jms_errors import UnknownMessageError
+from jbm_kafka.core.channel.reference import GateKey, Reference, SessionId
+from jbm_kafka.core.channel.states import MessageState
 
 
 class ContractChannelState(ChannelState):
     """One contract channel. Only `apply` changes it; everything else reads."""
 
-    __slots__ = ("early",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.early: set[tuple[SessionId, int]] = set()
-        """Acknowledgements that came before their delivery was recorded; the messages are in the session's hand."""
+    __slots__ = ()
 
     def apply(self, change: c.ContractChange | Entry) -> None:
         """Make one change. The caller has decided that it is legal; what is not is a bug and asserts."""
         match change:
-            case c.AcknowledgedEarly():
+            case c.AcknowledgedEarly() | c.FoundInHand():
                 self._take_in_hand(change)
-                self.early.add((change.session, change.reference.offset))
-            case c.FoundInHand():
-                self._take_in_hand(change)
-            case c.OfferedAgain():
-                self._offered_again(change)
-            case c.Withdrawn():
-                self._withdrawn(change)
             case c.AddedUncommitted():
                 self._added_uncommitted(change)
             case c.SendsCommitted():
@@ -52,59 +38,30 @@ class ContractChannelState(ChannelState):
                 super().apply(change)
                 self._look_at_all_arrivals()  # each waits at its gate: receivers are asked for one at a time
 
-    def _acknowledged(self, change: c.Acknowledged) -> None:
-        super()._acknowledged(change)
-        self.early.difference_update((change.session, offset) for offset in change.offsets)
-
     def _take_in_hand(self, change: c.AcknowledgedEarly | c.FoundInHand) -> None:
         session, reference = change.session, change.reference
         assert change.transition.target is state_in_hand(session), session
         self._take_waiting([reference])
         gate = self.gates.gate(reference.gate_key)
-        assert gate.owner is None or gate.owner == session, (gate.key, gate.owner, session)
-        gate.owner = session
-        gate.in_hand += 1
+        self.gates.hold(gate, 1, session)
         self._relist(gate)
         self._hand(session)[reference.offset] = reference
 
-    def _offered_again(self, change: c.OfferedAgain) -> None:
-        assert change.transition.state is state_in_hand(change.session), change.session
-        hand = self.in_hand[change.session]
-        for message in change.messages:
-            self.durable.remember(message, hand[message.offset])
-
-    def _withdrawn(self, change: c.Withdrawn) -> None:
-        offsets = sorted(reference.offset for reference in change.references)
-        row = change.transition
-        assert row.leaves, row
-        assert row.state is MessageState.NEW, row
-        assert self.uncommitted.keys().isdisjoint(offsets), change
-        self._take_waiting(change.references)
-        self.durable.settle(offsets)
-        for offset in offsets:
-            self.durable.forget_past(offset)
-
     def _added_uncommitted(self, change: c.AddedUncommitted) -> None:
+        self.uncommitted.update((reference.offset, change.transaction) for reference in change.references)
+        self._fetched(c.Fetched(self.read_position, change.references[-1].offset + 1, change.references))
         self._look_at_all_arrivals()
-        for reference in change.references:
-            assert reference.offset >= self.end_position, (reference.offset, self.end_position)
-            self.uncommitted[reference.offset] = change.transaction
-            self.unsettled.add([reference.offset])
-            self.read_position = reference.offset + 1
-            self.durable.end_position = self.read_position
-            self._wait(reference)
 
     def _sends_committed(self, change: c.SendsCommitted) -> None:
-        for reference in self._sent_in(change.transaction):
+        for reference in change.references:
             del self.uncommitted[reference.offset]
             self._relist(self.gates.by_key[reference.gate_key])
 
     def _sends_rolled_back(self, change: c.SendsRolledBack) -> None:
-        gone = self._sent_in(change.transaction)
-        for reference in gone:
+        for reference in change.references:
             del self.uncommitted[reference.offset]
-        self._take_waiting(gone)
-        self.durable.settle(sorted(reference.offset for reference in gone))
+        self._take_waiting(change.references)
+        self.durable.settle([reference.offset for reference in change.references])
 
     # -- what readers ask --------------------------------------------------------------------------------------
 
@@ -118,18 +75,12 @@ class ContractChannelState(ChannelState):
         return MessageState.NEW if offset in self.unsettled else None
 
     def holder_of(self, offset: int) -> SessionId | None:
-        """The session that has the message, or DEPARTING."""
+        """The session that has the message."""
         return next((session for session, hand in self.in_hand.items() if offset in hand), None)
 
     def is_waiting(self, offset: int) -> bool:
-        """Return True if the message is NEW and not on its way out either."""
+        """Return True if the message is NEW."""
         return offset in self.unsettled and offset not in self.uncommitted and self.holder_of(offset) is None
-
-    def owing(self, offset: int) -> frozenset[SessionId]:
-        """The sessions that have the message and have not acknowledged it (STATE-4)."""
-        holder = self.holder_of(offset)
-        is_owed = holder is not None and holder != DEPARTING and (holder, offset) not in self.early
-        return frozenset([holder] if is_owed and holder is not None else ())
 
     def heads(self) -> Iterator[Reference]:
         """The messages that may be handed over, the highest priority and then the oldest first."""
@@ -142,69 +93,26 @@ class ContractChannelState(ChannelState):
         gate = self.gates.by_key.get(key)
         return None if gate is None else gate.owner
 
-    def is_next(self, reference: Reference) -> bool:
-        """Return True if the message is the first of its unit and nothing holds it back."""
-        gate = self.gates.by_key.get(reference.gate_key)
-        return gate is not None and gate.listed_in is not None and gate.waiting[0].offset == reference.offset
-
     # -- leaves ------------------------------------------------------------------------------------------------
-
-    def _sent_in(self, transaction: str) -> list[Reference]:
-        gates = self.gates.by_key.values()
-        return [r for gate in gates for r in gate.waiting if self.uncommitted.get(r.offset) == transaction]
 
     def _take_waiting(self, references: Sequence[Reference]) -> None:
         """Take these from where they wait; those behind them move up."""
-        self._look_at_all_arrivals()
-        groups: dict[GateKey, set[int]] = {}
         for reference in references:
-            groups.setdefault(reference.gate_key, set()).add(reference.offset)
-        for key, offsets in groups.items():
-            gate = self.gates.by_key[key]
-            kept = deque(reference for reference in gate.waiting if reference.offset not in offsets)
-            assert len(gate.waiting) - len(kept) == len(offsets), (key, offsets)
-            gate.waiting = kept
-            self.gates.waiting_count -= len(offsets)
+            gate = self.gates.by_key[reference.gate_key]
+            gate.waiting.remove(reference)
+            self.gates.waiting_count -= 1
             self._relist(gate)
 
 
-def decide_delivery(state: ContractChannelState, session: SessionId, reference: Reference) -> c.ContractChange | None:
-    """Record that the session was handed the message; or, by DEPARTING, that it is on its way out.
+def decide_delivery(state: ContractChannelState, session: SessionId, reference: Reference) -> c.Offered | None:
+    """Return the change by which a NEW message is in the session's hand.
 
-    When its acknowledgement is here already, that settles it (STATE-6). None when the message may not be in this
-    session's hand: it is not the next of its unit, or another session holds the unit, or it is not NEW any more.
+    None when it may not be: it is not the next of its unit, or another session holds the unit, or it is not NEW.
     """
-    offset, key = reference.offset, reference.gate_key
-    if (session, offset) in state.early:
-        return c.Acknowledged(session=session, offsets=[offset])
-    gate = state.gates.by_key.get(key)
-    if gate is None or not gate.waiting or gate.waiting[0].offset != offset or offset in state.uncommitted:
+    gate = state.gates.by_key.get(reference.gate_key)
+    if gate is None or not gate.waiting or gate.waiting[0].offset != reference.offset:
         return None
-    if gate.owner is not None and gate.owner != session:
+    if reference.offset in state.uncommitted or gate.owner not in (None, session):
         return None
-    taken = c.HeadTaken(key=key, count=1, leaving=session == DEPARTING)
+    taken = c.HeadTaken(key=reference.gate_key, count=1, leaving=False)
     return c.Offered(session, heads=(taken,), examined=0, fresh=(), expired=(), blocked=())
-
-
-def decide_acknowledgement(state: ContractChannelState, session: SessionId, reference: Reference) -> c.ContractChange:
-    """A session acknowledges one message, which it holds or, when its delivery is not recorded yet, will have held.
-
-    Raises:
-        UnknownMessageError: the channel does not hold the message, or somebody else has it or its unit, or it was
-            acknowledged before.
-        IllegalStateError: it is NOT_COMMITTED.
-    """
-    offset = reference.offset
-    now = state.state_of(offset)
-    if now is None or (session, offset) in state.early:
-        why = "is not in the channel" if now is None else "was acknowledged already"
-        raise UnknownMessageError(f"the message at {offset} {why}; there is nothing to do", offset=offset)
-    holder = state.holder_of(offset)
-    if holder == session:
-        return c.Acknowledged(session=session, offsets=[offset])
-    if holder is not None:
-        raise UnknownMessageError(f"receiver {session!r} does not hold the message at {offset}", receiver_id=session)
-    transition(now, Move.ACKNOWLEDGED_EARLY)
-    if state.owner_of(reference.gate_key) not in (None, session):
-        raise UnknownMessageError(f"receiver {session!r} cannot hold the message at {offset}", receiver_id=session)
-    return c.AcknowledgedEarly(session=session, reference=reference)

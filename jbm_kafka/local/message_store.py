@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.contract import CoreMessage, MessageStore, PersistenceManager, TransactionManager
 from jbm_kafka.core.jms_errors import CorruptRecordError, IllegalStateError, MessageFormatError, UnknownMessageError
-from jbm_kafka.local.channel_messages import LocalMessage, StoredReference, as_stored, reference_to
+from jbm_kafka.local.channel_messages import LocalMessage, StoredReference, reference_to
 from jbm_kafka.local.persistence_managers import Records
 
 _BODY = "body|"
@@ -60,8 +60,7 @@ class MemoryMessageStore:
         with self._lock:
             if manager is not None:
                 for name, kept in self._kept.items():  # what the manager before had recorded, this one records too
-                    if kept.recorded:
-                        manager.write(self.store_id, _records_of(name, kept.message, 0, kept.recorded))
+                    manager.write(self.store_id, _records_of(name, kept.message, 0, kept.recorded))
                 self._recover(manager.read(self.store_id))
             self._persistence_manager = manager
 
@@ -101,7 +100,6 @@ class MemoryMessageStore:
 
     def hold(self, message: CoreMessage) -> StoredReference:
         """Keep the message once more, in memory only; see `store` for what is refused."""
-        message = as_stored(message)
         name = message.message_id
         if message.is_reliable and not self.is_reliable:
             raise IllegalStateError(f"message {name!r} is reliable and store {self.store_id!r} is not", message_id=name)
@@ -112,9 +110,8 @@ class MemoryMessageStore:
                 if message.is_reliable:
                     encode_message(message)  # refused now rather than when it is to be recorded
             elif not _is_same(kept.message, message):
-                raise IllegalStateError(
-                    f"store {self.store_id!r} holds another message with the id {name!r}", message_id=name
-                )
+                told = f"store {self.store_id!r} holds another message with the id {name!r}"
+                raise IllegalStateError(told, message_id=name)
             kept.holders += 1
             self._kept[name] = kept
         return reference_to(message, self.store_id)

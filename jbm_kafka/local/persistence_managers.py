@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from rocksdict import DBCompressionType, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
+from rocksdict import Options, Rdict, ReadOptions, WriteBatch, WriteOptions
 
 from jbm_kafka.core.jms_errors import IllegalStateError, ResourceAllocationError
 
@@ -20,7 +20,7 @@ Records = Mapping[str, bytes | None]
 """Values by key; None removes the record."""
 _NAME_LENGTH = struct.Struct(">H")
 WRITE_BUFFER_BYTES = 4 << 20
-"""Two of them may be in memory."""
+"""RocksDB has two of them in memory at most."""
 WAL_BYTES_MAX = 16 << 20
 """Bounds the time to open after a kill."""
 
@@ -116,8 +116,6 @@ def _open(folder: Path) -> Rdict:
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_write_buffer_size(WRITE_BUFFER_BYTES)
-    options.set_max_write_buffer_number(2)
-    options.set_compression_type(DBCompressionType.lz4())
     options.set_max_total_wal_size(WAL_BYTES_MAX)
     options.set_keep_log_file_num(2)
     try:

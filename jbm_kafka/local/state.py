@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import cast
 
 from jbm_kafka.contract import (
@@ -26,22 +26,27 @@ from jbm_kafka.contract import (
 )
 from jbm_kafka.core.channel import changes as c
 from jbm_kafka.core.channel.delivery_count import delivery_count_of
-from jbm_kafka.core.channel.entries import Held, Position
+from jbm_kafka.core.channel.departure import DEPARTS_BY
+from jbm_kafka.core.channel.entries import Held, MessageFate, Position
 from jbm_kafka.core.channel.redelivery import is_expired
-from jbm_kafka.core.channel.reference import DEPARTING, Reference
+from jbm_kafka.core.channel.redelivery_states import RETURNED
+from jbm_kafka.core.channel.reference import DEPARTING, Reference, SessionId
 from jbm_kafka.core.channel.states import Move, Transition, transition
 from jbm_kafka.core.jms_errors import (
     CorruptRecordError,
     IllegalStateError,
+    MessageFormatError,
     TransactionRolledBackError,
     UnknownMessageError,
 )
 from jbm_kafka.local.channel_messages import reference_to, refused
-from jbm_kafka.local.contract_state import ContractChannelState, decide_acknowledgement, decide_delivery
+from jbm_kafka.local.contract_state import ContractChannelState, decide_delivery
 from jbm_kafka.local.message_store import MemoryMessageStore, Writing, write_together
-from jbm_kafka.local.transactions import manager_here
 
 logger = logging.getLogger(__name__)
+ACKNOWLEDGED_IN_PART = transition(MessageState.DELIVERED, Move.ACKNOWLEDGED_IN_PART)
+EXPIRED = DEPARTS_BY[MessageFate.EXPIRED]
+RETURNED_IN_PART = transition(MessageState.DELIVERED, Move.RETURNED_IN_PART)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ class MessageRecord:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The receivers of a topic that have to do with its message from now on."""
+    """The receivers that have to do with a message from now on; those of a queue's are one at most."""
 
     reference: Reference
     owing: frozenset[str] = frozenset()
@@ -73,15 +78,11 @@ class Shared:
     early: frozenset[str] = frozenset()
     """They acknowledged it before the delivery to them was recorded."""
     is_offered: bool = False
-    """All receivers that were there have been offered it: it leaves with its last acknowledgement."""
+    """All receivers that are to have it have been offered it: it leaves with its last acknowledgement."""
+    lost_by: str | None = None
+    """Its receiver was lost, and nobody has taken it since; or it waits for that one's acknowledgement to count."""
     transition: Transition | None = None
-    """The row by which it stays DELIVERED; None: it was offered."""
-
-    def encoded(self) -> bytes:
-        """The record of the message, once this is so."""
-        owing = sorted(self.owing) if self.is_offered else None
-        row = {"place": self.reference.offset, "message_id": message_id_of(self.reference), "owing": owing}
-        return json.dumps(row).encode()
+    """The row by which it stays DELIVERED; None: it was offered, or is NEW."""
 
 
 LocalChange = c.ContractChange | Shared
@@ -92,8 +93,8 @@ class LocalChannelState:
 
     kind = "message"
     """Before the place of a message in the keys of its records."""
-    may_be_redelivered_after_restart = False
-    """Messages that a restart finds NEW may have been handed over before it."""
+    is_offered_to_all = False
+    """A message goes to all receivers, and not to one."""
 
     def __init__(
         self,
@@ -113,19 +114,17 @@ class LocalChannelState:
         self.held: dict[str, Reference] = {}
         """Every message here, by id, in arrival order. The record of a reference is the contract's reference."""
         self.by_offset: dict[int, Reference] = {}
+        self.shares: dict[int, Shared] = {}
+        """Who has to do with a message, by its offset, where anybody has."""
         self.reserved: set[int] = set()
-        """Offsets of messages that are just being offered, or on their way out."""
+        """Offsets of messages that are just being offered."""
         self.submitted: dict[int, dict[str, str]] = {}
         """Acknowledgements in open transactions: by offset and receiver, the transaction (STATE-7)."""
-        self.departing: dict[str, tuple[LocalChange, Callable[[], bool]]] = {}
-        """The way a message leaves, and whether it still may, by the transaction that brings its copy elsewhere."""
         self.doomed: dict[str, str] = {}
         """Transactions that can only be rolled back, with the reason."""
         self.is_closed = False
         self.offer_committed: Callable[[], None] = lambda: None
         """Called after a commit, when no transaction is open any more and no lock is held."""
-        self.when_discarded: Callable[[Sequence[tuple[str, Reference]]], None] = lambda _discarded: None
-        """Called with the acknowledgements, and their receivers, that a rollback discarded."""
         self._unrecorded: set[int] = set()
         """Reliable messages whose body this channel has to record with its reference."""
 
@@ -145,8 +144,7 @@ class LocalChannelState:
     @property
     def open_transaction(self) -> str | None:
         """The transaction the caller is in."""
-        manager = manager_here(self.transaction_manager)
-        return None if manager is None else manager.current
+        return None if self.transaction_manager is None else self.transaction_manager.current
 
     def refusal(self, routable: Routable) -> str | None:
         """Why this message cannot be held here now; None when it can."""
@@ -155,6 +153,10 @@ class LocalChannelState:
         if routable.is_reliable and not self.is_reliable:
             return "it is reliable and the channel is not; give channel and store a reliable persistence manager"
         return None
+
+    def session_of(self, receiver_id: str) -> SessionId:
+        """The session by which the machine knows the receiver."""
+        return receiver_id
 
     # -- the contract ------------------------------------------------------------------------------------------
 
@@ -169,14 +171,16 @@ class LocalChannelState:
         """Store the body, and hold the message; the caller has seen that it may be held.
 
         Raises:
-            MessageFormatError: it is reliable and cannot be written.
+            RoutableNotAcceptedError: it is reliable and cannot be written.
         """
         store = self.message_store
         with self.lock:
-            ours = isinstance(store, MemoryMessageStore)
-            reference = store.hold(message) if isinstance(store, MemoryMessageStore) else store.store(message)
             try:
-                self._hold(reference, is_recorded=not ours)
+                reference = store.hold(message) if isinstance(store, MemoryMessageStore) else store.store(message)
+            except MessageFormatError as error:
+                raise refused(self.name, message, str(error)) from error
+            try:
+                self._hold(reference, is_recorded=not isinstance(store, MemoryMessageStore))
             except BaseException:
                 self._drop_body(reference.message_id)
                 raise
@@ -187,72 +191,99 @@ class LocalChannelState:
             return
         with self.lock:
             reference = self.find(message_id)
-            if (state := self.core.state_of(reference.offset)) is not None:
-                transition(state, Move.OFFERED)
-            if not self.record_delivery(receiver_id, reference):
-                raise IllegalStateError(
-                    f"message {message_id!r} cannot be in the hand of {receiver_id!r} now: it, or an earlier one of "
-                    "its unit, waits or is in another hand",
-                    message_id=message_id,
-                )
+            transition(self._state_of(reference), Move.OFFERED)
+            if not self.record_delivery(receiver_id, reference, is_last=True):
+                why = "it, or an earlier one of its unit, waits or is in another hand"
+                told = f"message {message_id!r} cannot be in the hand of {receiver_id!r} now: {why}"
+                raise IllegalStateError(told, message_id=message_id)
 
     def remove(self, message_id: str, /) -> None:
         with self.lock:
             reference = self.find(message_id)
-            state, holder = self.core.state_of(reference.offset), self.core.holder_of(reference.offset)
-            assert state is not None, message_id
-            row = transition(state, Move.REMOVED)
-            gone = c.Withdrawn([reference], row)
-            self.change(gone if holder is None else c.Acknowledged(holder, [reference.offset], transition=row))
+            row = transition(self._state_of(reference), Move.REMOVED)
+            self.change(*leaving([reference], row, self.core.holder_of(reference.offset)))
 
     def state_of(self, message_id: str, /) -> MessageState | None:
         with self.lock:
-            reference = self.held.get(message_id)
-            return None if reference is None else self.core.state_of(reference.offset)
+            return None if message_id not in self.held else self._state_of(self.held[message_id])
 
     def nacks(self, message_id: str, /) -> frozenset[str]:
         with self.lock:
-            reference = self.held.get(message_id)
-            return frozenset() if reference is None else self.owing(reference.offset)
+            return frozenset() if message_id not in self.held else self.share_of(self.held[message_id]).owing
 
     def transaction_of(self, message_id: str, /) -> str | None:
         with self.lock:
-            reference = self.held.get(message_id)
-            return None if reference is None else self.core.uncommitted.get(reference.offset)
+            return None if message_id not in self.held else self.core.uncommitted.get(self.held[message_id].offset)
 
     def references(self, state: MessageState | None = None) -> Sequence[MessageReference]:
         with self.lock:
-            held = [r for r in self.held.values() if state is None or self.core.state_of(r.offset) is state]
+            held = [r for r in self.held.values() if state is None or self._state_of(r) is state]
             store_id = self.message_store.store_id
             return [reference_to(contract_reference(r), store_id, redelivered=self.is_redelivered(r)) for r in held]
 
-    # -- deliveries and acknowledgements; a topic's state has its own ------------------------------------------
+    # -- deliveries and acknowledgements -----------------------------------------------------------------------
 
-    def owing(self, offset: int) -> frozenset[str]:
-        """The message's NACK set (STATE-4)."""
-        return self.core.owing(offset)
+    def share_of(self, reference: Reference) -> Shared:
+        """Who has to do with the message."""
+        return self.shares.get(reference.offset) or Shared(reference)
+
+    def is_here(self, reference: Reference) -> bool:
+        """Return False when it left meanwhile, or the channel was closed."""
+        return not self.is_closed and reference.offset in self.by_offset
+
+    def is_spoken_for(self, reference: Reference) -> bool:
+        """It is being offered, or its early acknowledgement waits for a commit."""
+        return reference.offset in self.reserved or bool(self.submitted.get(reference.offset))
 
     def is_submitted(self, offset: int, receiver_id: str) -> bool:
-        """An acknowledgement of this message waits for its transaction: of a queue anybody's, there is one hand."""
-        return offset in self.submitted
+        """The receiver's acknowledgement of this message waits for its transaction."""
+        return receiver_id in self.submitted.get(offset, {})
 
-    def record_delivery(self, receiver_id: str, reference: Reference, *, acknowledged: bool = False) -> bool:
-        """The receiver was handed the message, and may have acknowledged it by the way.
+    def owed_by(self, receiver_id: str, *, all_of_them: bool = False) -> list[Reference]:
+        """Return what it has, in order; without what it has acknowledged in an open transaction."""
+        with self.lock:
+            owed = [each for each in self.held.values() if receiver_id in self.share_of(each).owing]
+            return [each for each in owed if all_of_them or not self.is_submitted(each.offset, receiver_id)]
+
+    def lost(self, receiver_id: str) -> list[Reference]:
+        """Return what came back when it was lost and nobody has taken since."""
+        with self.lock:
+            mine = [share.reference for share in self.shares.values() if share.lost_by == receiver_id]
+            return sorted(reference for reference in mine if self.core.is_waiting(reference.offset))
+
+    def record_delivery(
+        self, receiver_id: str, reference: Reference, *, acknowledged: bool = False, is_last: bool = False
+    ) -> bool:
+        """The receiver was handed the message, and may have acknowledged it by the way; nobody else will be, if last.
 
         False when that can no longer be, because the message moved on while the receiver had it.
         """
         with self.lock:
-            change = decide_delivery(self.core, receiver_id, reference)
-            if change is None:
-                if acknowledged and self.core.is_waiting(reference.offset):
-                    self.change(*self.settling(reference, [receiver_id], now=True))
+            if reference.offset not in self.by_offset:
                 return False
-            settles = acknowledged and not isinstance(change, c.Acknowledged)
-            transaction = self._enlisted() if settles else None
-            if transaction is not None:
-                self.submitted.setdefault(reference.offset, {receiver_id: transaction})
-            is_settled = settles and transaction is None
-            self.change(change, *([c.Acknowledged(receiver_id, [reference.offset])] if is_settled else []))
+            session, offset, share = self.session_of(receiver_id), reference.offset, self.share_of(reference)
+            is_new = self.core.is_waiting(offset)
+            taken = decide_delivery(self.core, session, reference) if is_new else None
+            if taken is None and self.core.holder_of(offset) != session:
+                if acknowledged and is_new:
+                    self.change(*self.settling(reference, [receiver_id]))
+                return False
+            owes = {receiver_id} - share.early
+            if acknowledged and owes and not self.is_submitted(offset, receiver_id):
+                transaction = self._enlisted()
+                if transaction is None:
+                    owes = set()
+                else:
+                    self.submitted.setdefault(offset, {})[receiver_id] = transaction
+            share = replace(
+                share,
+                owing=share.owing - {receiver_id} | owes,
+                early=share.early - {receiver_id},
+                is_offered=share.is_offered or is_last or not self.is_offered_to_all,
+                lost_by=None,
+                transition=None,
+            )
+            self.change(*([] if taken is None else [taken]), *self.shared_so(session, share))
             return True
 
     def acknowledge(self, message_id: str, receiver_id: str) -> None:
@@ -260,9 +291,8 @@ class LocalChannelState:
         with self.lock:
             reference = self.find(message_id)
             if self.is_submitted(reference.offset, receiver_id):
-                raise UnknownMessageError(
-                    f"message {message_id!r} was acknowledged in a transaction that is open", message_id=message_id
-                )
+                told = f"message {message_id!r} was acknowledged in a transaction that is open"
+                raise UnknownMessageError(told, message_id=message_id)
             changes = self.settling(reference, [receiver_id])
             transaction = self._enlisted()
             if transaction is None:
@@ -270,15 +300,54 @@ class LocalChannelState:
             else:
                 self.submitted.setdefault(reference.offset, {})[receiver_id] = transaction
 
-    def settling(self, reference: Reference, receivers: Collection[str], *, now: bool = False) -> list[LocalChange]:
+    def settling(
+        self, reference: Reference, receivers: Collection[str], *, at_commit: bool = False
+    ) -> list[LocalChange]:
         """The changes by which these receivers' acknowledgement of the message is effective.
 
-        `now`: no delivery of it will be recorded any more, so an early one settles it.
+        `at_commit`: it was looked at when it came, and who has settled it otherwise meanwhile is passed over.
+
+        Raises:
+            UnknownMessageError: one of them does not have it, nor could, or acknowledged it before.
+            IllegalStateError: it is NOT_COMMITTED.
         """
-        (receiver_id,) = receivers
-        change = decide_acknowledgement(self.core, receiver_id, reference)
-        is_early = isinstance(change, c.AcknowledgedEarly)
-        return [change, c.Acknowledged(receiver_id, [reference.offset])] if now and is_early else [change]
+        share, session = self.share_of(reference), self.session_of(next(iter(receivers)))
+        others, holder = frozenset(receivers) - share.owing, self.core.holder_of(reference.offset)
+        if holder is None:
+            transition(self._state_of(reference), Move.ACKNOWLEDGED_EARLY)
+        is_theirs = (holder or self.core.owner_of(reference.gate_key)) in (None, session)
+        is_late = bool(others) and (share.is_offered or bool(others & share.early))
+        if not is_theirs or (is_late and not at_commit):
+            message_id = message_id_of(reference)
+            told = f"{', '.join(others)} does not have message {message_id!r}, or acknowledged it before"
+            raise UnknownMessageError(told, message_id=message_id)
+        owing, early = share.owing.difference(receivers), share.early | others
+        share = replace(share, owing=owing, early=early, transition=ACKNOWLEDGED_IN_PART)
+        first = [c.AcknowledgedEarly(session, reference)] if holder is None else []
+        return [*first, *self.shared_so(session, share)]
+
+    def give_up(self, reference: Reference, receiver_id: str) -> None:
+        """The receiver does not have it any more, for its time has ended; the last one's share takes it away."""
+        with self.lock:
+            share, offset = self.share_of(reference), reference.offset
+            if receiver_id not in share.owing or not self.is_here(reference):
+                return
+            owing = share.owing - {receiver_id}
+            if owing or not share.is_offered:
+                self.change(replace(share, owing=owing, transition=RETURNED_IN_PART))
+            else:
+                back = c.ReturnedMessage(offset, attempts=0, due_at_ms=0, delay_ms=0, reason=RETURNED)
+                self.change(c.Returned(self.session_of(receiver_id), [back]), *leaving([reference], EXPIRED))
+
+    def expire(self, now_ms: int) -> list[str]:
+        """Let go of the NEW messages whose time has ended by then, and return their ids in arrival order."""
+        with self.lock:
+            self.doom_expired(now_ms)
+            waiting = [r for r in self.held.values() if self.core.is_waiting(r.offset) and not self.is_spoken_for(r)]
+            expired = [reference for reference in waiting if is_expired(reference.expiration_ms, now_ms)]
+            if expired:
+                self.change(*leaving(expired, EXPIRED))
+            return [message_id_of(reference) for reference in expired]
 
     def is_redelivered(self, reference: Reference) -> bool:
         """Return True if it was handed over before."""
@@ -292,23 +361,30 @@ class LocalChannelState:
         return reference
 
     @contextmanager
-    def reserve(self, references: Sequence[Reference]) -> Iterator[None]:
-        """Within the block nobody else offers these or lets them expire."""
-        offsets = {reference.offset for reference in references}
+    def reserve(self, reference: Reference) -> Iterator[None]:
+        """Within the block nobody else offers this one or lets it expire."""
         with self.lock:
-            self.reserved |= offsets
+            self.reserved.add(reference.offset)
         try:
             yield
         finally:
             with self.lock:
-                self.reserved -= offsets
+                self.reserved.discard(reference.offset)
+
+    def _state_of(self, reference: Reference) -> MessageState:
+        return cast(MessageState, self.core.state_of(reference.offset))  # for what is held, it is never None
+
+    def shared_so(self, session: SessionId, share: Shared) -> list[LocalChange]:
+        """It is shared so from now on, or leaves with its last acknowledgement."""
+        is_done = share.is_offered and not share.owing
+        return [c.Acknowledged(session, [share.reference.offset])] if is_done else [share]
 
     # -- every change of a message -----------------------------------------------------------------------------
 
     def change(self, *changes: LocalChange) -> None:
         """Make these changes as one. When the persistence manager raises before anything settled, nothing changed."""
-        write_together([self._writing(changes)])
-        self._take_effect(changes)
+        write_together([self.writing(changes)])
+        self.take_effect(changes)
 
     def _hold(self, reference: MessageReference, *, is_recorded: bool) -> None:
         """Take a message in, NOT_COMMITTED in the open transaction, else NEW."""
@@ -319,15 +395,14 @@ class LocalChannelState:
             self.core.apply(c.AddedUncommitted(transaction, [added]))
         else:
             try:
-                write_together([self._writing([], [added])])
+                write_together([self.writing([], [added])])
             finally:
                 self._unrecorded.discard(added.offset)
             self.core.apply(c.Fetched(added.offset, added.offset + 1, [added]))
         self.held[reference.message_id] = self.by_offset[added.offset] = added
 
-    def _writing(self, changes: Iterable[LocalChange], come: Iterable[Reference] = ()) -> Writing:
+    def writing(self, changes: Iterable[LocalChange], come: Iterable[Reference] = ()) -> Writing:
         """Return what to write before these changes; those that `come` are held for good from now on."""
-        gone = {offset for each in changes for offset in _settled_by(each)}
         records: dict[str, bytes | None] = {}
         bodies: dict[str, int] = {}
         for reference in come:
@@ -335,43 +410,45 @@ class LocalChannelState:
                 records[self._key(reference.offset)] = self.encoded(reference)
                 if reference.offset in self._unrecorded:
                     bodies[message_id_of(reference)] = 1
-        for reference in [self.by_offset[offset] for offset in gone]:
-            if contract_reference(reference).is_reliable and reference.offset not in self._unrecorded:
-                records[self._key(reference.offset)] = None
-                bodies[message_id_of(reference)] = -1
-        for share in [each for each in changes if isinstance(each, Shared) and each.is_offered]:
-            reference = share.reference
-            if contract_reference(reference).is_reliable and reference.offset not in gone:
-                records[self._key(reference.offset)] = share.encoded()
+        for reference in self._recorded_of(offset for each in changes for offset in _settled_by(each)):
+            records[self._key(reference.offset)] = None
+            bodies[message_id_of(reference)] = -1
         return Writing(self.name, self.persistence_manager, records, self.message_store, bodies)
 
-    def _take_effect(self, changes: Iterable[LocalChange], come: Iterable[Reference] = ()) -> None:
-        """Make the changes for which `_writing` was written, and write what they touched."""
+    def take_effect(self, changes: Iterable[LocalChange], come: Iterable[Reference] = ()) -> None:
+        """Make the changes for which `writing` was written, and write what they touched."""
         self._unrecorded.difference_update(reference.offset for reference in come)
-        touched = [offset for each in changes for offset in self._touched_by(each)]
         for each in changes:
-            self.apply(each)
+            self._apply(each)
         for offset in [offset for each in changes for offset in _settled_by(each)]:
             self._forget(self.by_offset[offset])
-        left = [self.by_offset[offset] for offset in touched if offset in self.by_offset]
-        reliable = [r for r in left if contract_reference(r).is_reliable and r.offset not in self._unrecorded]
-        self.write({self._key(reference.offset): self.encoded(reference) for reference in reliable})
-
-    def apply(self, change: LocalChange) -> None:
-        """Make one change, which is written."""
-        assert not isinstance(change, Shared), change
-        self.core.apply(change)
-
-    def write(self, records: Mapping[str, bytes | None]) -> None:
-        """Write records of messages that stay, when there are any and somebody to keep them."""
+        touched = self._recorded_of(offset for each in changes for offset in _touched_by(each))
+        records = {self._key(reference.offset): self.encoded(reference) for reference in touched}
         if records and self.persistence_manager is not None:
             self.persistence_manager.write(self.name, records)
+
+    def _apply(self, change: LocalChange) -> None:
+        """Make one change, which is written."""
+        if isinstance(change, Shared):
+            assert change.transition is None or self.core.holder_of(change.reference.offset) is not None, change
+            self.shares[change.reference.offset] = change
+            return
+        self.core.apply(change)
+        if isinstance(change, c.Returned):
+            for message in change.messages:
+                self.shares.pop(message.offset, None)
+
+    def _recorded_of(self, offsets: Iterable[int]) -> list[Reference]:
+        """Return the messages that have a record, of those that are still here."""
+        here = [self.by_offset[offset] for offset in dict.fromkeys(offsets) if offset in self.by_offset]
+        return [r for r in here if contract_reference(r).is_reliable and r.offset not in self._unrecorded]
 
     def _forget(self, reference: Reference) -> None:
         message_id = message_id_of(reference)
         del self.held[message_id], self.by_offset[reference.offset]
         self._unrecorded.discard(reference.offset)
         self.submitted.pop(reference.offset, None)
+        self.shares.pop(reference.offset, None)
         self._drop_body(message_id)
 
     def _drop_body(self, message_id: str) -> None:
@@ -379,34 +456,18 @@ class LocalChannelState:
         with suppress(UnknownMessageError):  # the application may have removed it from the store itself
             store.release(message_id) if isinstance(store, MemoryMessageStore) else store.remove(message_id)
 
-    def _touched_by(self, change: LocalChange) -> Sequence[int]:
-        """Messages of which more than their place in memory changes, but which stay."""
-        match change:
-            case c.Offered(heads=heads):
-                return [self.core.gates.by_key[taken.key].waiting[0].offset for taken in heads]
-            case c.Returned() | c.Transferred() | c.OfferedAgain() | c.DepartureFailed():
-                return [message.offset for message in change.messages]
-            case c.AcknowledgedEarly():
-                return [change.reference.offset]
-            case _:
-                return []
-
     # -- transactions ------------------------------------------------------------------------------------------
 
     def prepare_transaction(self, transaction_id: str, /) -> None:
-        """Check that the transaction can commit here.
+        """Check that the transaction can commit here, with the lock held.
 
         Raises:
             TransactionRolledBackError: a message sent in it has expired (STATE-2), or the channel was closed.
         """
-        with self.lock:
-            self.doom_expired(self.clock_ms(), transaction_id)
-            if transaction_id in self.departing and not self.departing[transaction_id][1]():
-                self.doomed[transaction_id] = "something else has become of the message"
-            if transaction_id in self.doomed:
-                raise TransactionRolledBackError(
-                    f"channel {self.name!r}: {self.doomed[transaction_id]}", transaction_id=transaction_id
-                )
+        self.doom_expired(self.clock_ms(), transaction_id)
+        if transaction_id in self.doomed:
+            told = f"channel {self.name!r}: {self.doomed[transaction_id]}"
+            raise TransactionRolledBackError(told, transaction_id=transaction_id)
 
     def doom_expired(self, now_ms: int, transaction_id: str | None = None) -> None:
         """Transactions in which messages were sent that have expired can only be rolled back (STATE-2)."""
@@ -423,68 +484,51 @@ class LocalChannelState:
         """
         with self.lock:
             try:
-                self.prepare_transaction(transaction_id)
+                commit_together([self], transaction_id)
             except TransactionRolledBackError:
                 self.rollback_transaction(transaction_id)
                 raise
-            write_together([self.commit_writing(transaction_id)])
-            self.commit_recorded(transaction_id)
         self.offer_committed()
-
-    def commit_writing(self, transaction_id: str, /) -> Writing:
-        """Return what to write so that the transaction is committed here, with the lock held."""
-        return self._writing(self._committing(transaction_id), self._sent_in(transaction_id))
-
-    def commit_recorded(self, transaction_id: str, /) -> None:
-        """It is committed, for `commit_writing` is written; the lock was held since."""
-        self._take_effect(self._committing(transaction_id), self._sent_in(transaction_id))
-        self._end_transaction(transaction_id)
 
     def rollback_transaction(self, transaction_id: str, /) -> None:
         """Drop what was sent, and owe again what was acknowledged."""
         with self.lock:
             sent = self._sent_in(transaction_id)
-            self.core.apply(c.SendsRolledBack(transaction_id))
+            self.core.apply(c.SendsRolledBack(sent))
             # References to what the application stored itself: those have recorded bodies.
-            recorded = [r for r in sent if contract_reference(r).is_reliable and r.offset not in self._unrecorded]
-            bodies = dict.fromkeys(map(message_id_of, recorded), -1)
+            bodies = {message_id_of(reference): -1 for reference in self._recorded_of(r.offset for r in sent)}
             write_together([Writing(self.name, self.persistence_manager, {}, self.message_store, bodies)])
             for reference in sent:
                 self._forget(reference)
-            discarded = self._end_transaction(transaction_id)
-        self.when_discarded(discarded)
+            self.owed_after_all(self.end_transaction(transaction_id))
 
-    def depart(self, change: LocalChange, may_go: Callable[[], bool]) -> None:
-        """Let a message go by this change when the open transaction commits, which fails when it may not go then."""
-        transaction = self._enlisted()
-        assert transaction is not None, change
-        self.departing[transaction] = change, may_go
+    def owed_after_all(self, discarded: Sequence[tuple[str, Reference]]) -> None:
+        """Look at the acknowledgements, with their receivers, that a rollback discarded."""
 
-    def _committing(self, transaction_id: str) -> list[LocalChange]:
-        changes: list[LocalChange] = [c.SendsCommitted(transaction_id)]
+    def committing(self, transaction_id: str) -> tuple[list[LocalChange], list[Reference]]:
+        """Return the changes by which the transaction is committed here, and what was sent in it."""
+        sent = self._sent_in(transaction_id)
+        changes: list[LocalChange] = [c.SendsCommitted(sent)]
         for offset, by in self.submitted.items():
             receivers = [receiver_id for receiver_id, transaction in by.items() if transaction == transaction_id]
             with suppress(UnknownMessageError):  # settled otherwise meanwhile
-                changes += self.settling(self.by_offset[offset], receivers, now=True) if receivers else []
-        if transaction_id in self.departing:
-            changes.append(self.departing[transaction_id][0])
-        return changes
+                changes += self.settling(self.by_offset[offset], receivers, at_commit=True) if receivers else []
+        return changes, sent
 
     def _enlisted(self) -> str | None:
         """The transaction the caller is in, which from now on ends here too."""
-        manager, transaction = manager_here(self.transaction_manager), self.open_transaction
-        if manager is not None and transaction is not None:
-            manager.enlist(self)
+        transaction = self.open_transaction
+        if self.transaction_manager is not None and transaction is not None:
+            self.transaction_manager.enlist(self)
         return transaction
 
     def _sent_in(self, transaction_id: str) -> list[Reference]:
         uncommitted = self.core.uncommitted.items()
         return [self.by_offset[offset] for offset, transaction in uncommitted if transaction == transaction_id]
 
-    def _end_transaction(self, transaction_id: str) -> list[tuple[str, Reference]]:
+    def end_transaction(self, transaction_id: str) -> list[tuple[str, Reference]]:
         """The acknowledgements submitted in it, of messages that are still here, by receiver; they are forgotten."""
         self.doomed.pop(transaction_id, None)
-        self.departing.pop(transaction_id, None)
         mine = [(r, o) for o, by in self.submitted.items() for r, each in by.items() if each == transaction_id]
         for receiver_id, offset in mine:
             del self.submitted[offset][receiver_id]
@@ -505,51 +549,52 @@ class LocalChannelState:
 
     # -- records -----------------------------------------------------------------------------------------------
 
-    def recover(self) -> list[MessageRecord]:
-        """Hold again what an earlier channel of this name had recorded and its store still has, all of it NEW.
+    def recover(self) -> None:
+        """Hold again what an earlier channel of this name had recorded and its store still has.
 
-        Returns the records, for what else they tell.
+        It is in the hands that had it, but for what was acknowledged.
         """
-        records: list[MessageRecord] = []
-        references: list[Reference] = []
+        records: list[tuple[MessageRecord, Reference]] = []
         store = self.message_store
         for record in self._recorded():
             try:
                 message = store.retrieve(record.message_id)
             except UnknownMessageError:
-                logger.error(  # noqa: TRY400 - the trace says nothing more
-                    "%s: message %s is recorded, but store %s does not have it; it is passed over",
-                    self.name,
-                    record.message_id,
-                    store.store_id,
-                )
+                told = "%s: message %s is recorded, but store %s does not have it; it is passed over"
+                logger.error(told, self.name, record.message_id, store.store_id)  # noqa: TRY400 - no trace says more
                 continue
-            references.append(core_reference(record.offset, reference_to(message, store.store_id)))
-            records.append(record)
+            records.append((record, core_reference(record.offset, reference_to(message, store.store_id))))
         if not records:
-            return []
-        first, end = records[0].offset, records[-1].offset + 1
-        offered = end if self.may_be_redelivered_after_restart else 0
+            return
+        first, end = records[0][0].offset, records[-1][0].offset + 1
+        offered = end if self.is_offered_to_all else 0  # some may have had it, and their records do not say so
         self.core.apply(c.TimePassed(self.clock_ms()))
         self.core.apply(Position(self.name, "", watermark=first, fetched=end, offered=offered, truncated=0))
-        for each, reference in zip(records, references, strict=True):
+        for each, reference in records:
             if each.attempts or each.due_at_ms:
                 past = each.attempts, each.due_at_ms, each.delay_ms, reference.unit, each.reason
                 self.core.apply(Held(each.offset, *past))
-        self.core.apply(c.Fetched(first, end, references))
-        for reference in references:
+        self.core.apply(c.Fetched(first, end, [reference for _, reference in records]))
+        for _, reference in records:
             self.held[message_id_of(reference)] = self.by_offset[reference.offset] = reference
-        return records
+        for record, reference in records:
+            owing = record.owing or ([record.receiver_id] if record.receiver_id else [])
+            if not owing:
+                continue
+            session = self.session_of(owing[0])
+            self.core.apply(c.FoundInHand(session, reference))
+            self.shares[record.offset] = Shared(reference, frozenset(owing), is_offered=True)
+            if record.is_acknowledged:
+                self.change(c.Acknowledged(session, [record.offset]))
 
     def encoded(self, reference: Reference) -> bytes:
         """The record of a message as it stands."""
-        offset, past = reference.offset, self.core.redeliveries.get(reference.offset)
-        holder = self.core.holder_of(offset)
+        offset, past, share = reference.offset, self.core.redeliveries.get(reference.offset), self.share_of(reference)
         record: dict[str, object] = {"offset": offset, "message_id": message_id_of(reference)}
         if past is not None:
             record.update(attempts=past.attempts, due_at_ms=past.due_at_ms, delay_ms=past.delay_ms, reason=past.reason)
-        if holder not in (None, DEPARTING):
-            record.update(receiver_id=holder, is_acknowledged=(holder, offset) in self.core.early)
+        for receiver_id in share.owing | share.early:
+            record.update(receiver_id=receiver_id, is_acknowledged=receiver_id in share.early)
         return json.dumps(record).encode()
 
     def _key(self, offset: int) -> str:
@@ -576,6 +621,20 @@ class LocalChannelState:
             yield record
 
 
+def commit_together(channels: Sequence[LocalChannelState], transaction_id: str) -> None:
+    """Commit on all of these channels by one write: on each of them or, when it raises, on none."""
+    with ExitStack() as locks:
+        for channel in sorted(channels, key=id):  # so that two commits cannot wait for each other
+            locks.enter_context(channel.lock)
+        for channel in channels:
+            channel.prepare_transaction(transaction_id)
+        parts = [(channel, *channel.committing(transaction_id)) for channel in channels]
+        write_together([channel.writing(changes, sent) for channel, changes, sent in parts])
+        for channel, changes, sent in parts:
+            channel.take_effect(changes, sent)
+            channel.end_transaction(transaction_id)
+
+
 def core_reference(offset: int, reference: MessageReference) -> Reference:
     """The core's reference to a message that takes this place."""
     unit = reference.unit_of_order
@@ -594,11 +653,22 @@ def message_id_of(reference: Reference) -> str:
     return contract_reference(reference).message_id
 
 
+def leaving(references: Sequence[Reference], row: Transition, holder: SessionId | None = None) -> list[LocalChange]:
+    """Return the changes by which messages leave from where they wait, or from their holder's hand."""
+    gone = c.Acknowledged(holder or DEPARTING, [reference.offset for reference in references], transition=row)
+    return [c.TakenOut(references), gone] if holder is None else [gone]
+
+
 def _settled_by(change: LocalChange) -> Sequence[int]:
+    return change.offsets if isinstance(change, c.Acknowledged) else []
+
+
+def _touched_by(change: LocalChange) -> Sequence[int]:
+    """Messages of which more than their place in memory changes, but which stay."""
     match change:
-        case c.Acknowledged(offsets=offsets):
-            return offsets
-        case c.Withdrawn(references=references):
-            return [reference.offset for reference in references]
+        case c.Returned(messages=messages):
+            return [message.offset for message in messages]
+        case Shared(is_offered=True) | c.AcknowledgedEarly():
+            return [change.reference.offset]
         case _:
             return []

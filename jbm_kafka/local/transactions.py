@@ -1,47 +1,24 @@
-"""Transactions in one process: one at a time per context, so threads and tasks each have their own."""
+"""Transactions in one process: one at a time per context, so threads and tasks each have their own.
+
+Several channels of ours commit by one write, whole or not there.
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Protocol, runtime_checkable
 
-from jbm_kafka.contract import TransactionManager, TransactionResource
+from jbm_kafka.contract import TransactionResource
 from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     TransactionInDoubtError,
     TransactionInProgressError,
     TransactionRolledBackError,
 )
-from jbm_kafka.local.message_store import Writing, write_together
-
-
-@runtime_checkable
-class ChannelResource(Protocol):
-    """A channel of ours as a resource: several of them commit by one write, whole or not there.
-
-    Its methods are called with its lock held, from the first to the last.
-    """
-
-    @property
-    def lock(self) -> AbstractContextManager[object]:
-        """Whose holder alone changes the resource."""
-
-    def prepare_transaction(self, transaction_id: str, /) -> None:
-        """Raises TransactionRolledBackError when the transaction cannot commit here."""
-
-    def commit_writing(self, transaction_id: str, /) -> Writing:
-        """Return what to write so that the transaction is committed here."""
-
-    def commit_recorded(self, transaction_id: str, /) -> None:
-        """That is written: make it effective."""
-
-    @property
-    def offer_committed(self) -> Callable[[], None]:
-        """To be called when the whole transaction is committed, with no lock held."""
+from jbm_kafka.local.state import LocalChannelState, commit_together
 
 
 class _Transaction:
@@ -55,16 +32,6 @@ class _Transaction:
 
 _open: ContextVar[Mapping[object, _Transaction]] = ContextVar("open_transactions", default=MappingProxyType({}))
 """The open transactions of this context, by manager."""
-
-
-@contextmanager
-def outside_transactions() -> Iterator[None]:
-    """Within the block no transaction is open: what is done there holds whatever becomes of the caller's."""
-    token = _open.set(MappingProxyType({}))
-    try:
-        yield
-    finally:
-        _open.reset(token)
 
 
 class LocalTransactionManager:
@@ -84,9 +51,8 @@ class LocalTransactionManager:
         """
         current = self.current
         if current is not None:
-            raise TransactionInProgressError(
-                f"transaction {current} is open here; commit or roll back first", transaction_id=current
-            )
+            told = f"transaction {current} is open here; commit or roll back first"
+            raise TransactionInProgressError(told, transaction_id=current)
         transaction = _Transaction()
         _open.set(MappingProxyType({**_open.get(), self: transaction}))
         return transaction.transaction_id
@@ -103,11 +69,11 @@ class LocalTransactionManager:
         """
         transaction = self._end("commit")
         name, resources = transaction.transaction_id, transaction.resources
-        channels = [each for each in resources if isinstance(each, ChannelResource)]
-        others = [each for each in resources if not isinstance(each, ChannelResource)]
+        channels = [each for each in resources if isinstance(each, LocalChannelState)]
+        others = [each for each in resources if not isinstance(each, LocalChannelState)]
         left, offering = list(resources), list[Callable[[], None]]()
         try:
-            _commit_channels(channels, name)
+            commit_together(channels, name)
             left, offering = list(others), [each.offer_committed for each in channels]
             for resource in others:
                 resource.commit_transaction(name)
@@ -119,13 +85,10 @@ class LocalTransactionManager:
                 raise
             done = len(resources) - len(left)
             if done:
-                raise TransactionInDoubtError(
-                    f"transaction {name} committed on {done} of {len(resources)} resources: {error}",
-                    transaction_id=name,
-                ) from error
-            raise TransactionRolledBackError(
-                f"transaction {name} was rolled back: {error}", transaction_id=name
-            ) from error
+                told = f"transaction {name} committed on {done} of {len(resources)} resources: {error}"
+                raise TransactionInDoubtError(told, transaction_id=name) from error
+            told = f"transaction {name} was rolled back: {error}"
+            raise TransactionRolledBackError(told, transaction_id=name) from error
         finally:
             for offer in offering:
                 offer()
@@ -139,9 +102,18 @@ class LocalTransactionManager:
         transaction = self._end("roll back")
         self._roll_back(transaction.resources, transaction.transaction_id)
 
-    def transaction(self) -> AbstractContextManager[str]:
+    @contextmanager
+    def transaction(self) -> Iterator[str]:
         """Begin; commit when the block ends, roll back when it raises."""
-        return self._block()
+        transaction_id = self.begin()
+        try:
+            yield transaction_id
+        except BaseException:
+            if self.current == transaction_id:
+                self.rollback()
+            raise
+        if self.current == transaction_id:
+            self.commit()
 
     def enlist(self, resource: TransactionResource, /) -> None:
         """Tell this resource how the open transaction ends, once however often it is enlisted.
@@ -154,18 +126,6 @@ class LocalTransactionManager:
             raise IllegalStateError("no transaction is open here to enlist in; begin one first")
         if not any(known is resource for known in transaction.resources):
             transaction.resources.append(resource)
-
-    @contextmanager
-    def _block(self) -> Iterator[str]:
-        transaction_id = self.begin()
-        try:
-            yield transaction_id
-        except BaseException:
-            if self.current == transaction_id:
-                self.rollback()
-            raise
-        if self.current == transaction_id:
-            self.commit()
 
     def _transaction(self) -> _Transaction | None:
         transaction = _open.get().get(self)
@@ -189,23 +149,3 @@ class LocalTransactionManager:
                 failed = failed or error
         if failed is not None:
             raise failed
-
-
-departures = LocalTransactionManager()
-"""Commits the departure of messages from a channel of ours to another: the copy comes and the message goes at once."""
-
-
-def manager_here(own: TransactionManager | None) -> TransactionManager | None:
-    """Whose open transaction counts for a channel: that of a departure to it, else its own manager's."""
-    return own if departures.current is None else departures
-
-
-def _commit_channels(channels: Sequence[ChannelResource], transaction_id: str) -> None:
-    with ExitStack() as locks:
-        for channel in sorted(channels, key=id):  # so that two commits cannot wait for each other
-            locks.enter_context(channel.lock)
-        for channel in channels:
-            channel.prepare_transaction(transaction_id)
-        write_together([channel.commit_writing(transaction_id) for channel in channels])
-        for channel in channels:
-            channel.commit_recorded(transaction_id)

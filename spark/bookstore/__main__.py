@@ -12,13 +12,13 @@ from rich.console import Console
 from bookstore.sales_page import page
 from bookstore.store_queues import Store, take_down
 from bookstore.whole_day import admin_of, play
+from jbm_kafka.cli.broker_to_try import broker
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Whole
 from jbm_kafka.cli.ending import unwind_when_asked_to_end
 from jbm_kafka.cli.main import run
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.demo.run import broker
 from jbm_spark.session import job_session
 
 

@@ -104,6 +104,7 @@ def turnover_plot(told: Sequence[Turnover]) -> Figure:
     """A bar for each hour, the titles upon each other."""
     figure = Figure(figsize=(8, 4), layout="constrained")
     axes = figure.subplots()
+    axes.set_prop_cycle(color=[mpl.colormaps["tab20"](number) for number in range(20)])  # the default are ten
     hours = sorted({each.hour for each in told})
     below = [0.0] * len(hours)
     for title in sorted({each.title for each in told}):

@@ -19,8 +19,8 @@ from pathlib import Path
 from jbm_kafka.devbroker.file_lock import locked
 from jbm_kafka.devbroker.folders import cache_folder
 from jbm_kafka.devbroker.maven import FETCH_TIMEOUT_S, MavenError, copy_jars
+from jbm_kafka.pyspark_hint import install_hint
 from jbm_spark.errors import JarsError
-from jbm_spark.extra import install_hint
 
 JARS_FOLDER_VARIABLE = "JBM_SPARK_JARS"
 """Environment variable that names the jars folder when it is not the one in the user's cache."""

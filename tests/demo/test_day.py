@@ -4,7 +4,7 @@ from collections import defaultdict
 from importlib.resources import files
 
 from jbm_kafka.demo.bookstore import Names, day, is_poison, new_run, refusals, run_of
-from jbm_kafka.demo.generate import lines
+from tests.demo.orders_file import lines
 
 
 def test_the_file_is_what_the_generator_writes() -> None:

@@ -1,10 +1,8 @@
-"""A queue on paper: what docs/semantics.md, sections 1, 2 and 5, says of a contract channel. It reads no channel."""
+"""A queue on paper: what docs/semantics.md, sections 1 and 2, says of a contract channel. It reads no channel."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-ATTEMPTS_MAX = 3
 
 
 @dataclass
@@ -23,10 +21,7 @@ class Note:
     submitted: bool = False
     """Its holder acknowledged in the open transaction."""
     attempts: int = 0
-    due_ms: int = 0
     lost_by: str | None = None
-    is_given_up: bool = False
-    """It has used up its attempts, and leaves when the unit is nobody's."""
 
     @property
     def state(self) -> str:
@@ -36,12 +31,10 @@ class Note:
 
 
 class PaperChannel:
-    """Every message held, in arrival order, and where those went that are not."""
+    """Every message held, in arrival order."""
 
-    def __init__(self, delay_ms: int) -> None:
-        self.delay_ms = delay_ms
+    def __init__(self) -> None:
         self.notes: list[Note] = []
-        self.dead: list[str] = []
         self.now_ms = 1_000
 
     def find(self, name: str) -> Note | None:
@@ -53,17 +46,15 @@ class PaperChannel:
     def in_hand_of(self, receiver_id: str) -> list[Note]:
         return [note for note in self.notes if note.holder == receiver_id]
 
+    def owed_by(self, receiver_id: str) -> list[Note]:
+        """What it has and did not acknowledge, not even in the open transaction."""
+        return [note for note in self.in_hand_of(receiver_id) if not note.submitted]
+
     # -- what may be handed over -------------------------------------------------------------------------------
 
     def may_have(self, note: Note, receiver_id: str) -> bool:
         """UNIT-1 to UNIT-4: what comes before it in its unit is in this hand, and nothing holds it back."""
-        if note.is_given_up or note.due_ms > self.now_ms or self.is_expired(note):
-            return False
-        return self.is_next(note, receiver_id)
-
-    def is_next(self, note: Note, receiver_id: str | None) -> bool:
-        """UNIT-1, UNIT-2"""
-        if note.state != "new":
+        if note.state != "new" or self.is_expired(note):
             return False
         for other in self.notes:
             if other.unit != note.unit or other is note:
@@ -93,29 +84,16 @@ class PaperChannel:
         else:
             note.submitted = True
 
-    def come_back(self, notes: list[Note], *, delay_ms: int, lost_by: str | None) -> None:
+    def come_back(self, notes: list[Note], *, lost_by: str) -> None:
         """STATE-5, REDELIVER-1: each is one attempt more.
 
         STATE-4, SEND-5: when one of them has expired the channel has found that, and every NEW one that has leaves too.
         """
         for note in notes:
-            note.holder, note.submitted = None, False
+            note.holder, note.submitted, note.lost_by = None, False, lost_by
             note.attempts += 1
-            note.due_ms = self.now_ms + delay_ms if delay_ms else 0
-            note.lost_by = None if delay_ms else lost_by
-            if note.attempts >= ATTEMPTS_MAX:
-                note.is_given_up, note.due_ms = True, 0
-        units = {note.unit for note in notes}
-        self.give_up([note for note in self.notes if note.unit in units])
         if any(self.is_expired(note) for note in notes):
             self.expire()
-
-    def give_up(self, notes: list[Note]) -> None:
-        """REDELIVER-3, UNIT-16: in the order of their units, and not while an earlier or later one is in hand."""
-        for note in list(notes):
-            if note.is_given_up and self.is_next(note, None):
-                self.dead.append(note.name)
-                self.notes.remove(note)
 
     def settle_early(self) -> None:
         self.notes = [note for note in self.notes if not note.is_acknowledged]
@@ -129,5 +107,4 @@ class PaperChannel:
     def lose(self, receiver_id: str) -> None:
         """STATE-5: at once; what it acknowledged in the open transaction waits for that."""
         self.settle_early()
-        owed = [note for note in self.in_hand_of(receiver_id) if not note.submitted]
-        self.come_back(owed, delay_ms=0, lost_by=receiver_id)
+        self.come_back(self.owed_by(receiver_id), lost_by=receiver_id)

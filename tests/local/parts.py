@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from jbm_kafka.contract import Routable
-from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.local import LocalTransactionManager, MemoryMessageStore, MemoryPersistenceManager, QueueChannel
 
 
@@ -74,23 +73,12 @@ class Clock:
 class Bench:
     """A queue with everything it can stand on."""
 
-    def __init__(self, settings: AddressSettings | None = None, *, with_dead_letters: bool = False) -> None:
+    def __init__(self) -> None:
         self.clock = Clock()
         self.store = MemoryMessageStore("store", persistence_manager=MemoryPersistenceManager())
         self.persistence = MemoryPersistenceManager()
         self.transactions = LocalTransactionManager()
-        self.settings = settings
-        self.dead_letters = self._dead_letters() if with_dead_letters else None
         self.queue = self.open()
-
-    def _dead_letters(self) -> QueueChannel:
-        return QueueChannel(
-            "DLQ",
-            message_store=self.store,
-            persistence_manager=self.persistence,
-            transaction_manager=self.transactions,
-            clock_ms=self.clock,
-        )
 
     def open(self) -> QueueChannel:
         """Another channel of the same name over the same store and records, as after a crash."""
@@ -99,9 +87,7 @@ class Bench:
             message_store=self.store,
             persistence_manager=self.persistence,
             transaction_manager=self.transactions,
-            settings=self.settings,
             clock_ms=self.clock,
-            dead_letter_channel=self.dead_letters,
         )
 
     def send(self, *names: str, unit: str | None = None, priority: int = 4, expiration_ms: int = 0) -> None:

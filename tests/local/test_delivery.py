@@ -6,8 +6,7 @@ import pytest
 
 from jbm_kafka.contract import MessageState, Routable
 from jbm_kafka.core.jms_errors import IllegalStateError, RoutableNotAcceptedError
-from jbm_kafka.core.settings.address_settings import AddressSettings
-from tests.local.parts import Bench, BrokenError, Hand, Text
+from tests.local.parts import Bench, Hand, Text
 
 NEW, DELIVERED = MessageState.NEW, MessageState.DELIVERED
 
@@ -124,19 +123,6 @@ def test_redeliver_offers_what_is_owed_with_the_flag_and_nothing_else() -> None:
     assert bench.queue.state.nacks("b") == {"r2"}
 
 
-@pytest.mark.parametrize("answer", [RoutableNotAcceptedError("no"), BrokenError()])
-def test_a_refused_redelivery_leaves_the_message_owed(answer: Exception) -> None:
-    """STATE-10: and the later ones of its unit are not offered before it."""
-    bench = Bench()
-    receiver = bench.receiver()
-    bench.send("a", "b", unit="u")
-    bench.queue.deliver()
-    receiver.answer, receiver.got = answer, []
-    assert not bench.queue.redeliver(receiver)
-    assert receiver.ids == ["a"]
-    assert bench.queue.state.nacks("a") == bench.queue.state.nacks("b") == {"r1"}
-
-
 def test_a_lost_receiver_s_messages_go_to_another_with_the_flag() -> None:
     """STATE-5: its loss counts as asking."""
     bench = Bench()
@@ -179,22 +165,6 @@ def test_a_disconnected_receiver_that_refuses_still_has_it_coming() -> None:
     assert not bench.queue.redeliver(lost)
     lost.answer = True
     assert bench.queue.redeliver(lost)
-
-
-def test_what_another_receiver_took_and_gave_back_is_nothing_to_the_lost_one() -> None:
-    """STATE-9"""
-    bench = Bench(AddressSettings(redelivery_delay_ms=100))
-    lost = bench.receiver("r1")
-    bench.send("m")
-    bench.queue.deliver()
-    bench.queue.remove_receiver("r1")
-    other = bench.receiver("r2")
-    bench.queue.deliver()
-    assert bench.queue.redeliver(other)
-    bench.clock.now_ms += 100
-    lost.got = []
-    assert bench.queue.redeliver(lost)
-    assert lost.got == []
 
 
 def test_what_is_just_being_offered_is_offered_to_nobody_else() -> None:

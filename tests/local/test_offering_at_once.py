@@ -6,7 +6,6 @@ import threading
 
 from jbm_kafka.contract import MessageState, Routable, TransactionResource
 from jbm_kafka.core.jms_errors import RoutableNotAcceptedError, TransactionInDoubtError
-from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.local import LocalTransactionManager, MemoryMessageStore, QueueChannel
 from tests.local.parts import Bench, Hand, Text
 
@@ -73,19 +72,6 @@ def test_what_came_back_is_not_offered_on_the_channel_s_own_initiative() -> None
     assert (first.ids, second.ids) == (["m", "u1"], ["n"])
     assert bench.queue.deliver()
     assert second.ids == ["n", "m", "u1", "u2"]
-
-
-def test_a_delay_that_ended_is_noticed_by_deliver() -> None:
-    """STATE-5, REDELIVER-2"""
-    bench = Bench(AddressSettings(redelivery_delay_ms=100))
-    receiver = bench.receiver()
-    bench.send("m")
-    bench.queue.redeliver(receiver)
-    bench.clock.now_ms += 100
-    bench.send("n")
-    assert receiver.ids == ["m", "n"]
-    assert bench.queue.deliver()
-    assert receiver.ids == ["m", "n", "m"]
 
 
 def test_what_an_acknowledgement_freed_goes_with_the_next_message() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from jbm_kafka.contract import MessageState
 from jbm_kafka.core.jms_errors import UnknownMessageError
-from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.local.channel_messages import LocalMessage
 from tests.local.parts import Bench, Text
 
@@ -93,23 +92,6 @@ def _outside(bench: Bench, name: str, *, unit: str) -> None:
     other = threading.Thread(target=bench.send, args=(name,), kwargs={"unit": unit})
     other.start()
     other.join()
-
-
-def test_a_delayed_head_holds_its_unit_and_no_other() -> None:
-    """REDELIVER-2, of UNIT-4"""
-    bench = Bench(AddressSettings(redelivery_delay_ms=500))
-    receiver = bench.receiver()
-    bench.send("a1", "a2", unit="a")
-    bench.queue.deliver()
-    assert bench.queue.redeliver(receiver), "it gave them back, and they wait"
-    receiver.got, receiver.answer = [], True
-    bench.send("a3", unit="a")
-    bench.send("b1", unit="b")
-    assert not bench.queue.deliver()
-    assert receiver.ids == ["b1"]
-    bench.clock.now_ms += 500
-    assert bench.queue.deliver()
-    assert (receiver.ids, receiver.flags) == (["b1", "a1", "a2", "a3"], [False, True, True, False])
 
 
 def test_a_head_nobody_wants_holds_its_unit() -> None:

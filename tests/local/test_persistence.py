@@ -8,8 +8,7 @@ import pytest
 
 from jbm_kafka.contract import MessageState
 from jbm_kafka.core.jms_errors import CorruptRecordError, UnknownMessageError
-from jbm_kafka.core.settings.address_settings import AddressSettings
-from jbm_kafka.local import MemoryMessageStore, MemoryPersistenceManager, QueueChannel
+from jbm_kafka.local import MemoryMessageStore, MemoryPersistenceManager, QueueChannel, TopicChannel
 from tests.local.parts import Bench, Clock, Hand, Text
 
 NEW = MessageState.NEW
@@ -41,34 +40,6 @@ def test_a_recovered_receiver_is_offered_what_it_owed() -> None:
     receiver.got = []
     assert not bench.queue.redeliver(receiver)
     assert (receiver.ids, receiver.flags) == (["m"], [True])
-
-
-def test_attempts_add_up_over_crashes_until_the_message_is_given_up() -> None:
-    """REDELIVER-1, REDELIVER-3"""
-    bench = Bench(AddressSettings(max_delivery_attempts=3), with_dead_letters=True)
-    bench.send("m")
-    for _ in range(3):
-        bench.receiver()
-        assert bench.queue.deliver()
-        bench.queue = bench.open()
-    assert bench.dead_letters is not None
-    assert [each.headers["_JBM_DELIVERY_COUNT"] for each in bench.dead_letters.browse()] == [3]
-    assert bench.queue.browse() == []
-
-
-def test_a_running_delay_survives() -> None:
-    """REDELIVER-2, of UNIT-4"""
-    bench = Bench(AddressSettings(redelivery_delay_ms=500))
-    receiver = bench.receiver()
-    bench.send("a1", "a2", unit="a")
-    bench.queue.deliver()
-    bench.queue.redeliver(receiver)
-    bench.queue = bench.open()
-    receiver = bench.receiver(answer=True)
-    assert not bench.queue.deliver()
-    bench.clock.now_ms += 500
-    assert bench.queue.deliver()
-    assert (receiver.ids, receiver.flags) == (["a1", "a2"], [True, True])
 
 
 def test_an_early_acknowledgement_is_not_lost_by_a_crash() -> None:
@@ -202,20 +173,12 @@ def test_an_acknowledgement_that_cannot_be_recorded_changes_nothing() -> None:
     assert queue.browse() == []
 
 
-def test_a_damaged_record_is_named() -> None:
+@pytest.mark.parametrize(
+    ("kind", "of", "place"), [(QueueChannel, "message", "offset"), (TopicChannel, "topic", "place")]
+)
+def test_a_damaged_record_is_named(kind: type[QueueChannel | TopicChannel], of: str, place: str) -> None:
     manager, store = MemoryPersistenceManager(), MemoryMessageStore("s", persistence_manager=MemoryPersistenceManager())
-    manager.write("q", {"message|0": b"{"})
-    with pytest.raises(CorruptRecordError, match=r"message\|0"):
-        QueueChannel("q", message_store=store, persistence_manager=manager)
-    manager.write("q", {"message|0": b'{"offset": 7, "message_id": "m"}'})
-    with pytest.raises(CorruptRecordError, match="7"):
-        QueueChannel("q", message_store=store, persistence_manager=manager)
-
-
-def test_a_record_whose_body_is_gone_is_passed_over() -> None:
-    """STATE-12"""
-    bench = Bench()
-    bench.send("m", "n")
-    bench.store.remove("m")
-    bench.queue = bench.open()
-    assert [each.message_id for each in bench.queue.browse()] == ["n"]
+    for damaged, told in (("{", rf"{of}\|0"), (f'{{"{place}": 7, "message_id": "m"}}', "7")):
+        manager.write("c", {f"{of}|0": damaged.encode()})
+        with pytest.raises(CorruptRecordError, match=told):
+            kind("c", message_store=store, persistence_manager=manager)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from jbm_kafka.contract import MessageState, Routable
 from jbm_kafka.core.jms_errors import (
@@ -18,9 +18,8 @@ from jbm_kafka.core.jms_errors import (
     TransactionRolledBackError,
     UnknownMessageError,
 )
-from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.local import LocalTransactionManager
-from tests.local.paper_channel import ATTEMPTS_MAX, Note, PaperChannel
+from tests.local.paper_channel import Note, PaperChannel
 from tests.local.parts import Bench, BrokenError, Text
 
 RECEIVERS = ("r1", "r2", "r3")
@@ -44,11 +43,10 @@ class Judge:
 
 
 class QueueMachine(RuleBasedStateMachine):
-    @initialize(delay_ms=st.sampled_from([0, 100]))
-    def begin(self, delay_ms: int) -> None:
-        settings = AddressSettings(max_delivery_attempts=ATTEMPTS_MAX, redelivery_delay_ms=delay_ms)
-        self.bench = Bench(settings, with_dead_letters=True)
-        self.paper = PaperChannel(delay_ms)
+    def __init__(self) -> None:
+        super().__init__()
+        self.bench = Bench()
+        self.paper = PaperChannel()
         self.judges = {name: Judge(name, self) for name in RECEIVERS}
         self.present: set[str] = set()
         self.transaction: str | None = None
@@ -79,9 +77,6 @@ class QueueMachine(RuleBasedStateMachine):
         if judge.answer == "early":
             self.bench.queue.acknowledge(note.name, judge.receiver_id)
         if again:
-            # An acknowledgement in a transaction is not yet one, so the hand-over before counts as an attempt.
-            if judge.answer == "take" or self.transaction is not None:
-                note.attempts += 1
             self.paper.answered(note, judge.answer, self.transaction)
         else:
             self.paper.take(note, judge.receiver_id, judge.answer, self.transaction)
@@ -154,7 +149,7 @@ class QueueMachine(RuleBasedStateMachine):
         else:
             self.bench.transactions.rollback()
         for name in RECEIVERS:
-            self.paper.come_back([note for note in lost if note.holder == name], delay_ms=0, lost_by=name)
+            self.paper.come_back([note for note in lost if note.holder == name], lost_by=name)
 
     # -- receivers ---------------------------------------------------------------------------------------------
 
@@ -181,10 +176,8 @@ class QueueMachine(RuleBasedStateMachine):
     def deliver(self) -> None:
         self.paper.settle_early()
         self.paper.expire()
-        self.paper.give_up(self.paper.notes)
         self.asked = []
         is_done = self.bench.queue.deliver()
-        self.paper.give_up(self.paper.notes)
         assert is_done == (not self.paper.of("new"))
         left = [(n.name, name) for n in self.paper.notes for name in self.willing() if self.paper.may_have(n, name)]
         assert not left, f"not offered: {left}"
@@ -195,13 +188,11 @@ class QueueMachine(RuleBasedStateMachine):
         self.paper.settle_early()
         self.paper.expire()
         self.asked = []
-        judge, delay_ms = self.judges[name], self.paper.delay_ms
-        owed = [note for note in self.paper.in_hand_of(name) if not note.submitted]
+        judge = self.judges[name]
+        owed = self.paper.owed_by(name)
+        self.paper.notes = [note for note in self.paper.notes if note not in owed or not self.paper.is_expired(note)]
         waiting = [note for note in self.paper.notes if note.lost_by == name and note.state == "new"]
-        ends = any(note.attempts + 1 >= ATTEMPTS_MAX or self.paper.is_expired(note) for note in owed)
-        if delay_ms or ends:
-            self.paper.come_back(owed, delay_ms=delay_ms, lost_by=name)
-        expected = {note.name for note in ([] if delay_ms else owed) + waiting if note in self.paper.notes}
+        expected = {note.name for note in owed + waiting if note in self.paper.notes}
         is_done = self.bench.queue.redeliver(judge)
         assert {message for message, _ in self.asked} <= expected
         if judge.answer in ("take", "acknowledge", "early"):
@@ -253,7 +244,7 @@ class QueueMachine(RuleBasedStateMachine):
         for note in self.paper.notes:
             note.submitted, note.lost_by = False, None
         for name in RECEIVERS:
-            self.paper.come_back(self.paper.in_hand_of(name), delay_ms=0, lost_by=name)
+            self.paper.come_back(self.paper.in_hand_of(name), lost_by=name)
         self.present = set()
 
     # -- always ------------------------------------------------------------------------------------------------
@@ -285,13 +276,6 @@ class QueueMachine(RuleBasedStateMachine):
         seen = [(message.message_id, message.redelivered) for message in self.bench.queue.browse()]
         assert seen == [(n.name, n.attempts > 0) for n in self.paper.notes if n.transaction is None]
 
-    @invariant()
-    def each_message_given_up_is_one_dead_letter(self) -> None:
-        """REDELIVER-3, REDELIVER-5"""
-        assert self.bench.dead_letters is not None
-        dead = [str(message.headers["_JBM_ORIG_MESSAGE_ID"]) for message in self.bench.dead_letters.browse()]
-        assert sorted(dead) == sorted(self.paper.dead)
-
 
 QueueMachine.TestCase.settings = hypothesis_settings(max_examples=150, stateful_step_count=40, deadline=None)
 TestQueueChannel = QueueMachine.TestCase
@@ -301,7 +285,6 @@ TestQueueChannel = QueueMachine.TestCase
 def test_what_expired_in_a_lost_hand_took_an_expired_message_along_that_the_paper_kept(how: str) -> None:
     """Of SEND-5 and STATE-4: the channel found one that has expired, and lets go of all NEW ones that have."""
     machine = QueueMachine()
-    machine.begin(delay_ms=0)
     machine.send(unit="a", priority=3, lives_ms=0)
     machine.send(unit="a", priority=3, lives_ms=150)
     machine.join("r1")

@@ -167,7 +167,7 @@ def test_a_store_refuses_what_it_cannot_keep() -> None:
 
 
 def test_a_first_delivery_hands_over_the_message_and_a_later_one_says_so() -> None:
-    """STATE-5: what receivers get equals what was sent, with the flag of this channel."""
+    """STATE-5: what receivers get says what was sent, with the flag of this channel."""
     bench = Bench()
     receiver = bench.receiver()
     text = Text("m", is_reliable=True, redelivered=True, headers={"a": 1})
@@ -175,8 +175,8 @@ def test_a_first_delivery_hands_over_the_message_and_a_later_one_says_so() -> No
     bench.queue.deliver()
     bench.queue.redeliver(receiver)
     assert receiver.flags == [False, True], "what another channel did does not count here"
-    assert receiver.got == [text, text]
-    assert [each.headers for each in receiver.got] == [{"a": 1}, {"a": 1}]
+    assert [(each.message_id, each.headers) for each in receiver.got] == [("m", {"a": 1})] * 2
+    assert [getattr(each, "body", None) for each in receiver.got] == ["text", "text"]
 
 
 def test_a_channel_can_be_the_receiver_of_another() -> None:

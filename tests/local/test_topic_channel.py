@@ -287,22 +287,6 @@ def test_a_message_without_its_body_is_told_and_passed_over(
     assert "is recorded, but store" in caplog.text
 
 
-def test_what_a_receiver_sends_into_the_topic_waits_for_the_next_time(bench: TopicBench) -> None:
-    """STATE-13"""
-    receiver = bench.receiver("r1", answer=True)
-
-    def again(routable: Routable) -> None:
-        bench.send(routable.message_id + "'")
-        assert not bench.topic.deliver()
-
-    receiver.meanwhile = again
-    bench.send("m")
-    assert receiver.ids == ["m"]
-    receiver.meanwhile = lambda routable: None
-    assert bench.topic.deliver()
-    assert receiver.ids == ["m", "m'"]
-
-
 def test_a_topic_closed_by_a_receiver_ends_the_pass(bench: TopicBench) -> None:
     closing, other = bench.receiver("r1"), bench.receiver("r2")
     closing.meanwhile = lambda routable: bench.topic.close()

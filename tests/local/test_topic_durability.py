@@ -6,7 +6,6 @@ import pytest
 
 from jbm_kafka.contract import MessageState
 from jbm_kafka.core.jms_errors import (
-    CorruptRecordError,
     IllegalStateError,
     UnknownMessageError,
 )
@@ -148,14 +147,6 @@ def test_one_store_serves_a_topic_and_the_queues_behind_it(bench: TopicBench) ->
         queue.add_receiver(Hand("r", answer=True))
         assert queue.deliver()
     bench.nothing_is_left()
-
-
-def test_a_damaged_record_is_named() -> None:
-    persistence = MemoryPersistenceManager()
-    for damaged in (b"{", b'{"place": 7, "message_id": "m", "owing": null}'):
-        persistence.write("t", {"topic|0": damaged})
-        with pytest.raises(CorruptRecordError, match=r"topic\|0"):
-            TopicBench(persistence)
 
 
 def test_what_version_0_2_0_wrote_is_read() -> None:

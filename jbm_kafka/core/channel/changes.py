@@ -170,29 +170,12 @@ class BranchEnded:
 
 @dataclass(frozen=True, slots=True)
 class TakenOut:
-    """At an operator's wish these passed to DEPARTING from wherever they waited, NEW as before: in memory, in the held
+    """At somebody's wish these passed to DEPARTING from wherever they waited, NEW as before: in memory, in the held
     store, or known and not read yet. Their units wait for them, but for those of which a session has some in hand: it
     gets what follows.
     """
 
     references: Sequence[Reference]
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedAgain:
-    """A session was handed again what it holds already; DELIVERED stays DELIVERED, the attempts before count."""
-
-    transition: ClassVar[Transition] = transition(MessageState.DELIVERED, Move.OFFERED)
-    session: SessionId
-    messages: Sequence[ReturnedMessage]
-
-
-@dataclass(frozen=True, slots=True)
-class Withdrawn:
-    """NEW messages left the channel from where they waited: expired, removed, moved."""
-
-    references: Sequence[Reference]
-    transition: Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,18 +229,18 @@ class AddedUncommitted:
 
 @dataclass(frozen=True, slots=True)
 class SendsCommitted:
-    """The transaction's NOT_COMMITTED messages became NEW."""
+    """A transaction's NOT_COMMITTED messages became NEW."""
 
     transition: ClassVar[Transition] = transition(MessageState.NOT_COMMITTED, Move.SESSION_COMMITTED)
-    transaction: str
+    references: Sequence[Reference]
 
 
 @dataclass(frozen=True, slots=True)
 class SendsRolledBack:
-    """The transaction's NOT_COMMITTED messages are gone."""
+    """A transaction's NOT_COMMITTED messages are gone."""
 
     transition: ClassVar[Transition] = transition(MessageState.NOT_COMMITTED, Move.SESSION_ROLLED_BACK)
-    transaction: str
+    references: Sequence[Reference]
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,14 +422,5 @@ Change = (
 )
 """Everything that happens to a channel over Kafka."""
 
-ContractChange = (
-    Change
-    | AcknowledgedEarly
-    | FoundInHand
-    | OfferedAgain
-    | Withdrawn
-    | AddedUncommitted
-    | SendsCommitted
-    | SendsRolledBack
-)
+ContractChange = Change | AcknowledgedEarly | FoundInHand | AddedUncommitted | SendsCommitted | SendsRolledBack
 """Everything that happens to a contract channel (`jbm_kafka.local`)."""

@@ -1,13 +1,16 @@
-"""Writes the bookstore's orders: `python -m jbm_kafka.demo.generate > jbm_kafka/demo/orders.jsonl`.
+"""Writes the orders of `jbm-kafka demo`: `python -m tests.demo.orders_file > jbm_kafka/demo/orders.jsonl`.
 
 One JSON object a line, in the order of arrival. The seed is fixed, so that everybody's figures are the same; a test
-compares what this writes with the file.
+compares what this writes with the file. Titles and prices are those of the bookstore in Spark.
 """
 
+import csv
 import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from tests.house.sources import ROOT
 
 SEED = 1602
 CUSTOMERS = 300
@@ -50,24 +53,8 @@ _FAMILY = (
     "Okafor",
 )
 _REGIONS = ("EU", "EU", "EU", "US", "US", "UK", "ASIA")
-_TITLES = (
-    ("The Lighthouse Ledger", 1490),
-    ("A Short History of Rain", 1895),
-    ("Bread for Beginners", 2450),
-    ("Seven Winters in Tromso", 1299),
-    ("The Cartographer's Apprentice", 1090),
-    ("Distributed Gardens", 3900),
-    ("How Bridges Fall", 2190),
-    ("The Quiet Orchestra", 999),
-    ("Letters to a Beekeeper", 1350),
-    ("Night Trains of Europe", 2995),
-    ("An Atlas of Small Islands", 4500),
-    ("The Second Clockmaker", 1199),
-    ("Salt, Ink and Silver", 1650),
-    ("Mathematics on the Beach", 2780),
-    ("The Translator's Daughter", 1249),
-    ("Mushrooms after Dark", 1975),
-)
+with (ROOT / "spark" / "bookstore" / "titles.csv").open(encoding="utf-8", newline="") as file:
+    _TITLES = [(row["title"], int(row["price_cents"])) for row in csv.DictReader(file)]
 _REASONS = ("ordered twice", "found it cheaper", "changed my mind", "wrong book")
 
 
