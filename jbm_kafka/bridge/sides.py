@@ -72,7 +72,9 @@ class BridgeSource:
             JMSError: as of `create_consumer`.
         """
         self.counts = counts
-        self._pace = BridgePace(spec.rate, provider_of(connection).clock.monotonic_ms)
+        clock = provider_of(connection).clock
+        self._now_ms = clock.now_ms
+        self._pace = BridgePace(spec.rate, clock.monotonic_ms)
         self.session = connection.create_session(mode)
         try:
             self.consumer = _consumer(self.session, spec, prefetch)
@@ -91,6 +93,9 @@ class BridgeSource:
         message = self.consumer.receive(WAIT_S if waits else 0.0)
         if message is not None:
             self._pace.begun()
+            self.counts.took(message, self._now_ms())
+        elif waits:
+            self.counts.last = None
         return message
 
     def refuse(self, message: Message, reason: str) -> None:
