@@ -67,6 +67,7 @@ class RemoteConnection:
         """
         host, port = address
         sasl = SaslClient(
+            f"{host}:{port}",
             user=settings.user,
             password=settings.password,
             mechanism=settings.mechanism,
@@ -85,6 +86,10 @@ class RemoteConnection:
                 )
         except TimeoutError:
             raise ConnectionFailedError(f"no answer from {host}:{port} within {CONNECT_TIMEOUT_S:g} s") from None
+        except ssl.SSLCertVerificationError as fault:
+            why = fault.verify_message.rstrip(".")
+            remedy = "name its authority's file (ssl.ca.location; in a file tls.ca), and the host as it is in there"
+            raise ConnectionFailedError(f"the certificate of {host}:{port} is not trusted: {why}; {remedy}") from None
         except ssl.SSLError as fault:
             raise ConnectionFailedError(f"{host}:{port} does not speak TLS as it should: {fault}") from None
         except OSError as fault:
