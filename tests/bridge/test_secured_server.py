@@ -1,4 +1,4 @@
-"""Bridges from and to a server of AMQP that speaks TLS and knows its users: a sidecar of ours."""
+"""Bridges from and to a server of AMQP that speaks TLS and knows its users: a sidecar of ours, and Apache Artemis."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from jbm_kafka.bridge import Bridge
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.providers import in_memory
 from jbm_kafka.testing.memory_world import MemoryWorld
+from tests.support.artemis import GUEST, PASSWORD, USER, ArtemisServer
 from tests.support.secured import Certificates, make_certificates
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)
 
 SOON_S = 30.0
-USER, GUEST, PASSWORD = "shop", "guest", "secret"
 FILE = """
 cluster = "here"
 clusters.here.bootstrap = "{here}"
@@ -49,9 +49,17 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return make_certificates(tmp_path_factory.mktemp("certificates"))
 
 
-@pytest.fixture(scope="module")
-def port(certificates: Certificates) -> Iterator[int]:
+@pytest.fixture(scope="module", params=["sidecar", pytest.param("artemis", marks=pytest.mark.thorough)])
+def port(
+    request: pytest.FixtureRequest, certificates: Certificates, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[int]:
     """Where it speaks TLS, and lets in USER, who may all, and GUEST, who may only receive."""
+    with sidecar(certificates) if request.param == "sidecar" else artemis(certificates, tmp_path_factory) as found:
+        yield found
+
+
+@contextmanager
+def sidecar(certificates: Certificates) -> Iterator[int]:
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(certificates.server)
     verifier = Verifier.of_password(PASSWORD)
@@ -60,6 +68,16 @@ def port(certificates: Certificates) -> Iterator[int]:
     installation = Installation(f"amqp{secrets.token_hex(4)}", {}, None, SidecarConfig())
     with Server(settings, lambda: in_memory.connect(installation)) as made:
         yield made.ports[0]
+
+
+@contextmanager
+def artemis(certificates: Certificates, folders: pytest.TempPathFactory) -> Iterator[int]:
+    made = ArtemisServer(folders.mktemp("artemis"), certificate=certificates.server)
+    try:
+        made.start()
+        yield made.port
+    finally:
+        made.kill()
 
 
 @pytest.fixture
