@@ -65,12 +65,13 @@ class _Question:
 class Neighbour:
     """One connection to another sidecar, as its client; on the loop."""
 
-    def __init__(self, host: Host, said: ForwardingSettings) -> None:
+    def __init__(self, host: Host, said: ForwardingSettings, address: str) -> None:
         self.is_open = False
         self.is_over = False
         self.trouble = ""
         self._container = f"ID:{host.container}"
         sasl = SaslClient(
+            address,
             user=said.user,
             password=said.password,
             mechanism=MECHANISM,  # by which the other one proves itself, too
@@ -262,7 +263,7 @@ class Neighbours:
 
     async def _reach(self, address: str) -> None:
         host, _, port = address.rpartition(":")
-        made = Neighbour(self._host, self._said)
+        made = Neighbour(self._host, self._said, address)
         try:
             async with asyncio.timeout(CONNECT_S):
                 await self._host.loop.create_connection(

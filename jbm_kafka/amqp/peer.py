@@ -35,7 +35,7 @@ from jbm_kafka.amqp.units_at_client import UnitsAtClient
 from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, STOLEN, condition, condition_of
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, EngineLink, EngineReceiver, Work, link_key, open_session
 from jbm_kafka.amqp_wire.live_links import LiveLinks
-from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, UNITS
+from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE, SESSION, SHARED_SUBSCRIPTIONS, UNITS
 from jbm_kafka.client.call_lane import CallLane
 from jbm_kafka.client.own_temporaries import OwnTemporaries
 from jbm_kafka.codec.amqp.address_forms import parse_address
@@ -52,7 +52,7 @@ from jbm_kafka.core.subscription import Source, checked_client_id
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", "SHARED-SUBS", "DELAYED_DELIVERY", UNITS)
+OFFERED = ("sole-connection-for-container", "ANONYMOUS-RELAY", SHARED_SUBSCRIPTIONS, "DELAYED_DELIVERY", UNITS)
 MADE_AT_ONCE = 8
 """How many queues and topics of one client are looked for, or made, side by side; each takes Kafka most of a second."""
 ESTABLISHMENT_FAILED: dict[str, bool] = {symbol("amqp:connection-establishment-failed"): True}

@@ -19,7 +19,7 @@ from jbm_kafka.amqp_client.remote_receiver import RemoteReceiver
 from jbm_kafka.amqp_client.sasl_client import SaslClient
 from jbm_kafka.amqp_wire.conditions import error_of
 from jbm_kafka.amqp_wire.engine_objects import open_session
-from jbm_kafka.amqp_wire.names import UNITS
+from jbm_kafka.amqp_wire.names import SHARED_SUBSCRIPTIONS, UNITS
 from jbm_kafka.core.jms_errors import ConnectionFailedError, IllegalStateError, JMSError
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,8 @@ class RemoteConnection:
         self.is_over = False
         self.gives_units = False
         """The server lets a receiver have several messages of a unit."""
+        self.keeps_subscriptions = False
+        """The server says that it keeps subscriptions of several receivers."""
         self._lost = lost
         self._wire: ClientWire
         self._links: dict[Any, RemoteLink] = {}
@@ -67,6 +69,7 @@ class RemoteConnection:
         """
         host, port = address
         sasl = SaslClient(
+            f"{host}:{port}",
             user=settings.user,
             password=settings.password,
             mechanism=settings.mechanism,
@@ -85,6 +88,10 @@ class RemoteConnection:
                 )
         except TimeoutError:
             raise ConnectionFailedError(f"no answer from {host}:{port} within {CONNECT_TIMEOUT_S:g} s") from None
+        except ssl.SSLCertVerificationError as fault:
+            why = fault.verify_message.rstrip(".")
+            remedy = "name its authority's file (ssl.ca.location; in a file tls.ca), and the host as it is in there"
+            raise ConnectionFailedError(f"the certificate of {host}:{port} is not trusted: {why}; {remedy}") from None
         except ssl.SSLError as fault:
             raise ConnectionFailedError(f"{host}:{port} does not speak TLS as it should: {fault}") from None
         except OSError as fault:
@@ -217,6 +224,7 @@ class RemoteConnection:
         properties = {str(name): value for name, value in (engine.remote_properties or {}).items()}
         offered = {str(each) for each in engine.remote_offered_capabilities or ()}
         self.gives_units = UNITS in offered
+        self.keeps_subscriptions = SHARED_SUBSCRIPTIONS in offered
         if not properties.get("amqp:connection-establishment-failed") and not self._opened.done():
             self.session = self.new_session()  # not before: some servers lose what comes behind an open
             self._opened.set_result(None)

@@ -63,10 +63,13 @@ class ScramClient:
 class SaslClient:
     """One connection's. is_done: the client is in. rest: what came behind."""
 
-    def __init__(self, *, user: str, password: str, mechanism: str, is_encrypted: bool, has_certificate: bool) -> None:
-        """`mechanism`: the one that is wanted; "": the best of those offered that fits."""
+    def __init__(
+        self, at: str, *, user: str, password: str, mechanism: str, is_encrypted: bool, has_certificate: bool
+    ) -> None:
+        """`at`: host and port; `mechanism`: the one that is wanted; "": the best of those offered that fits."""
         self.is_done = False
         self.rest = b""
+        self._server = f"the AMQP server at {at}"
         self._user = user
         self._password = password
         self._wanted = mechanism
@@ -115,13 +118,13 @@ class SaslClient:
             raise ValueError(f"SASL frame {code:#x} does not belong here")
         if field(fields, 0, "ubyte") != 0:
             raise JMSSecurityError(
-                f"the AMQP server does not let {self._who()} in: there is no such user, or the password is wrong"
+                f"{self._server} does not let {self._who()} in: there is no such user, or the password is wrong"
             )
         said = field(fields, 1, "binary")
         if self._scram is not None and said:
             self._is_proven = self._scram.is_proof(said)
         if not self._is_proven:
-            raise JMSSecurityError("the AMQP server did not prove that it knows the user's password")
+            raise JMSSecurityError(f"{self._server} did not prove that it knows the user's password")
         self.is_done = True
         return b""
 
@@ -145,7 +148,7 @@ class SaslClient:
         if self._user and "PLAIN" in offered:
             remedy = "use amqps://, or allow the password in the clear with kafka={'sasl.mechanism': 'PLAIN'}"
         raise JMSSecurityError(
-            f"the AMQP server offers {', '.join(offered) or 'nothing'}, and {self._who()} can use "
+            f"{self._server} offers {', '.join(offered) or 'nothing'}, and {self._who()} can use "
             f"{', '.join(fitting)}; {remedy}"
         )
 
@@ -163,7 +166,7 @@ class SaslClient:
         try:
             return self._scram.final(challenge)
         except (KeyError, ValueError) as fault:
-            raise JMSSecurityError(f"the AMQP server's challenge is none of {SCRAM}: {fault}") from None
+            raise JMSSecurityError(f"the challenge of {self._server} is none of {SCRAM}: {fault}") from None
 
     def _who(self) -> str:
         return f"user {self._user!r}" if self._user else "a client without user"

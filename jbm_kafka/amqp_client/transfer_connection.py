@@ -20,7 +20,7 @@ from jbm_kafka.amqp_client.termini import receiver_of, sender_of
 from jbm_kafka.amqp_client.transfer_receiver import BYTES_MAX, Arrived, TransferReceiver
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import ConnectionFailedError, InvalidClientIDError, JMSError, JMSSecurityError
-from jbm_kafka.core.subscription import Source
+from jbm_kafka.core.subscription import Source, Subscription
 
 
 class TransferOutcome(Enum):
@@ -121,13 +121,19 @@ class TransferConnection:
         `source` says what kind of destination it is, and the name of a subscription; the address stands for its name.
 
         Raises:
-            JMSError: the server refuses it.
+            JMSError: the server refuses it, or says of no subscription that it keeps it.
         """
         return self._io.call(self._receive_from(source, address, selector, unsettled_max, bytes_max))
 
     async def _receive_from(
         self, source: Source, address: str, selector: str, unsettled_max: int, bytes_max: int
     ) -> TransferReceiving:
+        if isinstance(source, Subscription) and not self._connection.keeps_subscriptions:
+            raise JMSError(
+                f"{source.topic} at {address}: this server does not say that it keeps subscriptions "
+                f"(SHARED-SUBS), and what comes while nobody is connected would be lost; have it put the topic's "
+                f"messages into a queue of its own, and receive from that"
+            )
         made = receiver_of(self._connection.session, source, selector)
         made.source.address = address
         if isinstance(source, Queue) and address != source.name:  # RabbitMQ makes what is not there, if need be

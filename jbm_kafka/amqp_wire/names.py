@@ -2,6 +2,8 @@
 
 from typing import Final
 
+SHARED_SUBSCRIPTIONS: Final = "SHARED-SUBS"
+"""Offered by a server that keeps subscriptions of a topic, by their names, for all their receivers together."""
 UNITS: Final = "JBM-UNITS"
 """Offered by a server that lets a receiver have several messages of a unit; wanted by such a receiver's source.
 

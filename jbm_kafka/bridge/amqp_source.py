@@ -90,6 +90,8 @@ class AmqpSource:
         while not self._ready:
             taken = self._receiving.take(self._spec.in_flight, WAIT_S if waits else 0.0)
             if not taken:
+                if waits:
+                    self.counts.last = None
                 return None
             for each in taken:
                 self._arrive(each)
@@ -97,7 +99,9 @@ class AmqpSource:
         self._pace.begun()
         if self._accepts_first:
             self._accept([self._number(record)])
-        return from_record(record, self._destination, 1, False, None)  # type: ignore[arg-type]
+        message = from_record(record, self._destination, 1, False, None)  # type: ignore[arg-type]
+        self.counts.took(message, self._now_ms())
+        return message
 
     def _arrive(self, arrived: Arrived) -> None:
         try:

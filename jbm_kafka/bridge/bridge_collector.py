@@ -40,6 +40,11 @@ class BridgeCollector(Collector):
             for bridge, statistics in counted:
                 family.add_metric([bridge], getattr(statistics, field))
             yield family
+        text = "How long the message that was taken last had waited then, since it was sent or due; 0: nothing waits."
+        behind = GaugeMetricFamily("jbm_bridge_behind_seconds", text, labels=["bridge"])
+        for bridge, statistics in counted:
+            behind.add_metric([bridge], statistics.behind_s)
+        yield behind
         text = "1: both sides answer, as far as was seen; 0: it waits for one."
         goes_on = GaugeMetricFamily("jbm_bridge_goes_on", text, labels=["bridge"])
         for each in self._bridges:

@@ -73,7 +73,7 @@ class ConfirmedSends:
 
     def _send(self, message: Message) -> None:
         try:
-            record = self._target.record(message)
+            record, _ = self._target.record(message)
             self._target.provider.send(record, lambda error: self._reports.put((message, error)), is_waited_for=False)
         except Unsendable as error:
             self._source.refuse(message, str(error))

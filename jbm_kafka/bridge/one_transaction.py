@@ -5,7 +5,6 @@ from __future__ import annotations
 from jbm_kafka.bridge.bridge_counts import LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
 from jbm_kafka.bridge.sides import BridgeSource, BridgeTarget, Unsendable
-from jbm_kafka.codec.record_size import batch_bytes_at_most
 from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.connection import Connection
@@ -62,8 +61,7 @@ class OneTransaction:
     def _keep(self, message: Message) -> bool:
         """Have it in the transaction; or it is given up. False: the transaction is full, and it comes again."""
         try:
-            record = self._target.record(message)
-            size = batch_bytes_at_most(record.key, record.value, record.headers)
+            record, size = self._target.record(message)
             # One that expires on its way does so at the target, as it does in any queue.
             self._outbox.add(record, size, 0)
             self._sends.append(record)

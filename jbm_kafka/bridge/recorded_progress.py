@@ -11,7 +11,6 @@ from jbm_kafka.bridge.pumps import TakenOver
 from jbm_kafka.bridge.sides import BridgeTarget, Unsendable
 from jbm_kafka.bridge.source_kinds import source_of
 from jbm_kafka.codec.bridge_marks import batch_key, batch_value, named_mark, placed_mark, recorded_batches
-from jbm_kafka.codec.record_size import batch_bytes_at_most
 from jbm_kafka.core.bridge_progress import BridgeProgress
 from jbm_kafka.core.jms_errors import CorruptRecordError, JMSError
 from jbm_kafka.jms.base.modes import AcknowledgeMode
@@ -100,7 +99,7 @@ class RecordedProgress:
             self._source.counts.came_again += 1
             return
         try:
-            made = self._target.record(message)
+            made, size_bytes = self._target.record(message)
         except Unsendable as error:
             self._source.refuse(message, str(error))
             return
@@ -109,7 +108,7 @@ class RecordedProgress:
             raise
         batch.taken.append(message)
         batch.sends.append(made)
-        batch.size_bytes += batch_bytes_at_most(made.key, made.value, made.headers)
+        batch.size_bytes += size_bytes
         if mark is not None:
             batch.marks.append(mark)
             batch.new.append(mark)

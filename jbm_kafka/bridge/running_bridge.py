@@ -74,6 +74,7 @@ class RunningBridge:
             refused=sum(each.refused for each in counts),
             came_again=sum(each.came_again for each in counts),
             failures=sum(each.failures for each in counts),
+            behind_s=max(each.behind_s for each in counts),
         )
 
     def health(self, timeout_s: float | None) -> Health:

@@ -72,7 +72,9 @@ class BridgeSource:
             JMSError: as of `create_consumer`.
         """
         self.counts = counts
-        self._pace = BridgePace(spec.rate, provider_of(connection).clock.monotonic_ms)
+        clock = provider_of(connection).clock
+        self._now_ms = clock.now_ms
+        self._pace = BridgePace(spec.rate, clock.monotonic_ms)
         self.session = connection.create_session(mode)
         try:
             self.consumer = _consumer(self.session, spec, prefetch)
@@ -91,6 +93,9 @@ class BridgeSource:
         message = self.consumer.receive(WAIT_S if waits else 0.0)
         if message is not None:
             self._pace.begun()
+            self.counts.took(message, self._now_ms())
+        elif waits:
+            self.counts.last = None
         return message
 
     def refuse(self, message: Message, reason: str) -> None:
@@ -147,8 +152,9 @@ class BridgeTarget:
         self._info = self.provider.ensure_to_send(self._destination)
         self.provider.check_sendable(self._destination)
 
-    def record(self, message: Message) -> Outgoing:
-        """The record of a received message: as it was sent first, in all that a send would set anew.
+    def record(self, message: Message) -> tuple[Outgoing, int]:
+        """The record of a received message, and its bytes at most: as it was sent first, in all that a send would set
+        anew.
 
         Raises:
             Unsendable: it can never be sent there; the text says why.
@@ -178,8 +184,7 @@ class BridgeTarget:
             None,
             info.max_message_bytes,
         )
-        self._check_size(made, info)
-        return made
+        return made, self._checked_size(made, info)
 
     def _found(self) -> TopicInfo:
         info = self._info
@@ -226,10 +231,12 @@ class BridgeTarget:
             return self.provider.place_unit(info.topic, key)
         return found
 
-    def _check_size(self, record: Outgoing, info: TopicInfo) -> None:
+    def _checked_size(self, record: Outgoing, info: TopicInfo) -> int:
+        """Its bytes at most; raises Unsendable when they are too many."""
         most = info.max_message_bytes
-        if batch_bytes_at_most(record.key, record.value, record.headers) <= most:
-            return
+        at_most = batch_bytes_at_most(record.key, record.value, record.headers)
+        if at_most <= most:
+            return at_most
         size = batch_bytes(record.key, record.value, record.headers)
         may_shrink = info.keeps_compression and self.provider.traits.compresses
         if size > most and not (may_shrink and compressed_bytes_max(record.key, record.value, record.headers) <= most):
@@ -237,6 +244,7 @@ class BridgeTarget:
                 f"bridge {self._spec.name}: {size} bytes with its properties; {self._target_place} takes {most} "
                 f"(max.message.bytes)"
             )
+        return at_most
 
 
 def _consumer(session: Session, spec: BridgeSpec, prefetch: int) -> MessageConsumer:

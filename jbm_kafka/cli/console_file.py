@@ -16,6 +16,7 @@ from jbm_kafka.console.serving import ConsoleAddress
 from jbm_kafka.core.jms_errors import InvalidSettingError
 
 if TYPE_CHECKING:
+    from jbm_kafka.bridge.bridge_spec import BridgeSpec
     from jbm_kafka.configuration.loaded import Loaded
 
 
@@ -67,7 +68,18 @@ def _settings(loaded: Loaded) -> ConsoleSettings:
         schema_registry_user=table.schema_registry_user or "",
         schema_registry_password=_said(table.schema_registry_password),
         secret=b"" if secret is None else _secret(secret),
+        bridges={name: _bridge(loaded, name) for name in loaded.tables.bridges},
     )
+
+
+def _bridge(loaded: Loaded, name: str) -> BridgeSpec | str:
+    """The bridge; or why there is none: a console may be without the passwords that its bridges have."""
+    from jbm_kafka.bridge import Bridge
+
+    try:
+        return Bridge._of_file(loaded, name, {})._spec
+    except InvalidSettingError as error:
+        return str(error)
 
 
 def _said(secret: SecretStr | None) -> str:

@@ -28,6 +28,7 @@ from jbm_kafka.console.letters.letter_views import LETTER_VIEWS
 from jbm_kafka.console.messages.downloads import download_routes
 from jbm_kafka.console.messages.message_actions import MESSAGE_ACTIONS
 from jbm_kafka.console.messages.message_views import MESSAGE_VIEWS
+from jbm_kafka.console.queues.bridge_views import BRIDGE_VIEWS
 from jbm_kafka.console.queues.overview import OVERVIEW
 from jbm_kafka.console.queues.queue_actions import QUEUE_ACTIONS
 from jbm_kafka.console.queues.queue_views import QUEUE_VIEWS
@@ -46,6 +47,7 @@ VIEWS: tuple[View, ...] = (
     OVERVIEW,
     *QUEUE_VIEWS,
     *SIDE_VIEWS,
+    *BRIDGE_VIEWS,
     *MESSAGE_VIEWS,
     *LETTER_VIEWS,
     *SCHEDULED_VIEWS,

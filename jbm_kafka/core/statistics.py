@@ -153,6 +153,8 @@ class Statistics:
     """Level: how long the oldest of them waits."""
     store_set_aside: int = 0
     """Level: dead letters of that store."""
+    store_full_ratio: float = 0.0
+    """Level: how near it is to refusing sends, by its limits or its disk; 1: it does."""
 
     def of(self, destination: str, subscription: str = "") -> DestinationStatistics:
         """One row; zeros where nothing was counted."""

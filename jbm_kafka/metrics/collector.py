@@ -188,6 +188,13 @@ METRICS = (
     MetricSpec("jbm_store_bytes", "gauge", (), "store_bytes", "What they take there."),
     MetricSpec("jbm_store_oldest_seconds", "gauge", (), "store_oldest_seconds", "How long the oldest of them waits."),
     MetricSpec("jbm_store_dead_letters", "gauge", (), "store_set_aside", "Sends that were set aside in that store."),
+    MetricSpec(
+        "jbm_store_full_ratio",
+        "gauge",
+        (),
+        "store_full_ratio",
+        "How near that store is to refusing sends, by its limits or its disk; 1: it does.",
+    ),
 )
 """The page docs/metrics.md lists them, and so do dashboards: a name stays."""
 

@@ -33,7 +33,7 @@ from jbm_kafka.ports.kafka import KafkaClientError
 from jbm_kafka.ports.kept_at_fork import kept_at_fork
 from jbm_kafka.ports.wake_up import Sleepers, WakeUp
 from jbm_kafka.store_and_forward.acknowledged_mark import AcknowledgedMark
-from jbm_kafka.store_and_forward.store_limits import StoreLimits, refusal
+from jbm_kafka.store_and_forward.store_limits import StoreLimits, full_ratio, refusal
 
 log = logging.getLogger("jbm_kafka.store_and_forward")
 
@@ -78,6 +78,8 @@ class StoreCounts:
     set_aside: int
     lost: int
     """Confirmed sends of earlier runs that the disk did not have any more after the machine had stopped."""
+    full_ratio: float = 0.0
+    """How near it is to refusing sends, by its limits or its disk; 1: it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +308,9 @@ class SendStore:
     def counts(self) -> StoreCounts:
         """Returns how much it holds now."""
         with self._lock:
-            return StoreCounts(self._waiting, self._waiting_bytes, self._oldest_at_ms, self._aside, self._lost)
+            held_bytes, oldest_at_ms = self._waiting_bytes + self._aside_bytes, self._oldest_at_ms
+            full = 1.0 if self.trouble else full_ratio(self._limits, held_bytes, oldest_at_ms, self._clock.now_ms())
+            return StoreCounts(self._waiting, self._waiting_bytes, oldest_at_ms, self._aside, self._lost, full)
 
     def sync(self) -> None:
         """Have on the disk what was stored until now; without fsync this is done once a second."""

@@ -30,6 +30,14 @@ class StoreSettings:
     limits: StoreLimits = StoreLimits()
 
 
+def full_ratio(limits: StoreLimits, held_bytes: int, oldest_at_ms: int, now_ms: int) -> float:
+    """Returns how near it is to refusing sends, of bytes or of age, whichever is nearer; 1: it does."""
+    of_bytes = held_bytes / limits.bytes_max
+    if not (limits.age_max_ms and oldest_at_ms):
+        return of_bytes
+    return max(of_bytes, (now_ms - oldest_at_ms) / limits.age_max_ms)
+
+
 def refusal(limits: StoreLimits, path: Path, held_bytes: int, more_bytes: int, oldest_at_ms: int, now_ms: int) -> str:
     """Returns why so many bytes more are not taken; empty: they are."""
     if held_bytes + more_bytes > limits.bytes_max:

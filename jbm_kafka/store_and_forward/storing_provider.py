@@ -196,6 +196,7 @@ class StoringProvider:
             store_bytes=counts.waiting_bytes,
             store_oldest_seconds=max(0, oldest_ms) / 1_000,
             store_set_aside=counts.set_aside,
+            store_full_ratio=counts.full_ratio,
         )
 
     def health(self, timeout_s: float | None) -> Health:

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from jbm_kafka import Context, Queue
+from jbm_kafka import Context, Destination, Queue, Topic
 from jbm_kafka.amqp_client.amqp_records import AmqpRecord
 from jbm_kafka.amqp_client.transfer_connection import TransferConnection, TransferOutcome
 from jbm_kafka.bridge import BridgeEnd, Guarantee
@@ -40,15 +40,15 @@ def target_at(peer: AmqpPeer, address: str) -> BridgeEnd:
     return end_at(peer, address, duplicate_property=peer.duplicate_property)
 
 
-def send_there(peer: AmqpPeer, address: str, numbers: range) -> None:
+def send_there(peer: AmqpPeer, address: str, numbers: range, destination: Destination = ORDERS) -> None:
     """As a program does that has not moved yet."""
     told: queue.Queue[TransferOutcome] = queue.Queue()
     with closing(TransferConnection(peer.settings)) as connection:
-        sending = connection.send_to(ORDERS, address)
+        sending = connection.send_to(destination, address)
         for number in numbers:
             headers = encode_headers(message_id=f"ID:old:{number}", properties={}, body_kind=b"text")
             record = AmqpRecord("", None, b"joe", b"%d" % number, headers, 0)
-            data = encode_transfer(record, b"text", ORDERS, delivery_count=0, now_ms=0)
+            data = encode_transfer(record, b"text", destination, delivery_count=0, now_ms=0)
             sending.send(data, lambda outcome, _: told.put(outcome))
         assert {told.get(timeout=SOON_S) for _ in numbers} == {TransferOutcome.ACCEPTED}
 
@@ -172,6 +172,31 @@ def test_a_selector_that_the_server_does_not_serve_stops_the_bridge(
             wait_until(lambda: back.statistics().failures > 0, about="it was seen", timeout_s=SOON_S)
             assert "does not serve selectors" in back.health().reasons[0]
             assert jms.create_consumer(BACK).receive(0.5) is None
+
+
+def test_a_topic_is_received_by_a_subscription_that_the_server_keeps(
+    world: MemoryWorld, peer: AmqpPeer, bridged: Bridged
+) -> None:
+    """Of BRIDGE-2: also what came while the bridge did not run; a server that keeps none loses that, and is refused."""
+    here, prices = world.factory(), Topic("prices")
+    address = peer.new_address() if peer.name == "artemis" else "/exchange/amq.topic/prices"
+    source = BridgeEnd(peer.url, prices, address=address, kafka=peer.kafka)
+    bridge = bridged(source, BridgeEnd(here, BACK))
+    if peer.name != "artemis":
+        wait_until(lambda: bridge.statistics().failures > 0, about="it was tried", timeout_s=SOON_S)
+        assert "does not say that it keeps subscriptions" in bridge.health().reasons[0]
+        return
+    wait_until(lambda: bridge.trouble is None, about="it receives", timeout_s=SOON_S)
+    with here.create_context() as jms:
+        send_there(peer, address, range(5), prices)
+        assert bodies(jms, BACK, 5) == list(range(5)), bridge.health()
+        wait_until(lambda: bridge.statistics().arrived == 5, about="settled", timeout_s=SOON_S)
+        assert bridge.stop()
+        send_there(peer, address, range(5, 10), prices)
+        peer.kill()
+        peer.start()
+        bridged(source, BridgeEnd(here, BACK))
+        assert bodies(jms, BACK, 5) == list(range(5, 10))
 
 
 def test_a_queue_moves_in_and_back_again(world: MemoryWorld, peer: AmqpPeer, bridged: Bridged) -> None:

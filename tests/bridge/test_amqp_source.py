@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from jbm_kafka import AddressSettings, Context, Queue
+from jbm_kafka import AddressSettings, Context, Queue, Topic
 from jbm_kafka.amqp_client.amqp_records import AmqpRecord
 from jbm_kafka.amqp_client.client_settings import ClientSettings
 from jbm_kafka.amqp_client.remote_sender import AmqpSendFault
@@ -89,6 +89,22 @@ def test_what_can_never_be_sent_is_the_servers_dead_letter(
         bridge = bridged(BridgeEnd(server, IN), BridgeEnd(world.factory(), OUT))
         assert bodies(there, LETTERS, 1) == ["round"], bridge.health()
         assert bridge.statistics().refused == 1
+
+
+def test_a_topic_is_received_by_a_subscription_that_lasts(
+    world: MemoryWorld, elsewhere: MemoryWorld, server: str, bridged: Bridged
+) -> None:
+    """Of BRIDGE-2: what came while the bridge did not run, too."""
+    with elsewhere.factory().create_context() as there, world.factory().create_context() as here:
+        source, producer = BridgeEnd(server, Topic("prices"), subscription="audit"), there.create_producer()
+        bridge = bridged(source, BridgeEnd(world.factory(), OUT))
+        wait_until(lambda: bridge.trouble is None, about="it receives", timeout_s=SOON_S)
+        producer.send(Topic("prices"), "1.20")
+        assert bodies(here, OUT, 1) == ["1.20"], bridge.health()
+        assert bridge.stop()
+        producer.send(Topic("prices"), "1.30")
+        bridge = bridged(source, BridgeEnd(world.factory(), OUT))
+        assert bodies(here, OUT, 1) == ["1.30"], bridge.health()
 
 
 def test_no_more_go_than_the_rate_says(

@@ -12,6 +12,7 @@ from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports import TransactionAborted
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.bridge.conftest import Bridged
+from tests.support.waiting import wait_until
 
 IN, OUT, LETTERS = Queue("in"), Queue("out"), Queue("DLQ")
 SOON_S = 10.0
@@ -52,6 +53,23 @@ def test_a_message_arrives_in_another_namespace_as_it_was_sent(world: MemoryWorl
     }
     assert found.kafka is not None
     assert "JBMDuplicateID" not in dict(found.kafka.headers)
+
+
+def test_how_far_it_is_behind_is_told_by_what_it_took_last(world: MemoryWorld, bridged: Bridged) -> None:
+    """Of BRIDGE-8."""
+    here = world.factory()
+    with here.create_context() as jms:
+        jms.create_producer().send(IN, "old", delivery_delay_ms=10_000)
+        world.clock.advance(100_000)
+        behind = bridged(BridgeEnd(here, IN), BridgeEnd(here, OUT), rate="1/h")
+        wait_until(lambda: behind.statistics().arrived == 1, about="there", timeout_s=SOON_S)
+        assert 90 <= behind.statistics().behind_s < 100
+        assert behind.stop()
+        jms.create_producer().send(IN, "new")
+        world.clock.advance(1_000)
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(here, OUT))
+        wait_until(lambda: bridge.statistics().arrived == 1, about="there, too", timeout_s=SOON_S)
+        wait_until(lambda: not bridge.statistics().behind_s, about="nothing waits", timeout_s=SOON_S)
 
 
 def test_nothing_is_twice_and_units_are_in_order(world: MemoryWorld, bridged: Bridged) -> None:

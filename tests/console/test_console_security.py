@@ -119,7 +119,7 @@ def test_rights_go_by_patterns_of_names(world: MemoryWorld, guarded: Looking) ->
         assert {row["source"]["name"] for row in found["rows"]} == {"orders.eu", "orders.us"}
         for part in ("", "/why", "/units", "/partitions", "/settings", "/history"):
             assert "look" in guarded.json(f"/queues/payments{part}", 403)["error"]
-        for path in ("/transactions", "/readers", "/checkup"):
+        for path in ("/transactions", "/readers", "/bridges", "/checkup"):
             assert guarded.json(path, 403)["error"]
         assert "Pause…" not in guarded.page("/queues/orders.us")
         assert "Pause…" in guarded.page("/queues/orders.eu")

@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 NASTY = """<img src=x onerror="document.title='taken'">'"&"""
 VIEWS = (
     "", "queues/orders", "queues/orders/why", "queues/orders/units", "queues/orders/partitions",
-    "queues/orders/settings", "topics", "subscriptions", "transactions", "readers", "checkup", "runs",
+    "queues/orders/settings", "topics", "subscriptions", "transactions", "readers", "bridges", "checkup", "runs",
     "actions/create", "actions/pause?name=orders", "actions/delete?name=bills", "queues/nobody", "login",
 )  # fmt: skip
 

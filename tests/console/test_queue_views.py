@@ -115,7 +115,9 @@ def test_a_subscription_has_the_same_pages(world: MemoryWorld, looking: Looking)
         ]
 
 
-@pytest.mark.parametrize("path", ["/transactions", "/readers", "/checkup", "/topics", "/subscriptions", "/runs"])
+@pytest.mark.parametrize(
+    "path", ["/transactions", "/readers", "/bridges", "/checkup", "/topics", "/subscriptions", "/runs"]
+)
 def test_what_is_beside_has_a_page_also_when_there_is_nothing(looking: Looking, path: str) -> None:
     assert looking.json(path)
     assert "<h1>" in looking.page(path)

@@ -53,6 +53,7 @@ PAGES: Mapping[str, str] = {
     "subscriptions": "/subscriptions",
     "transactions": "/transactions",
     "readers": "/readers",
+    "bridges": "/bridges",
     "health": "/checkup",
     "actions": "/runs",
 }

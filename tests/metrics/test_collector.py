@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from jbm_kafka import AcknowledgeMode, Connection, Queue, Topic
+from jbm_kafka.bridge.bridge_collector import BridgeCollector
 from jbm_kafka.metrics import JbmCollector
 from jbm_kafka.metrics.backlog_collector import SPECS
 from jbm_kafka.metrics.collector import KINDS, METRICS
@@ -28,7 +29,11 @@ OF_CONNECTIONS = {
     for spec in METRICS
     for suffix in (("_bucket", "_sum", "_count") if spec.kind == "histogram" else ("",))
 }
-SERIES = {**OF_CONNECTIONS, **{spec.name: set(spec.labels) for spec in SPECS}, "up": set[str]()}
+OF_BRIDGES = {
+    f"{family.name}{'_total' if family.type == 'counter' else ''}": {"bridge"}
+    for family in BridgeCollector([]).collect()
+}
+SERIES = {**OF_CONNECTIONS, **OF_BRIDGES, **{spec.name: set(spec.labels) for spec in SPECS}, "up": set[str]()}
 LABELS_OF_ALL = {"le", "instance", "job"}
 
 
@@ -110,6 +115,11 @@ def test_the_page_lists_the_metrics() -> None:
     listed = [[cell.strip("`") for cell in row] for row in rows(section(PAGE, "The metrics"))]
     wanted = [[each.exposed, each.kind, "`, `".join(each.labels), each.text] for each in METRICS]
     assert listed == wanted
+
+
+def test_the_page_of_bridges_lists_theirs() -> None:
+    page = (ROOT / "docs" / "bridge.md").read_text()
+    assert [row[0].strip("`") for row in rows(section(page, "Watch"))] == list(OF_BRIDGES)
 
 
 def test_names_are_as_prometheus_wants_them() -> None:

@@ -162,9 +162,11 @@ def test_a_limit_refuses_and_drops_nothing(tmp_path: Path) -> None:
         now_ms = clock.now_ms()
         for number in range(5):
             store.put(entry(number, now_ms))
+        assert store.counts().full_ratio == store.counts().waiting_bytes / 1_000
         with pytest.raises(NotStored, match="store_bytes_max=1000: nothing was stored, and nothing is dropped"):
             store.put(entry(5, now_ms, size=500))
         clock.advance(5_001)
+        assert store.counts().full_ratio == 5_001 / 5_000
         with pytest.raises(NotStored, match="its oldest send for 5001 ms, and store_age_max_ms=5000"):
             store.put(entry(6, now_ms))
         assert numbers(store) == list(range(5))

@@ -74,6 +74,7 @@ def test_from_the_first_start_on_sends_succeed_while_nobody_answers(nobody: str,
         statistics = connection.statistics()
         assert (statistics.store_waiting, statistics.store_set_aside) == (6, 0)
         assert statistics.store_bytes > 300
+        assert statistics.store_full_ratio == statistics.store_bytes / (1 << 30)
         assert statistics.of("orders").sent == 5
         connection._core.flush(10)
         assert confirmed == [None]

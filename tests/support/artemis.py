@@ -14,25 +14,26 @@ from jbm_kafka.devbroker.ports import free_port
 from tests.amqp.java_clients import ARTEMIS, artemis_jars
 
 COMPILE_S = 120.0
+USER, GUEST, PASSWORD = "shop", "guest", "secret"
 JAVA = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1")
 
 
 class ArtemisServer:
     """One server at one port; its dead letters are what failed thrice, of `kept.#` there are none."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        """`folder`: where it keeps what it has; without one it keeps nothing."""
+    def __init__(self, folder: Path | None = None, *, certificate: Path | None = None) -> None:
+        """`folder`: where it keeps what it has; without one it keeps nothing. `certificate`: with its key, of a server
+        that has a folder; then it speaks TLS, and lets in USER, and GUEST to receive, by PASSWORD alone."""
         self.port = free_port()
-        self.url = f"amqp://127.0.0.1:{self.port}"
+        self.url = f"amqp{'' if certificate is None else 's'}://127.0.0.1:{self.port}"
         """What clients connect to."""
-        self._folder = folder
+        self._arguments = [str(each) for each in (folder, certificate) if each is not None]
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
         """Return when it answers; after a kill it has what it had confirmed."""
         assert self._process is None
-        command = [*JAVA, "-cp", f"{_classes()}:{artemis_jars()}/*", "Artemis", str(self.port)]
-        command += [] if self._folder is None else [str(self._folder)]
+        command = [*JAVA, "-cp", f"{_classes()}:{artemis_jars()}/*", "Artemis", str(self.port), *self._arguments]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n"

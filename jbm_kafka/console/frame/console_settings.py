@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 
 from jbm_kafka.amqp.access import User
+from jbm_kafka.bridge.bridge_spec import BridgeSpec
 
 Network = IPv4Network | IPv6Network
 
@@ -49,6 +50,8 @@ class ConsoleSettings:
     bodies are shown as bytes."""
     schema_registry_user: str = ""
     schema_registry_password: str = field(default="", repr=False)
+    bridges: Mapping[str, BridgeSpec | str] = field(default_factory=dict)
+    """The bridges that are shown, by name; a text instead of one says why it is not known."""
     sends_headers: bool = True
     """The policy of what a page may load, and its like; False: the application that it is mounted in sends its own."""
 

@@ -27,6 +27,7 @@ NAVIGATION = (
     ("/subscriptions", "Subscriptions"),
     ("/transactions", "Transactions"),
     ("/readers", "Readers"),
+    ("/bridges", "Bridges"),
     ("/checkup", "Health"),
     ("/runs", "Actions"),
 )

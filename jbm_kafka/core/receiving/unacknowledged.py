@@ -84,7 +84,7 @@ class Unacknowledged(Generic[T, L]):
         """Return how many of the link are unacknowledged; what a transaction has is no more, its end is waited for."""
         places = (self.seen, self.lazy, self.undecided)
         # A copy: whoever counts may not hold the lock that whoever receives needs none of.
-        return sum(1 for place in places if place for each in list(place.values()) if each is link)
+        return sum(list(place.values()).count(link) for place in places if place)
 
     def one(self, item: T) -> dict[T, L]:
         """Return it; nothing when something was said of it."""
