@@ -59,7 +59,8 @@ def test_what_a_command_asks_for_in_turn_is_refused_when_the_owner_ends() -> Non
     answers: list[bool] = []
 
     def again() -> None:
-        answers.append(mailbox.post(again))
+        if len(answers) < 3:
+            answers.append(mailbox.post(again))
 
     mailbox.post(again)
     mailbox.end()
