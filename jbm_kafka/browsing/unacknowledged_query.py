@@ -64,9 +64,11 @@ class UnacknowledgedQuery:
         Raises:
             KafkaClientError: it cannot be found out whether the group has members.
         """
+        # First: a member of ours that leaves meanwhile is still counted by the group, and would be asked in vain.
+        memberships = 0 if self._ours is None else self._ours.memberships
         found = {} if self._ours is None else self._ours.unacknowledged()
         others = sorted(partition for partition in held if partition not in found)
-        if others and admin.group_members(group.group_id) > (0 if self._ours is None else self._ours.memberships):
+        if others and admin.group_members(group.group_id) > memberships:
             found.update(self._asked(group, others, admin))
         return found
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -72,9 +72,8 @@ def forward(folder: Path, retry: bool, timeout: float, cluster: Cluster, as_json
     """
     if (wanted := namespace_of(folder)) != cluster.namespace:
         raise click.UsageError(f"{folder} is a store of namespace {wanted!r}: --namespace {wanted or repr('')}")
-    logging.getLogger("jbm_kafka.store_and_forward").setLevel(logging.CRITICAL)  # told below, once
     contact(cluster)
-    with factory_of(cluster, store_and_forward=folder).create_connection() as connection:
+    with _without_lines(), factory_of(cluster, store_and_forward=folder).create_connection() as connection:
         storing = cast(StoringProvider, provider_of(connection))
         retried = storing.retry_set_aside() if retry else 0
         storing.wait_forwarded(timeout)
@@ -110,6 +109,18 @@ def drop(folder: Path, numbers: Sequence[int], is_all: bool, waiting: bool, yes:
             click.confirm(f"Delete {many} entries {what} for good?", abort=True, err=True)
         count = found.drop(None if is_all else numbers, set_aside=not waiting)
     emit({"dropped": count}, f"{count} dropped", as_json=as_json)
+
+
+@contextmanager
+def _without_lines() -> Iterator[None]:
+    """Keep the store's lines out of the log within the block: what they tell is told at its end, once."""
+    lines = logging.getLogger("jbm_kafka.store_and_forward")
+    level = lines.level
+    lines.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        lines.setLevel(level)
 
 
 def _row(state: str, numbered: tuple[int, StoredEntry]) -> dict[str, object]:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 from jbm_kafka.browsing.browse import browse
 from jbm_kafka.browsing.ids_in_log import ids_in_log
@@ -54,7 +55,7 @@ from jbm_kafka.registry.schedules import Schedules
 from jbm_kafka.registry.topics import gone
 from jbm_kafka.sidecar.checkpoints.unwritable import what_is_missing
 from jbm_kafka.sidecar.lane.group_worker import GroupWorker, transfer_of
-from jbm_kafka.sidecar.lane.own_partitions import own_partitions
+from jbm_kafka.sidecar.lane.own_partitions import WorkerPartitions
 
 connections = logging.getLogger("jbm_kafka.connections")
 
@@ -330,7 +331,7 @@ class SidecarProvider:
 
     def _seen(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
         namespace = self._installation.config.namespace
-        ours = own_partitions(self.sidecar.sources.group_worker_of(queue))
+        ours = WorkerPartitions(partial(self.sidecar.sources.group_worker_of, queue))
         found = browse(
             self._kafka,
             ChannelGroup.of_queue(queue, namespace=namespace),

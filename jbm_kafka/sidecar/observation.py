@@ -169,8 +169,8 @@ class Observation:
         workers = [worker for worker in self._group_workers.all() if worker.is_alive]
         for worker in workers:
             done = Completion()
-            answers.append(done)
-            worker.post(_asking(worker, found, done))
+            if worker.post(_asking(worker, found, done)):
+                answers.append(done)
         deadline_s = time.monotonic() + ANSWER_S
         for done in answers:
             done.wait_done(max(0.0, deadline_s - time.monotonic()))

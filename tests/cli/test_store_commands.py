@@ -1,6 +1,7 @@
 """`jbm-kafka store`: what waits is shown, forwarded when its sender is gone, and dropped when nobody wants it."""
 
 import json
+import logging
 import os
 from pathlib import Path
 
@@ -41,6 +42,8 @@ def test_it_is_shown_forwarded_and_dropped(run: Run, cli: Run, folder: Path) -> 
     assert run("store", "drop", str(folder), "7", "--yes").out == "0 dropped\n"
     assert run("store", "drop", str(folder), "--all", "--yes").out == "1 dropped\n"
     assert cli("store", "forward", str(folder)).out == "0 forwarded, 0 waiting, 0 dead letters\n"
+    # It kept them out of the log for good: whoever had run it in his own process heard nothing of a store any more.
+    assert logging.getLogger("jbm_kafka.store_and_forward").isEnabledFor(logging.WARNING)
 
 
 def test_what_waits_is_dropped_only_when_it_is_said(run: Run, folder: Path) -> None:

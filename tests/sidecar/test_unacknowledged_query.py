@@ -21,11 +21,12 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import GroupConsumer, Kafka, Outgoing
 from jbm_kafka.registry import command_client as conversation
 from jbm_kafka.registry.channel_group import ChannelGroup
-from jbm_kafka.sidecar.lane.own_partitions import own_partitions
-from tests.jms.support import eventually
+from jbm_kafka.sidecar.lane.own_partitions import WorkerPartitions
+from tests.jms.support import Aside, eventually
 from tests.kafka.world import send_all
 from tests.sidecar.parts import link_of
 from tests.sidecar.processes import Processes
+from tests.sidecar.stepped import SteppedSidecar
 from tests.support.manual_clock import ManualClock
 
 QUEUE = Queue("orders")
@@ -163,7 +164,7 @@ def test_nobody_is_asked_of_a_partition_that_the_only_receiver_has_not_got_yet(
         link = link_of("s")
         worker = link.group_worker = only.sources.attach(QUEUE, link)
         eventually(lambda: worker.is_settled, "the consumer is not served")
-        ours = own_partitions(only.sources.group_worker_of(QUEUE))
+        ours = WorkerPartitions(lambda: only.sources.group_worker_of(QUEUE))
         looking = UnacknowledgedQuery(MemoryKafka(processes.cluster), namespace="", ours=ours)
         with caplog.at_level(logging.WARNING):
             found = looking.of(GROUP, [0, 1, 2], MemoryKafka(processes.cluster).admin())
@@ -187,11 +188,33 @@ def test_what_was_acknowledged_just_now_was_shown_as_if_it_waited() -> None:
         taken = link.pop()
         assert taken is not None
         taken.lease.acknowledge(taken.offset)
-        looking = UnacknowledgedQuery(kafka, namespace="", ours=own_partitions(only.sources.group_worker_of(QUEUE)))
+        ours = WorkerPartitions(lambda: only.sources.group_worker_of(QUEUE))
+        looking = UnacknowledgedQuery(kafka, namespace="", ours=ours)
         found = browse(kafka, GROUP, now_ms=500, hands=looking, include_all=True)
         assert [seen.state for seen in found] == []
     finally:
         processes.close()
+
+
+def test_a_browser_asked_the_group_worker_that_was_there_when_it_began() -> None:
+    """UNIT-13: the last receiver left while Kafka was asked for the partitions, and another came. The browser waited
+    10 s for a group worker that had ended, and failed; of the next one it would not have asked what it has in hand."""
+    process = SteppedSidecar("one", MemoryCluster(ManualClock(), waits=False))
+    link = process.attach("s")
+    ours = WorkerPartitions(lambda: process.sidecar.sources.group_worker_of(QUEUE))
+    process.send("a")
+    process.run(lambda: process.group_worker.is_settled)
+    link.leave()
+    process.run(lambda: not process.group_worker.is_alive)
+    assert (ours.memberships, ours.unacknowledged()) == (0, {})
+    next_link = process.attach("t")
+    assert process.receive(next_link, 1) == [0]
+    found: list[object] = []
+    asking = Aside(lambda: found.append(ours.unacknowledged()))
+    process.run(lambda: not asking.is_running)
+    assert found == [{0: UnacknowledgedOffsets(frozenset([0]))}]
+    assert ours.memberships == 1
+    process.crash()
 
 
 def test_who_cannot_ask_is_told_why(kafka: MemoryKafka, caplog: pytest.LogCaptureFixture) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from jbm_kafka.browsing.intake import what_it_has
 from jbm_kafka.core.channel.changes import UndeliverableHere
@@ -27,10 +28,11 @@ log = logging.getLogger(__name__)
 
 
 class Mailbox:
-    """Any thread posts; one thread, the owner, carries out."""
+    """Any thread posts; one thread, the owner, carries out, until it ends."""
 
     def __init__(self) -> None:
         self._commands: deque[Callable[[], None]] = deque()
+        self._has_ended = False
         self.signal = WakeUp()
         """Set after every change that may be work for an owner that waits for this; the owner clears it."""
         self.also_wake: Callable[[], None] | None = None
@@ -39,10 +41,15 @@ class Mailbox:
     def __len__(self) -> int:
         return len(self._commands)
 
-    def post(self, command: Callable[[], None]) -> None:
-        """Have a command carried out soon."""
+    def post(self, command: Callable[[], None]) -> bool:
+        """Have a command carried out soon. False: it never will be, for the owner has ended."""
         self._commands.append(command)
         self.wake()
+        if self._has_ended:  # asked last: an owner that ends after this finds the command
+            with suppress(ValueError):  # it is not there any more: the owner's last act was to carry it out
+                self._commands.remove(command)
+                return False
+        return True
 
     def wake(self) -> None:
         """Something changed that is not a command."""
@@ -60,6 +67,15 @@ class Mailbox:
             if self._commands:  # one that ends the owner carries out the others itself
                 self._commands.popleft()()
         return count > 0
+
+    def end(self) -> None:
+        """Carry out what was posted until now; what is posted from now on is refused. The owner only."""
+        self._has_ended = True
+        while self._commands:
+            try:
+                self.carry_out()
+            except Exception:  # a bug: whoever waits for one of the others must not wait for ever
+                log.exception("a command to a group worker that ends failed; the others are carried out")
 
 
 class GroupData:

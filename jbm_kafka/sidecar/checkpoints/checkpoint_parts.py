@@ -31,14 +31,14 @@ class Participant(Protocol):
     def is_alive(self) -> bool:
         """Its owner thread still carries out what is asked."""
 
-    def ask(self, request: FreezeRequest) -> None:
-        """Have it freeze what is dirty and answer; not within the call."""
+    def ask(self, request: FreezeRequest) -> bool:
+        """Have it freeze what is dirty and answer; not within the call. False: it has ended, and never will."""
 
     def notify_end(self, frozen: FrozenGroup, *, durable: bool) -> None:
         """The checkpoint that took this part is committed, or aborted."""
 
-    def then(self, call: Callable[[], None]) -> None:
-        """Call it once everything that was told before is carried out."""
+    def then(self, call: Callable[[], None]) -> bool:
+        """Call it once everything that was told before is carried out. False: it has ended, and never will."""
 
     def give_up(self, error: Exception) -> None:
         """Nothing of it can be recorded any more: its receivers get the error."""

@@ -414,8 +414,7 @@ def _complete(done: Completion, owners: Sequence[Participant]) -> None:
     """`owners`: of whose messages a branch has some now. What its session has unread of their units goes back first, or
     it would receive that when the branch is rolled back, before what the branch had."""
     for number, owner in enumerate(owners):
-        if owner.is_alive:
-            owner.then(partial(_complete, done, owners[number + 1 :]))
+        if owner.then(partial(_complete, done, owners[number + 1 :])):
             return
     done.complete()
 
@@ -431,9 +430,7 @@ def _freeze_all(
             transfers=[transfer for transfer in transfers if participant in transfer.participants],
         )
         requests.append(request)
-        if participant.is_alive:
-            participant.ask(request)
-        else:
+        if not participant.ask(request):
             request.answer(FrozenGroup(participant, None, (), frozenset(request.transfers)))
     frozen: list[FrozenGroup] = []
     for request in requests:

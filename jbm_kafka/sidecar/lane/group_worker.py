@@ -230,9 +230,9 @@ class GroupWorker:
         workers = self._parts.thread or self._parts.workers
         self._worker = workers.start(f"jbm-group-{self.data.group.group_id}", self._run())
 
-    def post(self, command: Callable[[], None]) -> None:
-        """Run a command on the owner thread soon, also while it drains inside a rebalance."""
-        self.data.mailbox.post(command)
+    def post(self, command: Callable[[], None]) -> bool:
+        """Run a command on the owner thread soon, also while it drains inside a rebalance. False: it has ended."""
+        return self.data.mailbox.post(command)
 
     def wake(self) -> None:
         """A link wants messages."""
@@ -342,6 +342,7 @@ class GroupWorker:
                 "group worker %s stopped; what was not checkpointed is delivered again", self.data.group.group_id
             )
             self._fail(JMSError(f"{self.data.group}: the sidecar failed: {error}", destination=str(self.data.group)))
+        self.data.mailbox.end()
         self.assignment.end()
         self.turn.departures.lines.end(self.data.clock.monotonic_ms())
         self.data.counters.has_ended = True
@@ -437,7 +438,10 @@ class GroupWorker:
         self.served.failure = error
         for channel in list(self.data.channels.values()):
             self.assignment.drop(channel, f"this process serves its queue or subscription no longer: {error}")
-        self.turn.pump()
+        try:
+            self.turn.pump()
+        except Exception:  # a bug, as may be what ends it: its links must not wait for ever
+            log.exception("group worker %s: what was asked of it while it ended failed", self.data.group.group_id)
         self.served.fail(error)
         self._is_stopping = True  # last: a receiver that finds it ended, without an error, joins again
 

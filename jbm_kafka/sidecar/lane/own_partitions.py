@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from jbm_kafka.browsing.unacknowledged_offsets import UnacknowledgedOffsets, hand_of
 from jbm_kafka.browsing.unacknowledged_query import OWN_TIMEOUT_S
@@ -13,18 +14,21 @@ STEP_TIMEOUT_S = 10.0
 
 
 class WorkerPartitions:
-    """Implements `OwnPartitions` for a group worker. Any thread but the owner's."""
+    """Implements `OwnPartitions` for a queue or subscription. Any thread but its owner's."""
 
-    def __init__(self, group_worker: GroupWorker) -> None:
-        self._group_worker = group_worker
+    def __init__(self, serving: Callable[[], GroupWorker | None]) -> None:
+        """`serving` gives the group worker of the moment: one may end, and another begin, while Kafka is asked."""
+        self._serving = serving
 
     @property
     def memberships(self) -> int:
-        consumer = self._group_worker.data.consumer
-        return 0 if consumer is None or not consumer.joined() else 1
+        worker = self._serving()
+        return 1 if worker is not None and worker.is_alive and worker.has_joined else 0
 
     def unacknowledged(self) -> dict[int, UnacknowledgedOffsets]:
-        worker = self._group_worker
+        worker = self._serving()
+        if worker is None or not worker.data.channels:  # one that has given up all is busy leaving, and answers late
+            return {}
         found: dict[int, UnacknowledgedOffsets] = {}
         recorded: list[Completion] = []
         done = Completion()
@@ -36,7 +40,8 @@ class WorkerPartitions:
                 channel.checkpoints.wait_durable(recorded[-1])
             done.complete()
 
-        worker.post(look)
+        if not worker.post(look):
+            return {}
         # It answers between two steps; one that opens many partitions, on a busy machine, takes a while.
         done.wait(STEP_TIMEOUT_S, about=f"browse {worker.data.group}")
         ends_at_s = time.monotonic() + OWN_TIMEOUT_S
@@ -44,8 +49,3 @@ class WorkerPartitions:
             # Of one that is lost meanwhile, or of a Kafka that does not answer, what is recorded is shown.
             each.wait_done(max(0.0, ends_at_s - time.monotonic()))
         return found
-
-
-def own_partitions(group_worker: GroupWorker | None) -> WorkerPartitions | None:
-    """Return those of a group worker that runs; None without one."""
-    return WorkerPartitions(group_worker) if group_worker is not None and group_worker.is_alive else None

@@ -50,14 +50,14 @@ class CheckpointPart:
     def is_alive(self) -> bool:
         return self._is_alive()
 
-    def ask(self, request: FreezeRequest) -> None:
-        self._data.mailbox.post(lambda: self.freeze(request))
+    def ask(self, request: FreezeRequest) -> bool:
+        return self._data.mailbox.post(lambda: self.freeze(request))
 
     def notify_end(self, frozen: FrozenGroup, *, durable: bool) -> None:
         self._data.mailbox.post(lambda: self.finish(frozen, durable=durable))
 
-    def then(self, call: Callable[[], None]) -> None:
-        self._data.mailbox.post(call)
+    def then(self, call: Callable[[], None]) -> bool:
+        return self._data.mailbox.post(call)
 
     def give_up(self, error: Exception) -> None:
         self._data.mailbox.post(lambda: self._give_up(error))
