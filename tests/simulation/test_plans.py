@@ -102,11 +102,7 @@ def played(plan: Plan, what: object, *, in_short: bool) -> object:
 
 @pytest.mark.parametrize(
     ("plan", "seed"),
-    [
-        played(plan, seed, in_short=seed <= SEEDS_IN_SHORT)
-        for plan in SEEDS
-        for seed in range(1, SEEDS_IN_THOROUGH + 1)
-    ],
+    [played(plan, seed, in_short=seed <= SEEDS_IN_SHORT) for plan in SEEDS for seed in range(1, SEEDS_IN_THOROUGH + 1)],
 )
 def test_every_promise_holds_with(plan: Plan, seed: int) -> None:
     """TOPIC-1, TOPIC-2, TOPIC-3, TOPIC-4, UNIT-6, UNIT-12, UNIT-16, SEL-1, PAUSE-1, PAUSE-2, of ACK-9: in each.
