@@ -98,10 +98,10 @@ demo: setup       ## the bookstore, end to end, on a local Kafka
 demo-spark: setup  ## the bookstore in Spark: streams, workers, archive, audit, and build/bookstore.html
 	$(BIN)/python -m bookstore
 
-# The checks use one processor, so that they run beside the tests that need no broker.
+# The checks use one processor, so that they run beside the tests that need no broker; the others are played in any case.
 test: setup       ## checks, and tests of each kind, in 8 minutes (JBM_TEST_BROKER=testcontainers|local|host:port, JOBS=4)
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target check test-pure
-	$(MAKE) --no-print-directory test-beside
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target check test-pure; first=$$?; \
+	$(MAKE) --no-print-directory test-beside && exit $$first
 
 test-beside: setup  ## of them those that need a broker, and all that need none and wait
 	$(BESIDE) -m "$(CHOSEN)" || $(SECOND_TRY) $$? .pytest_cache
