@@ -13,7 +13,7 @@ class Completion:
 
     __slots__ = ("_answered", "_callback", "_error", "is_done")
 
-    def __init__(self, callback: Callable[[Exception | None], None] | None = None) -> None:
+    def __init__(self, callback: Callable[[Exception | None], object] | None = None) -> None:
         self._answered = WakeUp()
         self.is_done = False
         """Completed or failed."""

@@ -14,6 +14,8 @@ CAME_AS = "out_came_as"
 """The column of `kind_of_record`."""
 WRITTEN_BY_US = ("map", "stream", "object")
 """Kinds whose bytes have a form; that of text is asked of Spark itself."""
+NOT_LOOKED_AT = "this body has to be looked at"
+"""The error of a row of another kind than its record where nobody looks: its batch is begun again, with a look."""
 
 
 def names_its_kind(columns: AbstractSet[str]) -> Column:
@@ -34,14 +36,17 @@ def kind_of_record(keys: Column) -> Column:
     return last_header(F.col("kafka.headers"), BODY_HEADER, keys).cast("string")
 
 
-def unreadable_body(kind: Column, value: Column, columns: AbstractSet[str]) -> Column:
-    """Why the value is no body of the kind, or null."""
+def unreadable_body(kind: Column, value: Column, columns: AbstractSet[str], *, looks: bool) -> Column:
+    """Why the value is no body of the kind, or null. Each look carries all rows to Python and back; where it `looks` at
+    none, a row that needs one ends the query with NOT_LOOKED_AT."""
     is_text = F.coalesce(F.is_valid_utf8(value.cast("string")), F.lit(True))
     told = "the body is no UTF-8, as that of a text is: give its bytes with body_kind 'bytes'"
     of_text = F.when((kind == "text") & ~is_text, F.lit(told))
     if "body_kind" not in columns:
         return of_text
     is_asked = names_its_kind(columns) & kind.isin(*WRITTEN_BY_US)
+    if not looks:
+        return F.coalesce(of_text, F.when(is_asked, F.raise_error(F.lit(NOT_LOOKED_AT)).cast("string")))
     # Others are not carried to Python and back.
     asked = F.when(is_asked, kind), F.when(is_asked, value)
     if is_remote():

@@ -12,6 +12,7 @@ from jbm_spark.extra import pyspark_missing
 try:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
+    from pyspark.sql.types import StructType
 except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
 
@@ -53,6 +54,8 @@ _FOUND = {
     "properties": "map<string,string>",
 }  # fmt: skip
 """The row that MessageColumns.java gives, in its order."""
+_AS_IT_CAME = {"jbm.body_kind": "as it came"}
+"""The metadata of a column that has the kind that its record says."""
 
 
 @without_call_sites()
@@ -105,14 +108,21 @@ def columns_of_expressions(records: DataFrame) -> DataFrame:
 
 def _in_order_of_columns(step: DataFrame, shown: Mapping[str, Column]) -> DataFrame:
     names = [name for name in shown if name not in ("duplicate_id", "properties")]
+    typed = [shown[name].alias(name, metadata=_AS_IT_CAME if name == "body_kind" else {}) for name in names]
     return step.select(
-        *(shown[name].alias(name) for name in names),
+        *typed,
         F.when(shown["body_kind"] != "text", F.col("value")).alias("body_bytes"),
         unit_name(F.col("key")).alias("unit_of_order"),
         shown["duplicate_id"].alias("duplicate_id"),
         shown["properties"].alias("properties"),
         F.struct("topic", "partition", "offset", "timestamp", "key", "headers").alias("kafka"),
     )
+
+
+def kinds_are_as_they_came(schema: StructType) -> bool:
+    """Return True if `body_kind` is the column that was made here, and nothing was made of it. Rows of others may be
+    among its rows all the same, such as by a union."""
+    return any(each.name == "body_kind" and _AS_IT_CAME.items() <= each.metadata.items() for each in schema.fields)
 
 
 def property_column(name: str, type: PropertyType = "string") -> Column:  # noqa: A002  (the word of the API)

@@ -31,10 +31,13 @@ _LOOKED = f"carried {HEADERS_TYPE}, added {HEADERS_TYPE}, fault string, came_as 
 _GROUP_ID = "JMSXGroupID"
 
 
-def outgoing_columns(frame: DataFrame, columns: AbstractSet[str], *, by_java: bool = True) -> DataFrame:
+def outgoing_columns(
+    frame: DataFrame, columns: AbstractSet[str], *, by_java: bool = True, looks: bool = True
+) -> DataFrame:
     """The frame with `out_fault` (why the row is no message, or null), `out_key`, `out_value`, and its headers but the
     message id: `out_carried` go before it, `out_own` after it. `columns` are those of a message
-    (`frame_check.checked_columns`). `by_java` where the session has our class, and there is a header to look at."""
+    (`frame_check.checked_columns`). `by_java` where the session has our class, and there is a header to look at;
+    `looks` is that of `unreadable_body`."""
     properties = frame.schema["properties"].dataType if "properties" in columns else None
     by_java = by_java and ("kafka" in columns or isinstance(properties, MapType)) and has_class(RECORD_HEADERS)
     # Step by step, or Spark would work the first ones out again for each place that uses them.
@@ -67,7 +70,7 @@ def outgoing_columns(frame: DataFrame, columns: AbstractSet[str], *, by_java: bo
         }
     )
     told = F.col("out_told")
-    unreadable = unreadable_body(F.col("out_kind"), F.col("out_value"), columns)
+    unreadable = unreadable_body(F.col("out_kind"), F.col("out_value"), columns, looks=looks)
     # Twice, or Spark would carry all that it is made of through Python.
     return step.withColumn("out_fault", F.when(told.isNotNull(), told).otherwise(unreadable))
 

@@ -21,12 +21,13 @@ from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.jms.factory import checked_namespace
 from jbm_kafka.ports.provider import TopicInfo
+from jbm_spark.body_check import NOT_LOOKED_AT
 from jbm_spark.call_checks import column_names
 from jbm_spark.call_sites import without_call_sites
 from jbm_spark.causes import cause_line, is_stop, short_stop
 from jbm_spark.checkpoint_lock import local_folder, plain_is_local
 from jbm_spark.client_properties import client_properties
-from jbm_spark.columns import worked_out_once
+from jbm_spark.columns import kinds_are_as_they_came, worked_out_once
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
 from jbm_spark.java_writer import writes_by_java
@@ -89,6 +90,8 @@ class Sink:
     """The folder of rows that are no messages; None: such a row ends its batch."""
     once: TransactionalSink | None = None
     """Writes the batches of a stream, each once; None: Spark's own sink does, which may repeat them."""
+    kinds_are_as_they_came: bool = False
+    """As `columns.kinds_are_as_they_came`: no body has to be looked at, nearly always."""
 
     def look(self) -> Target:
         """The queue as it is now; raises as `target` does."""
@@ -104,16 +107,27 @@ class Sink:
         """
         queue = self.look() if batch is None else patiently(self.look)
         try:
-            self._save(frame, queue, job=job, batch=batch)
+            if not self.kinds_are_as_they_came or not self._is_saved_without_look(frame, queue, job=job, batch=batch):
+                self._save(frame, queue, job=job, batch=batch, looks=True)
         except (PySparkException, Py4JError) as error:
             if is_stop(error):
                 raise short_stop(error) from None  # the query has then ended without a failure
             # Not `from error`, whose hundred lines of Java would stand above the one that matters.
             raise WriteError(f"write to {self.destination}: {cause_line(error)}") from None
 
-    def _save(self, frame: DataFrame, queue: Target, *, job: str, batch: StreamBatch | None) -> None:
+    def _is_saved_without_look(self, frame: DataFrame, queue: Target, *, job: str, batch: StreamBatch | None) -> bool:
+        """Return False if a row needs a look at its body; then nothing is written."""
+        try:
+            self._save(frame, queue, job=job, batch=batch, looks=False)
+        except (PySparkException, Py4JError) as error:
+            if is_stop(error) or NOT_LOOKED_AT not in str(error):
+                raise
+            return False
+        return True
+
+    def _save(self, frame: DataFrame, queue: Target, *, job: str, batch: StreamBatch | None, looks: bool) -> None:
         number = None if batch is None else batch.number
-        placed = self._placed(frame, queue.info, job=job, batch=number)
+        placed = self._placed(frame, queue.info, job=job, batch=number, looks=looks)
         if self.rejects is None:
             good = F.when(F.col("out_fault").isNull(), F.col("value")).otherwise(F.raise_error(F.col("out_fault")))
             self._save_in_order(placed.withColumn("value", good), queue, job, batch)
@@ -168,7 +182,7 @@ class Sink:
         )}  # fmt: skip
         records.write.format("kafka").options(**options).save()
 
-    def _placed(self, frame: DataFrame, info: TopicInfo, *, job: str, batch: int | None) -> DataFrame:
+    def _placed(self, frame: DataFrame, info: TopicInfo, *, job: str, batch: int | None, looks: bool) -> DataFrame:
         """Records with their partition and their order, and why a row is none (`out_fault`), with the row itself where
         rejects are kept. What is made of a fault before the next shuffle comes before the first record is written."""
         ordered = frame.withColumns(
@@ -178,7 +192,8 @@ class Sink:
                 "out_row": F.monotonically_increasing_id(),
             }
         )
-        identified = with_message_ids(outgoing_columns(ordered, self.columns), self.columns, job=job, batch=batch)
+        outgoing = outgoing_columns(ordered, self.columns, looks=looks)
+        identified = with_message_ids(outgoing, self.columns, job=job, batch=batch)
         ours = [header(MESSAGE_ID_HEADER, F.col("out_id"))]
         if info.is_log_append_time:
             ours.append(header("JMSTimestamp", F.unix_millis(F.current_timestamp())))
@@ -278,7 +293,8 @@ def sink_for(
     if exactly_once:
         writes_by_java(frame)  # what its setting says must be one of two
         once = TransactionalSink(address, client_properties(kafka, options), namespace, all_options)
-    return Sink(destination, address, namespace, dict(kafka or {}), all_options, columns, tuple(names), folder, once)
+    return Sink(destination, address, namespace, dict(kafka or {}), all_options, columns, tuple(names), folder, once,
+                "kafka" in columns and kinds_are_as_they_came(frame.schema))  # fmt: skip
 
 
 def _checked_folder(frame: DataFrame, rejects: object) -> str:

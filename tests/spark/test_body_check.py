@@ -1,15 +1,23 @@
 """A body is what its kind says before it is written; what another producer wrote goes on as it came."""
 
+from contextlib import nullcontext
+from pathlib import Path
+
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.codec.typed_values import TypedValue, encode_map
 from jbm_spark.body_check import body_fault
+from jbm_spark.columns import kinds_are_as_they_came
+from jbm_spark.errors import QueryError
 from jbm_spark.frame_check import checked_columns
-from jbm_spark.messages import messages, write_messages
+from jbm_spark.messages import message_stream, messages, wait_until_done, write_messages, write_stream
 from jbm_spark.outgoing import outgoing_columns
-from tests.spark.conftest import Topics
+from jbm_spark.raw_columns import with_raw
+from tests.spark.conftest import PATIENCE_S, Topics
 from tests.spark.records import Record, headers
+from tests.spark.test_java_writer import WRITERS, written_by
 
 pytestmark = pytest.mark.thorough
 
@@ -63,3 +71,35 @@ def test_bytes_that_are_no_body_of_their_kind_are_told_in_one_line(
     fault = body_fault(kind, None if value is None else bytearray(value))
     assert (fault is None) if told is None else (fault or "").startswith(told)
     assert "\n" not in (fault or "")
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_bodies_are_looked_at_where_one_has_to_be_and_else_no_row_goes_to_python(
+    spark: SparkSession, topics: Topics, tmp_path: Path, writer: str
+) -> None:
+    """SPARK-3: each writer refuses the same row with the same words, and nothing of its batch is there."""
+    source, queue = topics.create(), topics.create()
+    topics.write(source, [Record(value=b"junk", headers=(("JBMBody", b"map"),)), Record(value=b"2")])
+    stream = message_stream(spark, source, bootstrap=topics.bootstrap)
+    changed = stream.withColumn("body_kind", F.when(F.col("kafka.offset") == 0, "object").otherwise(F.col("body_kind")))
+
+    def plan(frame: DataFrame, *, looks: bool) -> str:
+        whole = with_raw(frame)
+        made = outgoing_columns(whole, checked_columns(whole), looks=looks)
+        text: str = made._jdf.queryExecution().optimizedPlan().toString()
+        return text
+
+    assert kinds_are_as_they_came(stream.schema)
+    assert not kinds_are_as_they_came(changed.schema)
+    held = messages(spark, source, bootstrap=topics.bootstrap)
+    assert ["ArrowEvalPython" in plan(held, looks=looks) for looks in (True, False)] == [True, False]
+    # Taken for one that nobody has changed, as a union may be.
+    mistaken = changed.withMetadata("body_kind", stream.schema["body_kind"].metadata)
+    for number, frame in enumerate((changed, mistaken, stream)):
+        is_good = frame is stream
+        with written_by(spark, writer):
+            query = write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / f"{writer}-{number}")
+        with nullcontext() if is_good else pytest.raises(QueryError, match=r"body_kind is 'object': .* read as JSON"):
+            wait_until_done(query, timeout=PATIENCE_S)
+        query.stop()
+        assert len(topics.read(queue)) == (2 if is_good else 0)

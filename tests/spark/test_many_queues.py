@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jbm_spark import register
-from jbm_spark.archiving import read_archive, read_archived_events
+from jbm_spark.archiving import erase, read_archive, read_archived_events
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import ArchiveError, SparkJobError
 from jbm_spark.jobs import archive, audit, replay
@@ -91,7 +91,7 @@ def test_one_call_makes_the_views_of_many_queues(spark: SparkSession, world: Map
 def test_many_queues_are_archived_to_one_table_and_each_goes_on_where_it_was(
     spark: SparkSession, world: Mapping[str, Planted], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """SPARK-16, SPARK-10: also beside one that has lost messages, and with a queue that comes later."""
+    """SPARK-16, SPARK-10, SPARK-17: also beside one that has lost messages, and with a queue that comes later."""
     any_one, folder = world["honest"], tmp_path / "a"
     pattern, namespace = pattern_of(world), any_one.namespace
 
@@ -149,3 +149,13 @@ def test_many_queues_are_archived_to_one_table_and_each_goes_on_where_it_was(
         replay.run(spark, folder, cut.queue, bootstrap=cut.bootstrap, namespace=namespace, dry_run=True)
     for wrong in (["audit", pattern, "--all"], ["audit"], ["audit", "orders*"]):
         assert main([*wrong, *about]) == 2
+    # SPARK-17: without some of its messages the archive is as whole as before.
+    erased = erase(spark, folder, unit="u3", queue=cut.queue.name)
+    assert (erased.messages, erased.events) == (4, 3)  # two were acknowledged, one died
+    assert archived(accept_loss=True).queues[cut.queue.name] == 1
+    one = audit.run_queues(spark, pattern, bootstrap=any_one.bootstrap, namespace=namespace, archive=str(folder))
+    assert one.queues[cut.queue.name].messages == MESSAGES + 5 + 1 - 4
+    assert {names_of(world).get(name) for name, each in one.queues.items() if each.has_violations} == at_fault
+    sent = replay.run(spark, folder, any_one.queue, bootstrap=cut.bootstrap, namespace=namespace, dry_run=True,
+                      queue=cut.queue.name)  # fmt: skip
+    assert sent.sent == MESSAGES + 5 + 1 - 4

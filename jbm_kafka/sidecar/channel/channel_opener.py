@@ -46,9 +46,9 @@ class Opener(Protocol):
         group: ChannelGroup,
         partitions: Sequence[int],
         *,
-        opened: Callable[[OwnedChannel], None],
-        closed: Callable[[int, str], None],
-        failed: Callable[[Exception], None],
+        opened: Callable[[OwnedChannel], object],
+        closed: Callable[[int, str], object],
+        failed: Callable[[Exception], object],
         is_wanted: Callable[[int], bool],
         delivered_below: int | None = None,
     ) -> None:
@@ -108,9 +108,9 @@ class ChannelOpener:
         group: ChannelGroup,
         partitions: Sequence[int],
         *,
-        opened: Callable[[OwnedChannel], None],
-        closed: Callable[[int, str], None],
-        failed: Callable[[Exception], None],
+        opened: Callable[[OwnedChannel], object],
+        closed: Callable[[int, str], object],
+        failed: Callable[[Exception], object],
         is_wanted: Callable[[int], bool],
         delivered_below: int | None = None,
     ) -> None:
@@ -182,7 +182,7 @@ class ChannelOpener:
         self,
         group: ChannelGroup,
         partitions: Sequence[int],
-        closed: Callable[[int, str], None],
+        closed: Callable[[int, str], object],
         delivered_below: int | None,
     ) -> list[OwnedChannel]:
         self._check(group)

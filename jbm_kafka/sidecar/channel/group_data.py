@@ -31,7 +31,7 @@ class Mailbox:
     """Any thread posts; one thread, the owner, carries out, until it ends."""
 
     def __init__(self) -> None:
-        self._commands: deque[Callable[[], None]] = deque()
+        self._commands: deque[Callable[[], object]] = deque()
         self._has_ended = False
         self.signal = WakeUp()
         """Set after every change that may be work for an owner that waits for this; the owner clears it."""
@@ -41,7 +41,7 @@ class Mailbox:
     def __len__(self) -> int:
         return len(self._commands)
 
-    def post(self, command: Callable[[], None]) -> bool:
+    def post(self, command: Callable[[], object]) -> bool:
         """Have a command carried out soon. False: it never will be, for the owner has ended."""
         self._commands.append(command)
         self.wake()

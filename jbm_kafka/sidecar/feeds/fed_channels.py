@@ -59,9 +59,9 @@ class FedChannels:
         group: ChannelGroup,
         partitions: Sequence[int],
         *,
-        opened: Callable[[OwnedChannel], None],
-        closed: Callable[[int, str], None],
-        failed: Callable[[Exception], None],
+        opened: Callable[[OwnedChannel], object],
+        closed: Callable[[int, str], object],
+        failed: Callable[[Exception], object],
         is_wanted: Callable[[int], bool],
         delivered_below: int | None = None,
     ) -> None:

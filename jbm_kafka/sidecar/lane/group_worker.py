@@ -230,7 +230,7 @@ class GroupWorker:
         workers = self._parts.thread or self._parts.workers
         self._worker = workers.start(f"jbm-group-{self.data.group.group_id}", self._run())
 
-    def post(self, command: Callable[[], None]) -> bool:
+    def post(self, command: Callable[[], object]) -> bool:
         """Run a command on the owner thread soon, also while it drains inside a rebalance. False: it has ended."""
         return self.data.mailbox.post(command)
 

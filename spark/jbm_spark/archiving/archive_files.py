@@ -1,13 +1,15 @@
 """Rows to Parquet files and back, as every reader of such files understands them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from jbm_spark.archiving.manifest import Span
+from jbm_spark.archiving.manifest import Erasure, Span
+from jbm_spark.archiving.table_folder import SEGMENT_BYTES, Fragments, TableFolder
 from jbm_spark.errors import ArchiveError
 
 DAY_MS = 86_400_000
@@ -37,6 +39,46 @@ def read_rows(spark: SparkSession, paths: Iterable[Path], schema: str, *, base: 
         return spark.createDataFrame([], schema)
     reader = spark.read.schema(schema)
     return (reader if base is None else reader.option("basePath", str(base))).parquet(*named)
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """The rows of an archive's table."""
+
+    schema: str
+    """Of the files, in the words of Spark's DDL."""
+    key: tuple[str, ...]
+    """The columns that tell a row from all others: the topic's id, the record's partition and offset first."""
+    by: tuple[str, ...] = ()
+    """Columns by which the folders are divided, above the days."""
+
+
+def rewrite(
+    spark: SparkSession, folder: TableFolder, fragments: Fragments, shape: RowShape, *,
+    without: DataFrame | None = None, erasure: Erasure | None = None, staged: Callable[[], None] = lambda: None,
+) -> None:  # fmt: skip
+    """Write the rows of these files anew, in their place, without those that have a key of `without`, which the
+    erasure counts. `staged` is called before readers see anything of it.
+
+    Raises:
+        ArchiveError: the rows that the files have are not those that were written; nothing has changed.
+    """
+    place = folder.staged()
+    # The folder of a batch names it, and no file.
+    rows = read_rows(spark, fragments.paths, shape.schema).drop("batch")
+    if without is not None:
+        rows = rows.join(without, [rows[name].eqNullSafe(without[name]) for name in shape.key], "left_anti")
+    files = fragments.data_bytes // (SEGMENT_BYTES // 2)
+    write_rows(rows, place, key=shape.key, files=files, by=shape.by)
+    found = read_rows(spark, [place], shape.schema).count() + (0 if erasure is None else erasure.rows)
+    if fragments.rows != found:
+        done = "compacted" if erasure is None else "erased"
+        raise ArchiveError(
+            f"archive {folder.path}: {fragments.rows} rows were written to files that are to be written anew, and "
+            f"{found} can be read: files are missing or were added; nothing was {done}, restore them"
+        )
+    staged()
+    folder.replace(fragments, erasure)
 
 
 def count_back(rows: DataFrame, spans: Iterable[Span], *, key: Sequence[str]) -> Mapping[str, int]:

@@ -32,6 +32,7 @@ _OF_RECORD = (
 )  # fmt: skip
 MESSAGES_SCHEMA = ", ".join(f"{name} {kind}" for name, kind in (*_TYPED, *_OF_RECORD))
 """The schema of the files under `messages`; the folders they are in add `segment`, `batch` and `day`."""
+MESSAGE_KEY = ("topic_id", "partition", "offset")
 _HEADER_COLUMNS: dict[str, Callable[[], Column]] = {
     MESSAGE_ID_HEADER: lambda: F.col("message_id"),
     "JMSCorrelationID": lambda: F.col("correlation_id"),

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.ports import KafkaAdmin
-from jbm_spark.archiving.archive_files import ROWS_A_FILE, count_back, read_rows, write_rows
+from jbm_spark.archiving.archive_files import ROWS_A_FILE, RowShape, count_back, read_rows, rewrite, write_rows
 from jbm_spark.archiving.manifest import Manifest, Span
 from jbm_spark.archiving.next_span import TopicState, next_span, shared_out, topic_gone, topic_state
-from jbm_spark.archiving.table_folder import SEGMENT_BYTES, Fragments, TableFolder, positions
+from jbm_spark.archiving.table_folder import TableFolder, positions
 from jbm_spark.causes import cause_line
 from jbm_spark.errors import ArchiveError, SparkJobError
 
@@ -41,14 +41,9 @@ class TopicArchiver:
     spark: SparkSession
     admin: KafkaAdmin
     folder: TableFolder
-    schema: str
-    """The schema of the rows, in the words of Spark's DDL."""
+    shape: RowShape
     rows_of: Callable[[Sequence[Span]], DataFrame] = field(repr=False)
     """Gives what is archived of these offsets, with the column `timestamp`."""
-    key: tuple[str, ...] = ("topic_id", "partition", "offset")
-    """The columns that tell a row from all others: the topic's id, the record's partition and offset first."""
-    by: tuple[str, ...] = ()
-    """Columns by which the folders are divided, above the days."""
     accept_loss: bool = False
     only: AbstractSet[int] | None = None
     """These partitions alone have rows for the archive; None: all."""
@@ -114,8 +109,8 @@ class TopicArchiver:
         files = max(-(-offsets // ROWS_A_FILE), min(len(spans), self.spark.sparkContext.defaultParallelism))
         try:
             rows = self.rows_of(spans).observe(written, F.count(F.lit(1)).alias("rows"))
-            write_rows(rows, staged, key=self.key, files=files, by=self.by)
-            read_back = count_back(read_rows(self.spark, [staged], self.schema), spans, key=self.key)
+            write_rows(rows, staged, key=self.shape.key, files=files, by=self.shape.by)
+            read_back = count_back(read_rows(self.spark, [staged], self.shape.schema), spans, key=self.shape.key)
         except (PySparkException, Py4JError) as error:
             raise SparkJobError(
                 f"archive of {names}: {cause_line(error)}; nothing of this batch was published"
@@ -146,20 +141,8 @@ class TopicArchiver:
         fragments = self.folder.to_compact()
         if fragments is None:
             return False
-        staged = self.folder.staged()
-        rows = read_rows(self.spark, fragments.paths, self.schema)
-        write_rows(rows, staged, key=self.key, files=fragments.data_bytes // (SEGMENT_BYTES // 2), by=self.by)
-        self._check_compacted(read_rows(self.spark, [staged], self.schema), fragments)
-        self.folder.replace(fragments)
+        rewrite(self.spark, self.folder, fragments, self.shape)
         return True
-
-    def _check_compacted(self, rows: DataFrame, fragments: Fragments) -> None:
-        found = rows.count()
-        if fragments.rows != found:
-            raise ArchiveError(
-                f"archive {self.folder.path}: {fragments.rows} rows were written to files that are to be compacted, "
-                f"and {found} can be read: files are missing or were added; nothing was compacted, restore them"
-            )
 
 
 def _offsets(span: Span) -> int:

@@ -7,13 +7,14 @@ fails then, and reads anew.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jbm_spark.archiving.durably import sync, sync_all
 from jbm_spark.archiving.exchange import can_exchange, exchange
-from jbm_spark.archiving.manifest import MANIFEST_FILE, Manifest, Span, compacted, read_manifest
+from jbm_spark.archiving.manifest import MANIFEST_FILE, Erasure, Manifest, Span, compacted, read_manifest
 from jbm_spark.archiving.table_folder import BATCHES_MAX, SEGMENT_BYTES, Fragments, staged_files
 from jbm_spark.errors import ArchiveError
 
@@ -31,6 +32,11 @@ class Segment:
     def data_bytes(self) -> int:
         """The bytes of all its files."""
         return sum(manifest.data_bytes for manifest in self.manifests)
+
+    @property
+    def fragments(self) -> Fragments:
+        """All its files."""
+        return Fragments((self.path,), sum(manifest.rows for manifest in self.manifests), self.data_bytes)
 
 
 class DataFolder:
@@ -101,22 +107,43 @@ class DataFolder:
         last = next(reversed(self.segments()), None)
         if last is None or len(last.manifests) <= BATCHES_MAX or not can_exchange(self._staging):
             return None
-        return Fragments((last.path,), sum(manifest.rows for manifest in last.manifests), last.data_bytes)
+        return last.fragments
 
-    def replace(self, fragments: Fragments) -> None:
-        """Put what was staged, which has all rows of the segment, in its place."""
+    def holding(self, rows: Mapping[Path, int]) -> list[tuple[Fragments, int]]:
+        """Return the segments; raises as `segments`, and where folders cannot be exchanged."""
+        counts: Counter[str] = Counter()
+        for path, count in rows.items():
+            counts[path.relative_to(self.path).parts[0]] += count
+        if counts and not can_exchange(self._staging):
+            raise ArchiveError(
+                f"archive {self.path}: folders cannot be exchanged in one step on this system, and readers would see "
+                "half of a change: do it on a machine with Linux that has the disk"
+            )
+        return [(each.fragments, counts[each.path.name]) for each in self.segments() if each.path.name in counts]
+
+    def replace(self, fragments: Fragments, erasure: Erasure | None = None) -> None:
+        """Put what was staged, which has all rows of the segment but those of the erasure, in its place."""
         [path] = fragments.paths
         segment = _segment(path)
         outer = self._staging / path.name
         shutil.rmtree(outer, ignore_errors=True)
         outer.mkdir()
-        manifest = compacted(segment.manifests, data_bytes=_tidied(self._staged))
+        manifest = compacted(segment.manifests, data_bytes=_tidied(self._staged), erasure=erasure)
         manifest.write(self._staged)
         self._staged.rename(outer / manifest.folder_name)
         sync_all(outer)
         exchange(outer, path)
         sync(self.path)
         shutil.rmtree(outer, ignore_errors=True)
+
+    def remove_replaced(self) -> None:
+        """Empty the staging; raises where a file stays."""
+        try:
+            for place in self._staging.iterdir():
+                shutil.rmtree(place)
+            sync(self._staging)
+        except OSError as error:
+            raise ArchiveError(f"archive {self.path}: {error}; what was erased is still there: remove it") from None
 
 
 def _segment(path: Path) -> Segment:

@@ -9,13 +9,13 @@ commit: nobody reads it, and after Delta's own seven days a compaction removes i
 import json
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from jbm_spark.archiving.durably import sync, sync_all
-from jbm_spark.archiving.manifest import Manifest, Span, batch_name, compacted, read_manifest
+from jbm_spark.archiving.manifest import Erasure, Manifest, Span, batch_name, compacted, read_manifest
 from jbm_spark.archiving.table_folder import BATCHES_MAX, SEGMENT_BYTES, Fragments, staged_files
 from jbm_spark.errors import ArchiveError
 
@@ -88,11 +88,7 @@ class DeltaFolder:
         batch = Manifest(number, number, rows, sum(each.size for each in added), tuple(spans))
         earlier = () if before is None else (before,)
         size = sum(manifest.data_bytes for manifest in (*earlier, batch))
-        self._write_position(compacted((*earlier, batch), data_bytes=size))
-        self._commit(table, added, Transaction(self._archive_id, number))
-        for place in self._positions.iterdir():
-            if place.name not in {batch_name(0, each) for each in (number - 1, number)}:  # who reads may need the last
-                shutil.rmtree(place, ignore_errors=True)
+        self._commit_position(table, added, compacted((*earlier, batch), data_bytes=size))
         return batch
 
     def to_compact(self) -> Fragments | None:
@@ -107,22 +103,47 @@ class DeltaFolder:
         small = [each for files in by_day.values() if len(files) > BATCHES_MAX for each in files]
         if not small:
             return None
-        rows, data_bytes = sum(each.rows for each in small), sum(each.size for each in small)
-        return Fragments(tuple(each.path for each in small), rows, data_bytes)
+        return _fragments(small)
 
-    def replace(self, fragments: Fragments) -> None:
-        """In one commit, that no reader of changes takes for new rows. Who reads an older version has seven days."""
+    def holding(self, rows: Mapping[Path, int]) -> list[tuple[Fragments, int]]:
+        """Return the files, day by day."""
+        table = self._table()
+        by_day: dict[str, list[_File]] = {}
+        for each in () if table is None else self._files(table):
+            if each.path in rows:
+                by_day.setdefault(each.day, []).append(each)
+        return [(_fragments(files), sum(rows[each.path] for each in files)) for _, files in sorted(by_day.items())]
+
+    def replace(self, fragments: Fragments, erasure: Erasure | None = None) -> None:
+        """In one commit. Without an erasure no reader of changes takes it for new rows, and who reads an older version
+        has seven days; with one it is a batch of its own, of no offsets, whose position tells of the erasure."""
         table = self._table() or self._create()
-        replaced = set(fragments.paths)
+        replaced, is_change = set(fragments.paths), erasure is not None
         now_ms = int(time.time() * 1000)
         gone = [
-            RemoveAction(str(each.path.relative_to(self.path)), False, now_ms, each.size, {_DAY: each.day})
+            RemoveAction(str(each.path.relative_to(self.path)), is_change, now_ms, each.size, {_DAY: each.day})
             for each in self._files(table)
             if each.path in replaced
         ]
-        self._commit(table, [*self._moved_in(is_new=False), *gone])
+        added = self._moved_in(is_new=is_change)
+        if erasure is not None:
+            before = self._whole(table)
+            assert before is not None, "files of no batch"
+            size = before.data_bytes - fragments.data_bytes + sum(each.size for each in added)
+            number = before.last + 1
+            batch = Manifest(number, number, 0, 0, ())
+            self._commit_position(table, [*added, *gone], compacted((before, batch), data_bytes=size, erasure=erasure))
+            return
+        self._commit(table, [*added, *gone])
         with self._told("files that no version needs could not be removed"):
             DeltaTable(self.path).vacuum(dry_run=False, full=True)
+
+    def remove_replaced(self) -> None:
+        """Remove every file that the newest version has not, whatever older ones need."""
+        if self._table() is not None:
+            with self._told("what was erased is still there, in files of older versions"):
+                DeltaTable(self.path).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+        shutil.rmtree(self._staged, ignore_errors=True)
 
     def _table(self) -> DeltaTable | None:
         """Its newest version; None: there was no batch yet."""
@@ -175,11 +196,16 @@ class DeltaFolder:
         sync(self.path)
         return added
 
-    def _write_position(self, whole: Manifest) -> None:
+    def _commit_position(self, table: DeltaTable, actions: Iterable[AddAction | RemoveAction], whole: Manifest) -> None:
+        """Commit as the last of the batches, of which `whole` is the manifest."""
         place = self._positions / whole.folder_name
         place.mkdir(parents=True, exist_ok=True)
         whole.write(place)
         sync_all(self._positions)
+        self._commit(table, actions, Transaction(self._archive_id, whole.last))
+        for place in self._positions.iterdir():
+            if place.name not in {batch_name(0, whole.last - 1), whole.folder_name}:  # who reads may need the last
+                shutil.rmtree(place, ignore_errors=True)
 
     def _commit(self, table: DeltaTable, actions: Iterable[AddAction | RemoveAction], *batch: Transaction) -> None:
         with self._told("nothing was published, since the table refuses the commit"):
@@ -196,3 +222,8 @@ class DeltaFolder:
         except (DeltaError, OSError) as error:
             line = " ".join(str(error).split())
             raise ArchiveError(f"archive {self.path}: {what} ({line})") from None
+
+
+def _fragments(files: Sequence[_File]) -> Fragments:
+    rows, data_bytes = sum(each.rows for each in files), sum(each.size for each in files)
+    return Fragments(tuple(each.path for each in files), rows, data_bytes)

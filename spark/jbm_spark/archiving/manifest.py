@@ -38,6 +38,20 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Erasure:
+    """Rows that were taken out of a batch for good, and at whose word. Nothing of what they were is in it."""
+
+    at_ms: int
+    """When the call began that did it, ms since 1970."""
+    by: str
+    """The operator."""
+    what: str
+    """What was asked for, with digests in the place of values."""
+    rows: int
+    """So many rows of this batch."""
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """One published batch, or several that were compacted into one."""
 
@@ -45,10 +59,12 @@ class Manifest:
     last: int
     """Numbers of the batches, from 0 on without gaps."""
     rows: int
-    """Counted when they were read back from the files."""
+    """Counted when they were read back from the files; without those that were erased since."""
     data_bytes: int
     spans: Sequence[Span]
     """One a topic; where batches were compacted or a topic was made anew, several, in order."""
+    erased: Sequence[Erasure] = ()
+    """In order; manifests of before have none."""
 
     @property
     def folder_name(self) -> str:
@@ -66,8 +82,8 @@ def batch_name(first: int, last: int) -> str:
     return f"batch={first:08d}-{last:08d}"
 
 
-def compacted(manifests: Sequence[Manifest], *, data_bytes: int) -> Manifest:
-    """The manifest of all of them in one."""
+def compacted(manifests: Sequence[Manifest], *, data_bytes: int, erasure: Erasure | None = None) -> Manifest:
+    """The manifest of all of them in one, without the rows of the erasure."""
     spans: list[Span] = []
     latest: dict[str, int] = {}
     for span in (span for manifest in manifests for span in manifest.spans):
@@ -78,8 +94,9 @@ def compacted(manifests: Sequence[Manifest], *, data_bytes: int) -> Manifest:
             spans.append(span)
         else:
             spans[at] = together
-    rows = sum(manifest.rows for manifest in manifests)
-    return Manifest(manifests[0].first, manifests[-1].last, rows, data_bytes, spans)
+    rows = sum(manifest.rows for manifest in manifests) - (0 if erasure is None else erasure.rows)
+    erased = [each for manifest in manifests for each in manifest.erased] + ([] if erasure is None else [erasure])
+    return Manifest(manifests[0].first, manifests[-1].last, rows, data_bytes, spans, erased)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -94,7 +111,8 @@ def read_manifest(folder: Path) -> Manifest:
         if fields["format"] != 1:
             raise ArchiveError(f"{path} is of format {fields['format']}: use the newer jbm-kafka that wrote it")
         spans = [_span(each) for each in fields["spans"]]
-        return Manifest(fields["first"], fields["last"], fields["rows"], fields["data_bytes"], spans)
+        erased = [Erasure(**each) for each in fields.get("erased", ())]
+        return Manifest(fields["first"], fields["last"], fields["rows"], fields["data_bytes"], spans, erased)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ArchiveError(
             f"the batch {folder} has no manifest that can be read ({error}): it was not written by an archive job, or "

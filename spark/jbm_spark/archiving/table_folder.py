@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from jbm_spark.archiving.manifest import Manifest, Span
+from jbm_spark.archiving.manifest import Erasure, Manifest, Span
 
 SEGMENT_BYTES = 128 * 1024 * 1024
 """The size from which the last segment gets no further batch: the next one begins another."""
@@ -51,8 +51,16 @@ class TableFolder(Protocol):
     def to_compact(self) -> Fragments | None:
         """The small files that are too many, if there are such and it can be done at all."""
 
-    def replace(self, fragments: Fragments) -> None:
-        """Put what was staged, which has all rows of these, in their place."""
+    def holding(self, rows: Mapping[Path, int]) -> Sequence[tuple[Fragments, int]]:
+        """Return what is to be replaced for rows of these files to go, each in one step, and how many of the rows it
+        has. Raises where nothing can be replaced here."""
+
+    def replace(self, fragments: Fragments, erasure: Erasure | None = None) -> None:
+        """Put what was staged, which has all rows of these but those of the erasure, in their place."""
+
+    def remove_replaced(self) -> None:
+        """Remove for good the files that were replaced, also those that are kept for readers of older versions, and
+        what killed jobs have left."""
 
 
 def positions(folder: TableFolder) -> Mapping[str, Span]:

@@ -17,6 +17,7 @@ JOBS = {
     "dead-letters": LazyCommand(
         "jbm_spark.jobs.letters_command:dead_letters", "Why messages died; send some of them again."
     ),
+    "erase": LazyCommand("jbm_spark.jobs.erase_command:erase", "Take messages out of an archive for good."),
     "load": LazyCommand("jbm_spark.jobs.load.load_command:load", "Send the rows of a file to a queue."),
     "replay": LazyCommand("jbm_spark.jobs.replay:replay", "Send archived messages, or those of a log, once more."),
 }

@@ -67,10 +67,18 @@ _Result = TypeVar("_Result", bound=Result)
 
 
 def job_options(function: _Function) -> _Function:
-    """The options of every job; the command is called with `cluster`, `master` and `as_json`."""
+    """The options of every job with a cluster; the command is called with `cluster`, `master` and `as_json`."""
+    return _with_master(cluster_options(json_option(function)))
+
+
+def session_options(function: _Function) -> _Function:
+    """The options of a job without one; the command is called with `master` and `as_json`."""
+    return _with_master(json_option(function))
+
+
+def _with_master(function: _Function) -> _Function:
     option: Callable[..., Callable[[_Function], _Function]] = click.option
-    with_master = option("--master", metavar="URL", help="Where Spark runs. [spark-submit's; else local[2,3]]")
-    return with_master(cluster_options(json_option(function)))
+    return option("--master", metavar="URL", help="Where Spark runs. [spark-submit's; else local[2,3]]")(function)
 
 
 def many_queues(function: _Function) -> _Function:
@@ -121,8 +129,8 @@ def check_queues(pattern: Pattern, cluster: Cluster) -> None:
 
 
 def in_session(
-    name: str, work: "Callable[[SparkSession], _Result]", *, cluster: Cluster, master: str | None, as_json: bool,
-    check: Callable[[Cluster], None] | None = None, starts_fast: bool = True,
+    name: str, work: "Callable[[SparkSession], _Result]", *, master: str | None, as_json: bool,
+    cluster: Cluster | None = None, check: Callable[[Cluster], None] | None = None, starts_fast: bool = True,
 ) -> None:  # fmt: skip
     """Does the job in a session of its own and prints its result; a wrong address fails in `check`.
 
@@ -133,7 +141,7 @@ def in_session(
         SparkJobError: it could not be done.
     """
     installed_pyspark()
-    if check is not None:
+    if check is not None and cluster is not None:
         check(cluster)
     from jbm_spark.session import job_session
 

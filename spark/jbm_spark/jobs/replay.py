@@ -23,7 +23,6 @@ from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Whole
 from jbm_kafka.cli.connect import as_destination
 from jbm_kafka.core.destination import Destination, Queue
-from jbm_kafka.core.wrong_values import shown
 from jbm_spark.errors import OptionRefusedError
 from jbm_spark.jobs.job import in_session, job_options
 from jbm_spark.topic_check import check_topics, one_line_errors
@@ -175,24 +174,16 @@ def is_folder(source: str | os.PathLike[str]) -> bool:
 
 
 def _chosen(rows: "DataFrame", since_ms: int | None, until_ms: int | None, where: str | None) -> "DataFrame":
-    from pyspark.errors import AnalysisException, ParseException
     from pyspark.sql import functions as F  # noqa: N812
+
+    from jbm_spark.chosen_rows import chosen_rows
 
     sent_ms = F.unix_millis("timestamp")
     if since_ms is not None:
         rows = rows.where(sent_ms >= since_ms)
     if until_ms is not None:
         rows = rows.where(sent_ms < until_ms)
-    if where is None:
-        return rows
-    try:
-        return rows.where(where)
-    except (AnalysisException, ParseException) as error:
-        line = next((each for each in str(error).splitlines() if each.strip()), "")
-        raise OptionRefusedError(
-            f"where is {shown(where)}: it is an SQL expression over the columns of messages, such as priority > 4 or "
-            f"properties['region'] = 'EU'; Spark says: {line.strip()}"
-        ) from None
+    return rows if where is None else chosen_rows(rows, where)
 
 
 def _begins(prefix: str) -> "Column":

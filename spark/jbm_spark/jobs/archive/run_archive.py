@@ -219,8 +219,9 @@ class _Archive:
         from pyspark.sql.types import StructType
 
         from jbm_spark.archiving.archive_event_rows import EVENT_KEY, EVENTS_SCHEMA, archived_event_rows
+        from jbm_spark.archiving.archive_files import RowShape
         from jbm_spark.archiving.archive_folder import DESTINATION, EVENTS, MESSAGES, locked_archive
-        from jbm_spark.archiving.archive_rows import MESSAGES_SCHEMA, archived_rows
+        from jbm_spark.archiving.archive_rows import MESSAGE_KEY, MESSAGES_SCHEMA, archived_rows
         from jbm_spark.archiving.archive_tables import archive_table
         from jbm_spark.archiving.archiver import TopicArchiver
         from jbm_spark.columns import message_columns
@@ -256,9 +257,9 @@ class _Archive:
             tables = [archive_table(self.path, name, whose, StructType.fromDDL(schema).json())
                       for name, schema in ((MESSAGES, MESSAGES_SCHEMA), (EVENTS, EVENTS_SCHEMA))]  # fmt: skip
             self._archivers = (
-                TopicArchiver(self.spark, admin, tables[0], MESSAGES_SCHEMA, rows_of, by=by,
+                TopicArchiver(self.spark, admin, tables[0], RowShape(MESSAGES_SCHEMA, MESSAGE_KEY, by), rows_of,
                               accept_loss=self.accept_loss),
-                TopicArchiver(self.spark, admin, tables[1], EVENTS_SCHEMA, events_of, EVENT_KEY, by=by,
+                TopicArchiver(self.spark, admin, tables[1], RowShape(EVENTS_SCHEMA, EVENT_KEY, by), events_of,
                               accept_loss=True, only=only),
             )  # fmt: skip
             yield self._archivers
