@@ -14,7 +14,14 @@ from types import MappingProxyType
 from jbm_kafka.core.destination import Destination, with_namespace
 from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
 from jbm_kafka.ports.access_rules import CLUSTER, AccessRule, Operation, ResourceKind
-from jbm_kafka.registry.own_topics import branches_topic, commands_topic, events_topic, ledger_topic, registry_topic
+from jbm_kafka.registry.own_topics import (
+    branches_topic,
+    bridges_topic,
+    commands_topic,
+    events_topic,
+    ledger_topic,
+    registry_topic,
+)
 
 
 class Role(Enum):
@@ -38,6 +45,8 @@ class Role(Enum):
     """Besides: is a worker that has schedules."""
     XA = "xa"
     """Besides: has branches of transactions of several systems."""
+    BRIDGE = "bridge"
+    """Takes messages into the cluster from elsewhere. Where a bridge receives it is a worker."""
     MOVING = "moving"
     """Imports what a file of an export has, and adopts topics that others copied; makes none. Who looks may export."""
     TRUNCATION = "truncation"
@@ -56,6 +65,7 @@ class Resource(Enum):
     COMMANDS = "`jbm.commands`"
     TEMPORARY = "`jbm.temporary`"
     BRANCHES = "`jbm.branches`"
+    BRIDGES = "`jbm.bridges`"
     BATCHES = "`jbm.spark-batches`"
     GROUPS = "groups that begin with `jbm.`"
     ALL_GROUPS = "all groups of the cluster"
@@ -111,7 +121,7 @@ _WORKER = _rights(
 _REQUESTS = _rights(temporary="Read Write DescribeConfigs", groups="Read Delete")
 _LOOK = _rights(
     destinations="Read", letters="Read", changelogs="Read", letters_changelogs="Read", registry="Read", branches="Read",
-    groups="Describe",
+    bridges="Read", groups="Describe",
 )  # fmt: skip
 _OPERATOR = _all(
     _WORKER,
@@ -144,6 +154,7 @@ RIGHTS: Mapping[Role, Rights] = MappingProxyType(
         Role.REQUESTS: _REQUESTS,
         Role.SCHEDULES: _rights(destinations="Write DescribeConfigs", registry="Read Write", transactional_ids="Write"),
         Role.XA: _rights(branches="Read Write", groups="Read Delete", transactional_ids="Write"),
+        Role.BRIDGE: _all(_PRODUCER, _rights(bridges="Read Write")),
         Role.MOVING: _rights(
             destinations="Read Write DescribeConfigs",
             changelogs="Read Write DescribeConfigs",
@@ -193,6 +204,7 @@ def _places(resource: Resource, topics: NamespaceTopics) -> Iterable[tuple[Resou
         Resource.COMMANDS: [commands_topic(namespace)],
         Resource.TEMPORARY: [with_namespace(TEMPORARY_TOPIC, namespace)],
         Resource.BRANCHES: [branches_topic(namespace)],
+        Resource.BRIDGES: [bridges_topic(namespace)],
         Resource.BATCHES: [ledger_topic(namespace)],
         Resource.TRANSACTION_STATE: ["__transaction_state"],
     }

@@ -10,6 +10,7 @@ from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
 from jbm_kafka.ports import TopicDescription
 from jbm_kafka.registry.own_topics import (
     branches_topic,
+    bridges_topic,
     commands_topic,
     events_topic,
     ledger_topic,
@@ -99,6 +100,7 @@ def _wanted(wish: TopicWish, found: Mapping[str, TopicDescription]) -> Iterator[
         "commands": (commands_topic(namespace), 1, COMMANDS_CONFIG),
         "temporary destinations": (with_namespace(TEMPORARY_TOPIC, namespace), SYSTEM_PARTITIONS, TEMPORARY_CONFIG),
         "branches of transactions": (branches_topic(namespace), 1, REGISTRY_CONFIG),
+        "what bridges have taken on": (bridges_topic(namespace), 1, REGISTRY_CONFIG),
         "what Spark has written": (ledger_topic(namespace), 1, LEDGER_CONFIG),
     }
     for role, (name, partitions, config) in ours.items():

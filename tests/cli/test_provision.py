@@ -20,7 +20,8 @@ from tests.cli.conftest import Run, run, url, world
 __all__ = ["run", "url", "world"]
 
 ASKED = ("--queues", "orders:3,invoices", "--topics", "prices", "--partitions", "2", "--namespace", "shop")
-OURS = {"registry": 1, "events": 16, "commands": 1, "temporary": 16, "branches": 1, "spark-batches": 1}
+OURS = {"registry": 1, "events": 16, "commands": 1, "temporary": 16, "branches": 1, "bridges": 1,
+        "spark-batches": 1}  # fmt: skip
 
 
 def refused(name: str, *_: object) -> None:

@@ -6,7 +6,7 @@ from tests.house.sources import ROOT
 
 PAGE = ROOT / "docs" / "security.md"
 MAIN = (Role.PRODUCER, Role.WORKER, Role.SIDECAR, Role.OPERATOR, Role.LOOK, Role.SPARK)
-BESIDES = (Role.REQUESTS, Role.SCHEDULES, Role.XA, Role.MOVING, Role.TRUNCATION)
+BESIDES = (Role.REQUESTS, Role.SCHEDULES, Role.XA, Role.BRIDGE, Role.MOVING, Role.TRUNCATION)
 
 
 def rights_table(roles: tuple[Role, ...]) -> str:

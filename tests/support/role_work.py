@@ -25,11 +25,14 @@ from jbm_kafka import (
     XAConnectionFactory,
 )
 from jbm_kafka.admin import Admin, Rule
+from jbm_kafka.bridge import Bridge, BridgeEnd
+from jbm_kafka.bridge.recorded_ids import recorded_ids
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import CommittedOffset, Outgoing
 from jbm_kafka.ports.access_rules import AccessRule, Operation
 from jbm_kafka.registry.access_rights import NamespaceTopics, Role
 from jbm_kafka.registry.topic_configs import CHANGELOG_CONFIG, DEFAULT_MAX_MESSAGE_BYTES
+from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.support.waiting import wait_until
 
 PATIENCE_S = 25.0
@@ -258,6 +261,7 @@ def look(shop: Shop, watch: Watch) -> None:
         admin.address_settings()
         admin.dead_letters(shop.letters[0])
         admin.export_messages(shop.letters[0], shop.folder / f"{next(shop.numbers)}.avro")
+        recorded_ids(admin._core.kafka, admin._core.admin, shop.namespace)
 
 
 def explained(shop: Shop, watch: Watch) -> None:
@@ -358,6 +362,27 @@ def keep_a_schedule(shop: Shop, watch: Watch) -> None:
         worker.stop()
 
 
+def bring(shop: Shop, watch: Watch) -> None:
+    """A bridge brings a message of a unit from another cluster."""
+    with MemoryWorld() as elsewhere, elsewhere.factory().create_context() as there:
+        target = BridgeEnd(
+            shop.address, shop.orders, kafka=shop.kafka, namespace=shop.namespace, address_settings=shop.settings,
+            auto_create=False, state_dir=str(shop.folder / str(next(shop.numbers))),
+        )  # fmt: skip
+        bridge = Bridge("in", BridgeEnd(elsewhere.factory(), Queue("out")), target)
+        there.create_producer().send(Queue("out"), "brought", unit_of_order="joe")
+
+        def has_come() -> bool:
+            watch.lines += bridge.health(None).reasons
+            return bridge.statistics().arrived == 1
+
+        bridge.start()
+        try:
+            watch.until(has_come, "what was sent elsewhere")
+        finally:
+            bridge.stop()
+
+
 def truncate(shop: Shop, watch: Watch) -> None:
     """What is settled goes, and another program's group has read it, too."""
     with shop.connected(watch) as connection:
@@ -399,6 +424,7 @@ WORK: Mapping[Role, tuple[Callable[[Shop, Watch], None], ...]] = {
     Role.REQUESTS: (request,),
     Role.SCHEDULES: (keep_a_schedule,),
     Role.XA: (prepare,),
+    Role.BRIDGE: (bring,),
     Role.MOVING: (put_back,),
     Role.TRUNCATION: (truncate,),
 }

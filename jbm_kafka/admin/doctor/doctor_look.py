@@ -23,7 +23,7 @@ from jbm_kafka.registry.access_rights import NamespaceTopics, Role, rules_of
 from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_kafka.registry.command_client import CommandClient
 from jbm_kafka.registry.live_settings import LiveSettings
-from jbm_kafka.registry.own_topics import branches_topic, commands_topic, events_topic, registry_topic
+from jbm_kafka.registry.own_topics import branches_topic, bridges_topic, commands_topic, events_topic, registry_topic
 from jbm_kafka.registry.topic_configs import DESTINATION_CONFIG
 from jbm_kafka.version import version
 
@@ -92,7 +92,8 @@ class DoctorLook:
         """Return by name what each topic is to us, and of those that must be there in words."""
         namespace = self._core.namespace
         roles = dict.fromkeys(KAFKAS_OWN, TopicRole.KAFKAS_OWN)
-        roles[registry_topic(namespace)] = roles[branches_topic(namespace)] = TopicRole.REGISTRY
+        recorded = (registry_topic(namespace), branches_topic(namespace), bridges_topic(namespace))
+        roles |= dict.fromkeys(recorded, TopicRole.REGISTRY)
         roles[events_topic(namespace)] = roles[commands_topic(namespace)] = TopicRole.PASSING
         kinds = {
             registry_topic(namespace): "the registry",
