@@ -46,7 +46,7 @@ class Role(Enum):
     XA = "xa"
     """Besides: has branches of transactions of several systems."""
     BRIDGE = "bridge"
-    """Takes messages into the cluster from elsewhere. Where a bridge receives it is a worker."""
+    """Besides: is a producer that takes messages into the cluster from elsewhere."""
     MOVING = "moving"
     """Imports what a file of an export has, and adopts topics that others copied; makes none. Who looks may export."""
     TRUNCATION = "truncation"
@@ -154,7 +154,7 @@ RIGHTS: Mapping[Role, Rights] = MappingProxyType(
         Role.REQUESTS: _REQUESTS,
         Role.SCHEDULES: _rights(destinations="Write DescribeConfigs", registry="Read Write", transactional_ids="Write"),
         Role.XA: _rights(branches="Read Write", groups="Read Delete", transactional_ids="Write"),
-        Role.BRIDGE: _all(_PRODUCER, _rights(bridges="Read Write")),
+        Role.BRIDGE: _rights(bridges="Read Write"),
         Role.MOVING: _rights(
             destinations="Read Write DescribeConfigs",
             changelogs="Read Write DescribeConfigs",

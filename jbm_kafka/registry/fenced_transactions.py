@@ -116,7 +116,10 @@ class FencedRecords(FencedTransactions[Mapping[bytes, bytes]]):
         found = self._own_records()
         producer.begin()
         producer.produce(self._record(_OWNER, self._me))
-        producer.commit(TIMEOUT_S)
+        try:
+            producer.commit(TIMEOUT_S)
+        except TransactionAborted as error:
+            raise self._named(error, ()) from None
         return {key: value for key, value in found.items() if key != _OWNER}
 
     def commit(self, sends: Sequence[Outgoing], records: Mapping[bytes, bytes | None]) -> None:
@@ -134,7 +137,17 @@ class FencedRecords(FencedTransactions[Mapping[bytes, bytes]]):
             is_fenced = isinstance(error, OutcomeUnknown) and error.is_fenced
             if is_fenced and self._own_records().get(_OWNER) != self._me:
                 raise FencedOff(f"transactional id {self._id}: another process has taken it over") from None
+            if isinstance(error, TransactionAborted):
+                raise self._named(error, sends) from None
             raise
+
+    def _named(self, error: TransactionAborted, sends: Sequence[Outgoing]) -> TransactionAborted:
+        """A coordinator that may not add a partition does not say which: the error with all topics it can be."""
+        if None not in error.refusals:
+            return error
+        topics = sorted({self._registry.topic, *(each.topic for each in sends)})
+        text = f"{error}; it takes Write on topic {', topic '.join(topics)}: jbm-kafka docs security"
+        return TransactionAborted(text, refusals=error.refusals)
 
     def close(self) -> None:
         """Let go of the name."""

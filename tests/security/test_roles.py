@@ -93,7 +93,7 @@ def without(secured: SecuredBroker, shop: Shop, missing: AccessRule) -> str:
 IN_TURN = {
     Role.PRODUCER: False, Role.LOOK: False, Role.XA: True, Role.SCHEDULES: True, Role.TRUNCATION: True,
     Role.WORKER: True, Role.OPERATOR: True, Role.REQUESTS: True, Role.MOVING: True,
-    Role.BRIDGE: True,
+    Role.BRIDGE: False,
 }  # fmt: skip
 """Of which roles each right is taken away; and whether that is slow."""
 

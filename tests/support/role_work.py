@@ -203,6 +203,7 @@ def stock(shop: Shop) -> None:
             shop.send("settled", "waits", to=destination)
             watch.receive(consumer).acknowledge()
     prepare(shop, watch, by_somebody=True)
+    bring(shop, watch, by_somebody=True)
     with shop.anyone() as admin:  # an operator's own connection knows no factory's settings
         admin.set_address_settings("#", shop.settings["#"])
 
@@ -282,6 +283,7 @@ def explained(shop: Shop, watch: Watch) -> None:
 def operate(shop: Shop, watch: Watch) -> None:
     """Pauses, settings, messages given up and removed, letters sent again, a branch that its manager forgot."""
     prepare(shop, watch, by_somebody=True)
+    bring(shop, watch, by_somebody=True)
     shop.send("move", "give up", "remove")
     shop.send("dear", to=shop.prices)
     dead, expired = shop.letters
@@ -362,11 +364,12 @@ def keep_a_schedule(shop: Shop, watch: Watch) -> None:
         worker.stop()
 
 
-def bring(shop: Shop, watch: Watch) -> None:
+def bring(shop: Shop, watch: Watch, *, by_somebody: bool = False) -> None:
     """A bridge brings a message of a unit from another cluster."""
+    address, kafka = (shop.open, None) if by_somebody else (shop.address, shop.kafka)
     with MemoryWorld() as elsewhere, elsewhere.factory().create_context() as there:
         target = BridgeEnd(
-            shop.address, shop.orders, kafka=shop.kafka, namespace=shop.namespace, address_settings=shop.settings,
+            address, shop.orders, kafka=kafka, namespace=shop.namespace, address_settings=shop.settings,
             auto_create=False, state_dir=str(shop.folder / str(next(shop.numbers))),
         )  # fmt: skip
         bridge = Bridge("in", BridgeEnd(elsewhere.factory(), Queue("out")), target)
@@ -434,6 +437,7 @@ BESIDE: Mapping[Role, tuple[Role, ...]] = {
     Role.REQUESTS: (Role.PRODUCER, Role.WORKER),
     Role.SCHEDULES: (Role.WORKER,),
     Role.XA: (Role.WORKER,),
+    Role.BRIDGE: (Role.PRODUCER,),
     Role.TRUNCATION: (Role.WORKER, Role.LOOK),
 }
 """What a role is besides."""
