@@ -98,6 +98,7 @@ class Admin:
         bootstrap: `host:port`, several with commas; or `memory://NAME`, whose world it keeps until it is closed.
         kafka: librdkafka properties such as security settings.
         namespace: prefix of everything of ours.
+        timeout_s: how long the cluster may take for one answer.
         large_bodies: where they are kept, as of `ConnectionFactory`.
     """
 
@@ -497,7 +498,7 @@ class Admin:
         A page takes some two seconds at most: one that finds little ends early, and its `after` goes on from there.
 
         Args:
-            state: only what stands so; "ready" has what "waits", too.
+            state: only what stands so, as `MessageRow.state` has it; "ready" has what "waits", too.
             since_ms: only what was sent since then, and not after `until_ms`; ms since 1970.
             after: what the page before gave; None: the first page.
             count: of messages, 1 to 500.
@@ -903,6 +904,7 @@ class Admin:
             count: so many of them at most, the first in that order.
             split_units: also when only some messages of a unit are meant.
             dry_run: nothing is moved; the report has what would be, and receivers are asked what they work on.
+            timeout_s: it ends when no process answers for so long; what was not done is in `kept`, with the reason.
 
         Raises:
             InvalidDestinationError: a queue or the subscription is not there, or both queues are the same.

@@ -40,7 +40,7 @@ class BridgeCollector(Collector):
             for bridge, statistics in counted:
                 family.add_metric([bridge], getattr(statistics, field))
             yield family
-        text = "How long the message that was taken last had waited then, since it was sent or due; 0: nothing waits."
+        text = "How long the message that was taken last had waited then, since it was sent or due; 0: there was none."
         behind = GaugeMetricFamily("jbm_bridge_behind_seconds", text, labels=["bridge"])
         for bridge, statistics in counted:
             behind.add_metric([bridge], statistics.behind_s)

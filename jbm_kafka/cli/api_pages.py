@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from importlib import import_module
@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import jbm_kafka
-from jbm_kafka.core.jms_errors import ErrorValue
+from jbm_kafka.core.jms_errors import ErrorValue, JMSError
 from jbm_kafka.core.sentinels import Unset
 
 API_PAGES: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
@@ -85,7 +85,7 @@ def members(kind: type) -> Iterator[PublicName]:
     seen: set[str] = set()
     for owner in kind.__mro__:
         is_ours = owner.__module__.startswith("jbm_kafka") and (owner is kind or not is_public(owner))
-        body = _node(owner).body if is_ours else []
+        body = list(_as_typed(_node(owner).body)) if is_ours else []
         for node, below in zip(body, [*body[1:], None], strict=False):
             member = _member(kind, node, below)
             if member is None or member.name in seen or member.name.startswith("_"):
@@ -93,6 +93,15 @@ def members(kind: type) -> Iterator[PublicName]:
             seen.add(member.name)
             if member.doc or not any(is_public(base) and hasattr(base, member.name) for base in kind.__bases__):
                 yield member
+
+
+def _as_typed(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield what a class has, in `if TYPE_CHECKING:` too: there stand the types that are told to applications."""
+    for node in body:
+        if isinstance(node, ast.If):
+            yield from _as_typed(node.body)
+        else:
+            yield node
 
 
 def is_public(kind: type) -> bool:
@@ -121,8 +130,8 @@ def _member(kind: type, node: ast.stmt, below: ast.stmt | None) -> PublicName | 
 
 
 def making(kind: type) -> str:
-    """Return how an application makes one; it is empty where calls return it or raise it."""
-    is_given = issubclass(kind, Exception) or "Made by" in (kind.__doc__ or "")
+    """Return how an application makes one; it is empty where calls return it or raise it; handlers raise a Retry."""
+    is_given = issubclass(kind, JMSError) or "Made by" in (kind.__doc__ or "")
     for node in _node(kind).body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__" and not is_given:
             return _call(node, kind, kind.__name__)

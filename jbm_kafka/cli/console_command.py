@@ -43,7 +43,8 @@ def console(
         raise click.ClickException(str(error)) from None
     try:
         found = _at(where, configured)
-        said = console_of(found.loaded, found.cluster(makes_world=True), listen, read_only=read_only)
+        cluster = found.cluster(makes_world=True)
+        said = console_of(found.loaded, cluster, listen, read_only=read_only, overrides=found.arguments)
     except SettingsFault as fault:
         raise click.ClickException(str(fault)) from None
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
@@ -34,14 +36,23 @@ class ConsoleFile:
         return LookedAtCluster(self.cluster.bootstrap, self.cluster.kafka, self.cluster.namespace)
 
 
-def console_of(loaded: Loaded, cluster: Cluster, listen: str | None = None, *, read_only: bool = False) -> ConsoleFile:
+def console_of(
+    loaded: Loaded,
+    cluster: Cluster,
+    listen: str | None = None,
+    *,
+    read_only: bool = False,
+    overrides: Mapping[str, Any] = MappingProxyType({}),
+) -> ConsoleFile:
     """Returns the console of this cluster that the configuration describes; `listen` and `read_only` win over it.
+
+    `overrides`: what was given over the file, by its keys, for the ends of bridges that name no cluster.
 
     Raises:
         SettingsFault: one line that names the value, and what it should be.
     """
     try:
-        settings, address = _settings(loaded), _address(loaded)
+        settings, address = _settings(loaded, overrides), _address(loaded)
         if listen is not None:
             at = ConsoleAddress.of_text(listen)
             address = replace(address, host=at.host, port=at.port)
@@ -52,7 +63,7 @@ def console_of(loaded: Loaded, cluster: Cluster, listen: str | None = None, *, r
     return ConsoleFile(cluster, replace(settings, read_only=settings.read_only or read_only), address)
 
 
-def _settings(loaded: Loaded) -> ConsoleSettings:
+def _settings(loaded: Loaded, overrides: Mapping[str, Any]) -> ConsoleSettings:
     table, users = loaded.tables.console, users_of(loaded.tables.users)
     secret = None if table.secret_file is None else loaded.beside("secret_file", table.secret_file, "console")
     return ConsoleSettings(
@@ -68,16 +79,16 @@ def _settings(loaded: Loaded) -> ConsoleSettings:
         schema_registry_user=table.schema_registry_user or "",
         schema_registry_password=_said(table.schema_registry_password),
         secret=b"" if secret is None else _secret(secret),
-        bridges={name: _bridge(loaded, name) for name in loaded.tables.bridges},
+        bridges={name: _bridge(loaded, name, overrides) for name in loaded.tables.bridges},
     )
 
 
-def _bridge(loaded: Loaded, name: str) -> BridgeSpec | str:
+def _bridge(loaded: Loaded, name: str, overrides: Mapping[str, Any]) -> BridgeSpec | str:
     """The bridge; or why there is none: a console may be without the passwords that its bridges have."""
     from jbm_kafka.bridge import Bridge
 
     try:
-        return Bridge._of_file(loaded, name, {})._spec
+        return Bridge._of_file(loaded, name, overrides)._spec
     except InvalidSettingError as error:
         return str(error)
 

@@ -132,7 +132,7 @@ def _console(said: SidecarFile, configured: Configured) -> Iterator[None]:
     except ImportError as error:
         raise click.ClickException(f"console_port: {error}, or leave it out") from None
     try:
-        of_console = console_of(configured.loaded, said.cluster)
+        of_console = console_of(configured.loaded, said.cluster, overrides=configured.arguments)
     except SettingsFault as fault:
         raise click.ClickException(str(fault)) from None
     at = replace(of_console.address, port=said.console_port)

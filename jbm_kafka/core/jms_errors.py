@@ -179,7 +179,8 @@ class OrderRolledBackError(OrderError, TransactionRolledBackError):
 
 
 class SendTimeoutError(JMSError):
-    """The brokers did not confirm the send in time. It may be in the queue or not: treat it as not sent."""
+    """The brokers did not confirm the send in time. It may be in the queue or not: send it again with the same
+    `duplicate_id`, and the queue delivers it once."""
 
 
 class RequestTimeoutError(JMSError, TimeoutError):

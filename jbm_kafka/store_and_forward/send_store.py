@@ -306,8 +306,10 @@ class SendStore:
         return len(chosen)
 
     def counts(self) -> StoreCounts:
-        """Returns how much it holds now."""
+        """Returns how much it holds now. A disk that was full is tried again, as by a send: there may come none."""
         with self._lock:
+            if self.trouble and self._is_open:
+                self._mend()
             held_bytes, oldest_at_ms = self._waiting_bytes + self._aside_bytes, self._oldest_at_ms
             full = 1.0 if self.trouble else full_ratio(self._limits, held_bytes, oldest_at_ms, self._clock.now_ms())
             return StoreCounts(self._waiting, self._waiting_bytes, oldest_at_ms, self._aside, self._lost, full)

@@ -36,6 +36,8 @@ def test_a_call_is_shown_with_its_types_and_defaults(capsys: pytest.CaptureFixtu
     assert "create_session(acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Session\n" in api
     assert " auto_create: bool = …," in section(api, "ConnectionFactory"), "what is not given has a default of its own"
     assert "\nMessage()" in section(api, "Message")
+    assert "\nRetry(reason: str = '', *, delay_ms: Duration | None = None)\n" in section(api, "Retry")
+    assert "\nbody: str | None\n" in section(api, "TextMessage")
     assert "\n```text\nSession\n" in section(api, "Session"), "its connection makes it"
     assert main(["docs", "api-admin"]) == 0
     assert "\nunset_address_settings(pattern: str, *names: str) -> bool\n" in capsys.readouterr().out

@@ -193,7 +193,9 @@ def test_a_full_disk_refuses_lets_forwarding_go_on_and_takes_sends_again(tmp_pat
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
             signal.signal(signal.SIGXFSZ, ignored)
+        assert store.counts().full_ratio == 1
         clock.advance(MEND_MS)
+        assert store.counts().full_ratio < 1, "also where nobody sends any more"
         store.put(entry(3_000))
         assert numbers(store) == [*confirmed[2:], 3_000]
     with opened(tmp_path) as store:

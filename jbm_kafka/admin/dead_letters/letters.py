@@ -48,7 +48,9 @@ class DeadLetter:
     unit: str | None
     """Its unit of order; None: it has none."""
     origin: Origin
-    """The place where it was, as it tells; a record that somebody else wrote there tells nothing."""
+    """The place where it was, as it tells: destination, subscription, subscription_kind, namespace, message_id,
+    partition, offset, delivery_count, reason, actual_expiry_ms, last_error. Each is None where that is not told, as by
+    a record that somebody else wrote there."""
     died_at_ms: int
     """When the copy was written, ms since 1970."""
 

@@ -28,7 +28,7 @@ class LifeHop:
     offset: int
     """Its place in the log."""
     came: Came
-    """How it got there."""
+    """How it got there: "sent", "dead-lettered", "expired", "moved", "sent again" or "edited"."""
     arrived_at_ms: int | None
     """When it came there, ms since 1970; None: its record is gone, and nothing tells."""
     is_in_log: bool
@@ -36,7 +36,8 @@ class LifeHop:
     past: Past
     """The message's past as the events tell it."""
     state: LifeState
-    """How it stands there; "unknown" where the queue or its changelog is gone or cannot be read."""
+    """How it stands there: "waits", "in hand", "delayed", "on hold", "expired", "settled"; or "unknown", where the
+    queue or its changelog is gone or cannot be read."""
     due_at_ms: int
     """The time before which a delayed message is not handed over; else 0."""
     ended_by: str | None

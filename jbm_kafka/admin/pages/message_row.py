@@ -44,7 +44,9 @@ class MessageRow:
     type: str | None
     """Its JMSType."""
     state: PageState
-    """How it stands."""
+    """How it stands. "ready": a receiver could have it now; "blocked": behind earlier ones of its unit; "waits": one of
+    these two, which only an earlier page tells; "in hand"; "delayed": it came back, and waits for its next attempt;
+    "scheduled": its sender delayed it; "on hold"; "expired"."""
     due_at_ms: int
     """The time before which a delayed or scheduled message is not handed over; else 0."""
     attempts: int

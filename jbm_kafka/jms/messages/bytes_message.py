@@ -39,7 +39,8 @@ class BytesMessage(Message):
     if TYPE_CHECKING:
 
         @property
-        def body(self) -> bytes: ...
+        def body(self) -> bytes:
+            """The bytes, whether they are being written or read."""
 
         @body.setter  # type: ignore[override]  # what else it is given it refuses
         def body(self, data: bytes | bytearray | memoryview) -> None: ...

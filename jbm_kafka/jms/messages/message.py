@@ -106,7 +106,8 @@ class Message(MessageCore, TypedProperties):
     if TYPE_CHECKING:
 
         @property
-        def body(self) -> Any: ...  # which, the kind of message says: a union would make each use of it a cast
+        def body(self) -> Any:  # which, the kind of message says: a union would make each use of it a cast
+            """As a TextMessage has a text, a BytesMessage bytes, a MapMessage a dict, a StreamMessage a list."""
 
         @body.setter
         def body(self, body: object) -> None: ...
@@ -287,7 +288,8 @@ class TextMessage(Message):
     if TYPE_CHECKING:
 
         @property  # type: ignore[override]
-        def body(self) -> str | None: ...
+        def body(self) -> str | None:
+            """The text; None: it has none."""
 
         @body.setter  # type: ignore[override]  # what else it is given it refuses
         def body(self, text: str | None) -> None: ...
