@@ -127,8 +127,9 @@ class RemoteReceiver(RemoteLink):
             if announced is None:
                 self.owner.confirmed(delivery)
                 return
-            if delivery.remote_state != Delivery.ACCEPTED:
-                announced.clear()  # it comes again
+            if delivery.remote_state != Delivery.ACCEPTED and self.served is not None:
+                with self.served.lock:
+                    announced.clear()  # it comes again
             delivery.settle()
             if self.served is not None:
                 self.served.arrive(announced)
@@ -270,13 +271,14 @@ class RemoteReceiver(RemoteLink):
         self._left.complete()
         for done in self._watching:
             done.complete()
-        for announced in self._recording.values():
-            announced.clear()  # nobody says any more that it is acknowledged
         link, owner = self.served, self.owner
         for each in self._after_drain:
             each()
         if link is None:
             return
+        for announced in self._recording.values():
+            with link.lock:  # its consumer may drop them just now
+                announced.clear()  # nobody says any more that it is acknowledged
         if self.is_closing:
             owner.receivers.pop(self.link_id, None)
             owner.ended(self)

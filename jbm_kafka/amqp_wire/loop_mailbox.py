@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,8 @@ class LoopMailbox:
                 pass  # the loop is closed, and nobody is left to be told
             except BaseException:  # Ctrl-C: perhaps it does not ring, and whoever posts next would rely on it
                 self._is_ringing = False
+                with suppress(RuntimeError):  # a ring too many finds nothing; without it others have relied on this one
+                    self._loop.call_soon_threadsafe(self._deliver)
                 raise
 
     def _deliver(self) -> None:

@@ -46,4 +46,4 @@ class BridgeStatistics:
     failures: int = 0
     """How often it could not go on, and began anew."""
     behind_s: float = 0.0
-    """How long the message that it took last had waited then, since it was sent or due; 0 when there was none to take."""
+    """How long the message that it took last had waited then, since it was sent or due; 0: there was none."""

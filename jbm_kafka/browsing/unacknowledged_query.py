@@ -64,11 +64,12 @@ class UnacknowledgedQuery:
         Raises:
             KafkaClientError: it cannot be found out whether the group has members.
         """
-        # First: a member of ours that leaves meanwhile is still counted by the group, and would be asked in vain.
-        memberships = 0 if self._ours is None else self._ours.memberships
+        # Before and after: a member of ours that leaves or joins meanwhile is counted by the group, and asked in vain.
+        before = 0 if self._ours is None else self._ours.memberships
         found = {} if self._ours is None else self._ours.unacknowledged()
         others = sorted(partition for partition in held if partition not in found)
-        if others and admin.group_members(group.group_id) > memberships:
+        members = admin.group_members(group.group_id) if others else 0
+        if members > max(before, 0 if self._ours is None else self._ours.memberships):
             found.update(self._asked(group, others, admin))
         return found
 

@@ -47,6 +47,7 @@ def close_sessions(connection: ConnectionCore, sessions: Sequence[Ending]) -> No
         _wait_callbacks(connection)  # of what the listeners have sent meanwhile
         for session in mine:
             session._finish_close()
+        _wait_callbacks(connection)  # of a send that another thread was in, and that was waited for just now
     finally:
         for session in mine:
             session._let_go()

@@ -148,7 +148,13 @@ class LocalChannel(ABC, Generic[State]):
 
     def accept(self, routable: Routable, /) -> bool:
         """Return True if `handle` would take it now."""
-        return not self._state.is_closed and self._refusal(routable) is None
+        if self._state.is_closed or self._refusal(routable) is not None:
+            return False
+        return not self._is_synchronous or self._accepts_now(routable)
+
+    def _accepts_now(self, routable: Routable) -> bool:
+        """Synchronously: somebody would take it. Else its answer would say that it is taken, and owed (STATE-10)."""
+        return True
 
     def handle(self, routable: Routable, /) -> bool:
         """Store the message, NOT_COMMITTED in an open transaction, else NEW, and offer what nobody was offered yet.
@@ -223,16 +229,17 @@ class LocalChannel(ABC, Generic[State]):
         The messages stay in its hand meanwhile. After a refusal nothing more of that unit is offered.
         """
         self._check_open()
-        refused_units: set[GateKey] = set()
+        state, refused_units = self._state, set[GateKey]()
         with self._one_pass():
             self._begin_pass()
-            for reference in self._state.owed_by(receiver.receiver_id):
+            lost = state.lost(receiver.receiver_id)  # before: what it loses meanwhile is not for it
+            for reference in state.owed_by(receiver.receiver_id):
                 if reference.gate_key not in refused_units and not self._offer_again(receiver, reference):
                     refused_units.add(reference.gate_key)
-            for reference in self._state.lost(receiver.receiver_id):
+            for reference in lost:
                 self._offer_lost(receiver, reference)
-        owed = self._state.owed_by(receiver.receiver_id, all_of_them=True)
-        return not owed and not self._state.lost(receiver.receiver_id)
+        owed = state.owed_by(receiver.receiver_id, all_of_them=True)
+        return not owed and not state.lost(receiver.receiver_id)
 
     def acknowledge(self, message_id: str, receiver_id: str, /) -> None:
         """The receiver is done with the message; in a transaction, when that commits (STATE-7).
@@ -303,6 +310,8 @@ class LocalChannel(ABC, Generic[State]):
     def _offer_again(self, receiver: Receiver, reference: Reference) -> bool:
         """Return True if it took the message again; one whose time has ended comes back, and leaves (STATE-4)."""
         state, receiver_id = self._state, receiver.receiver_id
+        if receiver_id not in state.share_of(reference).owing:
+            return True  # settled meanwhile, or lost
         if is_expired(reference.expiration_ms, state.clock_ms()):
             state.give_up(reference, receiver_id)
             return True

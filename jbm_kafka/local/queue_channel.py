@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jbm_kafka.contract import CoreMessage, Receiver
+from jbm_kafka.contract import CoreMessage, Receiver, Routable
 from jbm_kafka.core.channel import changes as c
 from jbm_kafka.core.channel.redelivery import is_expired
 from jbm_kafka.core.channel.reference import Reference
@@ -29,11 +29,15 @@ class QueueState(LocalChannelState):
                 if share.early and offset not in self.reserved:
                     self.change(c.Acknowledged(next(iter(share.early)), [offset]))
 
-    def lose(self, receiver_id: str) -> None:
-        """The receiver is gone: what it has in hand comes back at once (STATE-5), but for acknowledgements in doubt."""
+    def lose(self, receiver_id: str, among: Sequence[Reference] | None = None) -> None:
+        """The receiver is gone: what it has in hand comes back at once (STATE-5), but for acknowledgements in doubt.
+
+        `among`: of these, for since it may be there again, and have others.
+        """
         with self.lock:
             self.complete_early()
-            owed, all_of_it = self.owed_by(receiver_id), self.owed_by(receiver_id, all_of_them=True)
+            all_of_it = [r for r in self.owed_by(receiver_id, all_of_them=True) if among is None or r in among]
+            owed = [r for r in all_of_it if not self.is_submitted(r.offset, receiver_id)]
             decision = decide_return(
                 self.core,
                 receiver_id,
@@ -56,9 +60,12 @@ class QueueState(LocalChannelState):
 
     def owed_after_all(self, discarded: Sequence[tuple[str, Reference]]) -> None:
         """Have come back what receivers owe that were lost before the rollback (STATE-5, STATE-7)."""
+        lost: dict[str, list[Reference]] = {}
         for receiver_id, reference in discarded:
             if receiver_id == self.share_of(reference).lost_by:
-                self.lose(receiver_id)
+                lost.setdefault(receiver_id, []).append(reference)
+        for receiver_id, references in lost.items():
+            self.lose(receiver_id, references)
 
 
 class QueueChannel(LocalChannel[QueueState]):
@@ -67,6 +74,9 @@ class QueueChannel(LocalChannel[QueueState]):
     _state_class = QueueState
     _turn = ""
     """The receiver that took the last message: the next one's turn."""
+
+    def _accepts_now(self, routable: Routable) -> bool:
+        return any(each.accept(routable) for each in self.receivers)
 
     def _pass_on(self, message: CoreMessage) -> bool:
         """Return the answer of the first receiver that takes it; False when none does."""

@@ -321,6 +321,9 @@ class LocalChannelState:
             message_id = message_id_of(reference)
             told = f"{', '.join(others)} does not have message {message_id!r}, or acknowledged it before"
             raise UnknownMessageError(told, message_id=message_id)
+        if at_commit and holder is None and not self.is_offered_to_all:  # in the one write of the commit
+            early_one = c.AcknowledgedEarly(session, reference)
+            return [early_one, c.Acknowledged(session, [reference.offset])]
         owing, early = share.owing.difference(receivers), share.early | others
         share = replace(share, owing=owing, early=early, transition=ACKNOWLEDGED_IN_PART)
         first = [c.AcknowledgedEarly(session, reference)] if holder is None else []
@@ -410,6 +413,10 @@ class LocalChannelState:
                 records[self._key(reference.offset)] = self.encoded(reference)
                 if reference.offset in self._unrecorded:
                     bodies[message_id_of(reference)] = 1
+        for share in [each for each in changes if isinstance(each, Shared) and each.is_offered]:
+            if self.is_offered_to_all:  # it counts when it is written: a commit is one write, parts of a topic too
+                for reference in self._recorded_of([share.reference.offset]):
+                    records[self._key(reference.offset)] = self.encoded(reference, share)
         for reference in self._recorded_of(offset for each in changes for offset in _settled_by(each)):
             records[self._key(reference.offset)] = None
             bodies[message_id_of(reference)] = -1
@@ -422,7 +429,8 @@ class LocalChannelState:
             self._apply(each)
         for offset in [offset for each in changes for offset in _settled_by(each)]:
             self._forget(self.by_offset[offset])
-        touched = self._recorded_of(offset for each in changes for offset in _touched_by(each))
+        by = () if self.is_offered_to_all else changes
+        touched = self._recorded_of(offset for each in by for offset in _touched_by(each))
         records = {self._key(reference.offset): self.encoded(reference) for reference in touched}
         if records and self.persistence_manager is not None:
             self.persistence_manager.write(self.name, records)
@@ -587,9 +595,10 @@ class LocalChannelState:
             if record.is_acknowledged:
                 self.change(c.Acknowledged(session, [record.offset]))
 
-    def encoded(self, reference: Reference) -> bytes:
-        """The record of a message as it stands."""
-        offset, past, share = reference.offset, self.core.redeliveries.get(reference.offset), self.share_of(reference)
+    def encoded(self, reference: Reference, share: Shared | None = None) -> bytes:
+        """The record of a message as it stands, or as it will be when it is shared so."""
+        offset, past = reference.offset, self.core.redeliveries.get(reference.offset)
+        share = share or self.share_of(reference)
         record: dict[str, object] = {"offset": offset, "message_id": message_id_of(reference)}
         if past is not None:
             record.update(attempts=past.attempts, due_at_ms=past.due_at_ms, delay_ms=past.delay_ms, reason=past.reason)

@@ -16,7 +16,7 @@ from jbm_kafka.core.channel.redelivery import is_expired
 from jbm_kafka.core.channel.reference import Reference, SessionId
 from jbm_kafka.core.channel.states import Move, transition
 from jbm_kafka.local.channel import LocalChannel, OfferAnswer, ask
-from jbm_kafka.local.state import LocalChannelState, leaving, message_id_of
+from jbm_kafka.local.state import LocalChannelState, Shared, leaving, message_id_of
 
 EVERYBODY: Final[SessionId] = "<everybody>"
 
@@ -50,8 +50,8 @@ class TopicState(LocalChannelState):
             for share in [each for each in self.shares.values() if each.is_offered and not each.owing]:
                 self.finish(share.reference)
 
-    def encoded(self, reference: Reference) -> bytes:
-        share = self.share_of(reference)
+    def encoded(self, reference: Reference, share: Shared | None = None) -> bytes:
+        share = share or self.share_of(reference)
         owing = sorted(share.owing) if share.is_offered else None
         row = {"place": reference.offset, "message_id": message_id_of(reference), "owing": owing}
         return json.dumps(row).encode()

@@ -68,8 +68,9 @@ class LiveSettings:
         if not self._is_loaded:
             self._registry.refresh()
             self.take()
-            self._is_news = False  # nobody goes by any others yet
-            self._is_loaded = True
+            with self._lock:
+                if not self._is_loaded:  # nobody goes by any others yet; two threads may load at once
+                    self._is_news, self._is_loaded = False, True
 
     def follow(self) -> bool:
         """Look, without waiting, whether the registry says something else by now; True when it does.

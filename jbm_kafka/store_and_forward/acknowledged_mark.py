@@ -42,17 +42,19 @@ class AcknowledgedMark:
         magic, was_open, boot_id, number = _FORM.unpack_from(self._map)
         is_known = magic == _MAGIC
         self.number: int = number if is_known else 0
-        """The last one that was confirmed before, as far as it is known."""
+        """The last one that was confirmed, as far as it is known."""
         self.was_torn = bool(is_known and was_open and boot_id != boot())
         """The machine has stopped while the store was open."""
 
     def open(self, number: int) -> None:
         """Say that the store is open on this machine, and that this number is its last."""
+        self.number = number
         _FORM.pack_into(self._map, 0, _MAGIC, True, boot(), number)
         self._map.flush()
 
     def set(self, number: int) -> None:
         """This one is confirmed, and all before it."""
+        self.number = number
         _NUMBER.pack_into(self._map, _NUMBER_AT, number)
 
     def close(self, number: int) -> None:

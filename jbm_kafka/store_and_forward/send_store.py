@@ -305,6 +305,11 @@ class SendStore:
                 self._remove(kind, chosen, lambda rows: None)
         return len(chosen)
 
+    @property
+    def number(self) -> int:
+        """The number that was given last."""
+        return self._number
+
     def counts(self) -> StoreCounts:
         """Returns how much it holds now. A disk that was full is tried again, as by a send: there may come none."""
         with self._lock:
@@ -332,7 +337,7 @@ class SendStore:
             try:
                 self._db.flush_wal(True)
                 self._db.close()
-                self._mark.close(self._number)
+                self._mark.close(self._mark.number)  # not one that was given and never written
             except Exception as error:  # RocksDB has no finer class
                 log.warning("the store in %s was not closed in order: %s; what it holds is kept", self.path, error)
         self._file_lock.close()
@@ -450,8 +455,11 @@ class SendStore:
                 self._aside_bytes -= sum(sizes)
 
     def _forward_write(self, fill: Callable[[WriteBatch], None], *, is_synced: bool = True) -> None:
-        """Raises ResourceAllocationError: nothing of it is written, though the reserve was let go."""
+        """Raises ResourceAllocationError: nothing of it is written, though the reserve was let go; IllegalStateError:
+        it is closed."""
         with self._lock:
+            if not self._is_open:  # or it would be opened again below, without its lock
+                raise self._closed()
             for is_last in (False, True):
                 rows = WriteBatch(raw_mode=True)
                 fill(rows)
@@ -524,18 +532,21 @@ class SendStore:
 
     def _count(self) -> int:
         """Count what it holds; returns the highest number that it knows."""
-        self._waiting = self._waiting_bytes = self._aside = self._aside_bytes = self._oldest_at_ms = 0
+        waiting = waiting_bytes = aside = aside_bytes = oldest_at_ms = 0
         highest = int(self._db.get(_HIGHEST) or 0)
         for number, value in self._rows(_WAITS, 0):
-            if not self._waiting:
-                self._oldest_at_ms = decode_entry(value).stored_at_ms
-            self._waiting += 1
-            self._waiting_bytes += len(value)
+            if not waiting:
+                oldest_at_ms = decode_entry(value).stored_at_ms
+            waiting += 1
+            waiting_bytes += len(value)
             highest = max(highest, number)
         for number, value in self._rows(_ASIDE, 0):
-            self._aside += 1
-            self._aside_bytes += len(value)
+            aside += 1
+            aside_bytes += len(value)
             highest = max(highest, number)
+        # Last, and without a call between: a second Ctrl-C in the counting leaves the counts as they were.
+        self._waiting, self._waiting_bytes, self._oldest_at_ms = waiting, waiting_bytes, oldest_at_ms
+        self._aside, self._aside_bytes = aside, aside_bytes
         return highest
 
     def _report_torn_tail(self) -> None:

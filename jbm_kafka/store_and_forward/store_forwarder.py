@@ -74,8 +74,8 @@ class StoreForwarder:
         self._one_by_one = 0
         """So many entries go alone, since one of a batch was refused and nobody says which."""
         self._is_stopped = False
-        self._is_through = True
-        """All that waits was looked at since something was stored last."""
+        self._through = -1
+        """The highest number that was there when all that waits was looked at last; -1: it is being looked at."""
         self._thread = threading.Thread(target=self._run, name="jbm-store-and-forward", daemon=True)
         self._news = Sleepers(threading.RLock())
         self.trouble = ""
@@ -100,7 +100,7 @@ class StoreForwarder:
         return self._is_idle()
 
     def _has_nothing_to_do(self) -> bool:
-        return self._is_idle() or self.trouble != "" or (self._is_through and not self._store.entered.is_set())
+        return self._is_idle() or self.trouble != "" or self._through == self._store.number
 
     def troubles(self) -> list[str]:
         """Returns a sentence for each thing that hinders it."""
@@ -115,8 +115,9 @@ class StoreForwarder:
     def _run(self) -> None:
         tries = 0
         while not self._is_stopped:
-            self._is_through = False
+            self._through = -1
             self._store.entered.clear()
+            number = self._store.number
             try:
                 has_more = self.forward()
             except Exception as error:  # whatever it is, what is stored is kept, and tried again
@@ -128,7 +129,8 @@ class StoreForwarder:
                 tries += 1
                 continue
             tries = 0
-            self._is_through = not has_more
+            if not has_more:
+                self._through = number
             self._tell("")
             if not has_more:
                 self._store.sync()
@@ -241,7 +243,11 @@ class StoreForwarder:
 
     def _write(self, batches: NumberedBatches, ready: Sequence[_Ready]) -> None:
         if self._now_ms() - self._written_at_ms > MARK_AGAIN_MS:
-            batches.write(self._store.batch_number(), [])
+            try:
+                batches.write(self._store.batch_number(), [])
+            except KafkaClientError:  # its producer may be gone, which only a new take-over replaces
+                self._batches = None
+                raise
         number = self._store.batch_number() + 1
         batch = BatchUnderWay(number, tuple(each.number for each in ready))
         self._store.begin_batch(batch)
@@ -320,6 +326,8 @@ class StoreForwarder:
             return self._batches
         if self.provider is None:
             self.provider = self._connect()
+            if self._is_stopped:
+                raise JMSError("it was stopped while it connected")
         batches = self.provider.numbered_batches(self._store.store_id)
         self._check_cluster(batches.cluster_id())
         found, number, under_way = batches.take_over(), self._store.batch_number(), self._store.batch()

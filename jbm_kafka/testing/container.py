@@ -12,7 +12,7 @@ from pathlib import Path
 from jbm_kafka import devbroker
 from jbm_kafka.devbroker.ports import free_port
 
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = 180.0
 DEVBROKER = Path(devbroker.__file__).parent
 """Where the settings of every broker of ours stand, and the version of Kafka."""
 

@@ -6,6 +6,7 @@ order of its unit, and what was repeated follows with ids that were there before
 """
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -92,6 +93,8 @@ class Sink:
     """Writes the batches of a stream, each once; None: Spark's own sink does, which may repeat them."""
     kinds_are_as_they_came: bool = False
     """As `columns.kinds_are_as_they_came`: no body has to be looked at, nearly always."""
+    _must_look: threading.Event = field(default_factory=threading.Event, init=False, repr=False, compare=False)
+    """Set by a row that needed a look: its batch was begun twice, and those that follow are not."""
 
     def look(self) -> Target:
         """The queue as it is now; raises as `target` does."""
@@ -107,7 +110,8 @@ class Sink:
         """
         queue = self.look() if batch is None else patiently(self.look)
         try:
-            if not self.kinds_are_as_they_came or not self._is_saved_without_look(frame, queue, job=job, batch=batch):
+            may_skip = self.kinds_are_as_they_came and not self._must_look.is_set()
+            if not may_skip or not self._is_saved_without_look(frame, queue, job=job, batch=batch):
                 self._save(frame, queue, job=job, batch=batch, looks=True)
         except (PySparkException, Py4JError) as error:
             if is_stop(error):
@@ -122,6 +126,7 @@ class Sink:
         except (PySparkException, Py4JError) as error:
             if is_stop(error) or NOT_LOOKED_AT not in str(error):
                 raise
+            self._must_look.set()
             return False
         return True
 

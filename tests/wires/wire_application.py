@@ -256,7 +256,7 @@ class WireApplication:
                 still.append((waits, hands))
             elif any(each._error for each in waits):
                 self._paper.refused(hands)
-            else:
+            elif not self.client.is_foreign:  # to a server that confirms nothing it waits for nothing: docs/amqp.md
                 self._paper.confirmed(hands)
         self._unconfirmed = still
 

@@ -19,6 +19,7 @@ from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.ports import Outgoing
+from jbm_kafka.sidecar.branches.branches import LATE_MS
 from tests.simulation.node import Node
 from tests.support.manual_clock import ManualClock
 from tests.wires.torn_wire import Socket, TornNet
@@ -355,7 +356,8 @@ class WireHistory:
         while kind is None:
             kind = self._open(self.clients[0], Mode.CLIENT)
         quiet_since = self.clock.monotonic_ms()
-        while self.clock.monotonic_ms() < quiet_since + QUIET_MS:
+        quiet_ms = QUIET_MS + (LATE_MS if self.weather.server_cuts else 0)  # a branch in doubt ends so late
+        while self.clock.monotonic_ms() < quiet_since + quiet_ms:
             for consumer in kind.consumers:
                 while kind.receive(consumer):
                     quiet_since = self.clock.monotonic_ms()

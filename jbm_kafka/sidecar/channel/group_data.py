@@ -64,8 +64,11 @@ class Mailbox:
         """
         count = len(self._commands)
         for _ in range(count):
-            if self._commands:  # one that ends the owner carries out the others itself
-                self._commands.popleft()()
+            try:
+                command = self._commands.popleft()
+            except IndexError:  # one that ends the owner carried out the others; or who posted it took it back
+                break
+            command()
         return count > 0
 
     def end(self) -> None:

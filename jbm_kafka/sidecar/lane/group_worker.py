@@ -436,9 +436,9 @@ class GroupWorker:
 
     def _fail(self, error: Exception) -> None:
         self.served.failure = error
-        for channel in list(self.data.channels.values()):
-            self.assignment.drop(channel, f"this process serves its queue or subscription no longer: {error}")
         try:
+            for channel in list(self.data.channels.values()):
+                self.assignment.drop(channel, f"this process serves its queue or subscription no longer: {error}")
             self.turn.pump()
         except Exception:  # a bug, as may be what ends it: its links must not wait for ever
             log.exception("group worker %s: what was asked of it while it ended failed", self.data.group.group_id)

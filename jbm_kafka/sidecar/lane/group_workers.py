@@ -117,7 +117,7 @@ class GroupWorkers:
 
 def _after_all(alive: Sequence[GroupWorker], done: Completion) -> None:
     for number, group_worker in enumerate(alive):
-        if group_worker.post(partial(_after_all, alive[number + 1 :], done)):
+        if group_worker.is_alive and group_worker.post(partial(_after_all, alive[number + 1 :], done)):
             return
     done.complete()
 

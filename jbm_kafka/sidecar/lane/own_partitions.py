@@ -27,7 +27,8 @@ class WorkerPartitions:
 
     def unacknowledged(self) -> dict[int, UnacknowledgedOffsets]:
         worker = self._serving()
-        if worker is None or not worker.data.channels:  # one that has given up all is busy leaving, and answers late
+        # One that has given up all is busy leaving, and answers late.
+        if worker is None or not worker.is_alive or not worker.data.channels:
             return {}
         found: dict[int, UnacknowledgedOffsets] = {}
         recorded: list[Completion] = []

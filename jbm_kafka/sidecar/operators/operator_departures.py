@@ -191,7 +191,8 @@ class OperatorDepartures:
                 for begin, end in ranges:
                     found = reader.read(channel.topic, {channel.partition: (begin, end)}, timeout_s=READ_TIMEOUT_S)
                     is_taken_in = threading.Event()
-                    post(partial(self._take_in, errand, end, found, is_taken_in))
+                    if not post(partial(self._take_in, errand, end, found, is_taken_in)):
+                        return  # its owner has ended
                     yield Wait(TAKEN_IN_TIMEOUT_S, is_taken_in)
                     if command_id not in self._errands:
                         return

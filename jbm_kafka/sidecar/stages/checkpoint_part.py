@@ -51,13 +51,13 @@ class CheckpointPart:
         return self._is_alive()
 
     def ask(self, request: FreezeRequest) -> bool:
-        return self._data.mailbox.post(lambda: self.freeze(request))
+        return self._is_alive() and self._data.mailbox.post(lambda: self.freeze(request))
 
     def notify_end(self, frozen: FrozenGroup, *, durable: bool) -> None:
         self._data.mailbox.post(lambda: self.finish(frozen, durable=durable))
 
     def then(self, call: Callable[[], None]) -> bool:
-        return self._data.mailbox.post(call)
+        return self._is_alive() and self._data.mailbox.post(call)
 
     def give_up(self, error: Exception) -> None:
         self._data.mailbox.post(lambda: self._give_up(error))

@@ -47,7 +47,9 @@ from jbm_spark.errors import ArchiveError, OptionRefusedError
 
 DAY_MS = 86_400_000
 _VALUE = re.compile(
-    r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|--[^\n]*|/\*.*?\*/|\b\d[\w.]*""", re.DOTALL
+    r"""`(?:[^`]|``)*`|(?<=\b[rR])'[^']*'|(?<=\b[rR])"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|"""
+    r"""--(?:\\\n|[^\r\n])*|/\*(?:(?!/\*|\*/).|/\*(?:(?!/\*|\*/).)*\*/)*\*/|/\*.*|\b\d[\w.]*""",
+    re.DOTALL,
 )
 """What a condition of SQL can have of the content: texts, numbers and remarks; a name in backticks, to be left."""
 _FILE = "erased_from"
@@ -274,7 +276,8 @@ class _Run:
         for is_so in asked:
             is_asked &= is_so
         is_ours = self._of_queue(rows)
-        place = [F.col(name) for name in MESSAGE_KEY]
+        # Events of a subscription tell its incarnation behind the topic's id.
+        place = [F.substring_index("topic_id", "/", 1).alias("topic_id"), F.col("partition"), F.col("offset")]
         marks = [is_asked.alias("is_asked"), is_ours.alias("is_ours"), F.lit(True).alias("is_event")]
         told = rows.select(*place, "last_offset", *EVENT_KEY, _FILE, *marks)
         both = told.unionByName(left.select(*place, F.lit(False).alias("is_event")), allowMissingColumns=True)

@@ -61,6 +61,22 @@ def messages_in_archive(spark: SparkSession, folder: str, topics: Sequence[str])
     )
 
 
+def beyond_archive(spark: SparkSession, rows: DataFrame, folder: str, topics: Sequence[str]) -> DataFrame:
+    """Return the rows whose offsets it has not archived. Of all others its own rows count: what was erased there has
+    no events any more, and may be in Kafka's log for long.
+
+    Raises:
+        ArchiveError: there is no such archive, or batches of it are missing.
+    """
+    spans = [(topic_id, part, begin, end) for _, topic_id, part, begin, end in archived_bounds(folder, topics)]
+    had = F.broadcast(spark.createDataFrame(spans, "of_id string, part int, begin bigint, end bigint"))
+    is_archived = (
+        (rows["topic_id"] == had["of_id"]) & (rows["partition"] == had["part"])
+        & (rows["offset"] >= had["begin"]) & (rows["offset"] < had["end"])
+    )  # fmt: skip
+    return rows.join(had, is_archived, "left_anti")
+
+
 def events_in_archive(spark: SparkSession, folder: str, columns: list[str]) -> DataFrame:
     """Its events, with these columns of `events`; raises as `messages_in_archive`."""
     return read_archived_events(spark, folder).select(*[F.col(f"`{name}`") for name in columns])

@@ -32,7 +32,13 @@ from jbm_spark.columns import message_columns
 from jbm_spark.committed import no_records, records_of_topics
 from jbm_spark.errors import SparkJobError
 from jbm_spark.events import UNREADABLE, event_columns
-from jbm_spark.jobs.audit.archived import archived_bounds, check_archive_of, events_in_archive, messages_in_archive
+from jbm_spark.jobs.audit.archived import (
+    archived_bounds,
+    beyond_archive,
+    check_archive_of,
+    events_in_archive,
+    messages_in_archive,
+)
 from jbm_spark.jobs.audit.audit_checks import FATE, LETTER
 from jbm_spark.known_values import looked_up
 from jbm_spark.letters import letter_columns
@@ -211,6 +217,8 @@ class AuditSource:
             "delivery_time",
         )
         if self.archive is not None:
+            # In this order: what is archived meanwhile is in both, and not in none.
+            audited = beyond_archive(self.spark, audited, self.archive, [*topics])
             older = messages_in_archive(self.spark, self.archive, [*topics])
             audited = audited.unionByName(older).dropDuplicates(_PLACE)
         if self.since_ms:
