@@ -30,6 +30,6 @@ def without_call_sites() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            # The first one found what the others put back at their common end.
-            found = _inside.pop() if len(_inside) == 1 else False
-            setattr(utils, _ENABLED, found)
+            # What the first one found stays at the beginning until all have left, and is put back then.
+            found = _inside.pop()
+            setattr(utils, _ENABLED, False if _inside else found)

@@ -2,6 +2,7 @@
 
 import threading
 
+import pytest
 from pyspark.errors import utils
 from pyspark.sql import SparkSession
 
@@ -13,8 +14,11 @@ def _are_noted() -> object:
     return utils.is_debugging_enabled()
 
 
-def test_notes_are_left_out_inside_alone_whoever_comes_first_and_leaves_last() -> None:
-    before = _are_noted()
+@pytest.mark.parametrize("before", [True, False])
+def test_notes_are_left_out_inside_alone_whoever_comes_first_and_leaves_last(
+    monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    monkeypatch.setattr(utils, "_enable_debugging_cache", before)
     first, second = without_call_sites(), without_call_sites()
     with first:
         second.__enter__()
