@@ -23,6 +23,7 @@ NEED_NO_CLUSTER = {
     "bench-instructions": "has one of its own",
     **dict.fromkeys(("outbox create", "outbox list", "outbox retry", "outbox drop"), "speaks to the database alone"),
     **dict.fromkeys(("store show", "store drop"), "looks into a folder"),
+    "erase": "rewrites an archive alone",
 }
 
 
