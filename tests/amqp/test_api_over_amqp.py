@@ -132,7 +132,7 @@ def test_over_tls_also_by_plain_and_by_certificate(secured: Server, certificates
     with ConnectionFactory(url, kafka=kafka).create_context() as context:
         context.create_producer().send(Queue("orders.new"), "one")
         assert context.create_consumer(Queue("orders.new")).receive_body(str, TIMEOUT_S) == "one"
-    with pytest.raises(errors.ConnectionFailedError, match="the certificate of localhost:.* is not trusted"):
+    with pytest.raises(errors.ConnectionFailedError, match=r"the certificate of localhost:.* is not trusted"):
         ConnectionFactory(url).create_connection()
 
 
