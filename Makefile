@@ -29,7 +29,7 @@ STATIC := jbm_kafka/console/static
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all-of-it proton spark-jars spark-classes console-scripts debian demo demo-spark test test-pure test-beside test-thorough test-slow fuzz-amqp kills-bridge chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm release-check dist dist-compiled docs docs-serve lock clean
+.PHONY: help setup all-of-it proton spark-jars spark-classes console-scripts debian demo demo-spark test collected test-pure test-beside test-thorough test-slow fuzz-amqp kills-bridge chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm release-check dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -100,8 +100,12 @@ demo-spark: setup  ## the bookstore in Spark: streams, workers, archive, audit, 
 
 # The checks use one processor, so that they run beside the tests that need no broker; the others are played in any case.
 test: setup       ## checks, and tests of each kind, in 8 minutes (JBM_TEST_BROKER=testcontainers|local|host:port, JOBS=4)
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target check test-pure; first=$$?; \
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target check test-pure collected; first=$$?; \
 	$(MAKE) --no-print-directory test-beside && exit $$first
+
+# Pytest rewrites each file of tests as it collects it, and keeps it so: once here, and not in each of several processes.
+collected: setup
+	@$(PYTEST) --collect-only -q > /dev/null
 
 test-beside: setup  ## of them those that need a broker, and all that need none and wait
 	$(BESIDE) -m "$(CHOSEN)" || $(SECOND_TRY) $$? .pytest_cache

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -18,7 +17,7 @@ from jbm_kafka.providers import embedded, in_memory
 from jbm_kafka.testing.real_broker import wanted_broker
 from tests.support.broker import local_broker, open_broker
 from tests.support.compiled_files import stale_modules
-from tests.support.kept_together import EXPECTED_S, KeptTogether, group_of
+from tests.support.kept_together import EXPECTED_S, KeptTogether, group_of, is_of_part
 from tests.support.secured import SecuredBroker, secured_broker
 from tests.support.topics import create_topic, delete_topics_beginning_with
 from tests.support.twins import is_slow, is_thorough
@@ -39,24 +38,17 @@ def pytest_configure() -> None:
         raise pytest.UsageError(f"{', '.join(stale)}: compiled before the source was changed; run `make setup`")
 
 
-NO_TIME_LEFT = "no time left for this test"
-
-
 @pytest.hookimpl(tryfirst=True)  # before those that `-m` leaves out are taken away
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first; what has a twin in memory is marked."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest first; what has a twin in memory is marked; of the thorough ones JBM_THOROUGH_PART=2/3 is a part."""
     for item in items:
         if is_thorough(item):
             item.add_marker(pytest.mark.slow if is_slow(item) else pytest.mark.thorough)
     items.sort(key=lambda item: -EXPECTED_S.get(group_of(item.nodeid), 0))
-
-
-@pytest.hookimpl(tryfirst=True)  # before its fixtures
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """What a slow machine has no time for is left out, and told, rather than that nothing is known of the others."""
-    until = os.environ.get("JBM_THOROUGH_UNTIL")
-    if until and time.time() > float(until) and item.get_closest_marker("thorough"):
-        pytest.skip(f"{NO_TIME_LEFT}: JBM_THOROUGH_UNTIL={until}")
+    if part := os.environ.get("JBM_THOROUGH_PART"):
+        others = {item for item in items if item.get_closest_marker("thorough") and not is_of_part(item.nodeid, part)}
+        config.hook.pytest_deselected(items=list(others))
+        items[:] = [item for item in items if item not in others]
 
 
 @pytest.hookimpl(optionalhook=True)

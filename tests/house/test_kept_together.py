@@ -11,7 +11,7 @@ from textwrap import dedent
 import pytest
 
 from tests.house.sources import ROOT
-from tests.support.kept_together import EXPECTED_S, group_of
+from tests.support.kept_together import EXPECTED_S, group_of, is_of_part
 
 pytestmark = pytest.mark.thorough
 
@@ -35,6 +35,14 @@ SHARING_SPARK = ["tests/spark/test_kafka_properties.py", "tests/spark/test_jars.
 )
 def test_what_stays_together(nodeid: str, group: str) -> None:
     assert group_of(nodeid) == group
+
+
+def test_each_group_is_in_one_of_the_parts() -> None:
+    tests = [f"{name}::test_a" for name in EXPECTED_S if name.endswith(".py")]
+    tests += [f"tests/jms/test_{each}.py::test_a" for each in range(90)]
+    played = [[test for test in tests if is_of_part(test, f"{number}/3")] for number in (1, 2, 3)]
+    assert sorted(test for part in played for test in part) == sorted(tests)
+    assert min(map(len, played)) > len(tests) / 5, [len(part) for part in played]
 
 
 def test_what_is_expected_to_be_long_is_there() -> None:

@@ -5,6 +5,7 @@ has renamed, so that with pytest 9.2 it changed nothing, and said nothing: each 
 """
 
 from typing import Any
+from zlib import crc32
 
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
@@ -78,6 +79,24 @@ def group_of(nodeid: str) -> str:
     if folder == "spark" and name in _STARTS_ITS_OWN:
         return file
     return nodeid if folder in _APART else _ONE_PROCESS.get(folder, file)
+
+
+def is_of_part(nodeid: str, part: str) -> bool:
+    """The test's group is played in the part `2/3`, which is one of three: each group is in one of them.
+
+    The longest groups are spread so that all parts last alike; the others by their names.
+    """
+    number, _, parts = part.partition("/")
+    group = group_of(nodeid)
+    if group not in EXPECTED_S:
+        return crc32(group.encode()) % int(parts) + 1 == int(number)
+    lengths = [0] * int(parts)
+    for each, seconds in sorted(EXPECTED_S.items(), key=lambda expected: -expected[1]):
+        shortest = lengths.index(min(lengths))
+        if each == group:
+            return shortest + 1 == int(number)
+        lengths[shortest] += seconds
+    raise AssertionError(f"{group} is in no part")
 
 
 class KeptTogether(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
