@@ -28,11 +28,14 @@ pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 def heard(missing: AccessRule | None) -> Iterator[Watch]:
     watch = Watch(missing)
     logger = logging.getLogger("jbm_kafka")
-    before, logger.level = logger.level, logging.INFO
+    before = logger.level
+    logger.setLevel(logging.INFO)
     logger.addHandler(watch)
-    yield watch
-    logger.removeHandler(watch)
-    logger.setLevel(before)
+    try:
+        yield watch
+    finally:
+        logger.removeHandler(watch)
+        logger.setLevel(before)
 
 
 def opened(secured: SecuredBroker, folder: Path, role: Role) -> Shop:
