@@ -48,10 +48,10 @@ def opened(secured: SecuredBroker, folder: Path, role: Role) -> Shop:
     )
     provision(core, wish, dry_run=False)
     core.close()
-    secured.add_user(user)
     admin = ConfluentKafka(secured.open).admin()
     admin.allow(f"User:{user}", rules_of([role, *BESIDE.get(role, ())], shop.installation))
     admin.close()
+    secured.add_user(user)  # last: when the broker knows the user it knows the rights, too
     if look in WORK[role]:
         stock(shop)
     return shop
