@@ -1,5 +1,6 @@
 """Fixtures of all tests: one broker a run, names and topics of a test's own, brokers that a test may kill."""
 
+import logging
 import os
 import signal
 import uuid
@@ -90,6 +91,18 @@ def no_connection_is_left_open() -> Iterator[None]:
     yield
     left = (embedded.sidecars.keys() | in_memory.worlds()) - before
     assert not left, f"the test left a connection open: {left}"
+
+
+@pytest.fixture(autouse=True)
+def the_log_is_left_as_it_was() -> Iterator[None]:
+    """Later tests of the process would find lines that they do not expect."""
+    logger = logging.getLogger("jbm_kafka")
+    before = logger.level, list(logger.handlers)
+    yield
+    left = logger.level, list(logger.handlers)
+    logger.handlers[:] = before[1]
+    logger.setLevel(before[0])
+    assert left == before, "the test left the logger jbm_kafka with another level or other handlers"
 
 
 @pytest.fixture

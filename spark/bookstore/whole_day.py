@@ -28,7 +28,7 @@ from jbm_spark.jobs import archive
 from jbm_spark.jobs.audit import AuditResult, run
 from jbm_spark.jobs.job import VIOLATIONS
 
-DONE_MAX_S = 120.0
+DONE_MAX_S = 300.0
 PLANTED = {"duplicated", "dead letter twice"}
 
 

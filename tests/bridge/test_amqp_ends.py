@@ -20,10 +20,10 @@ from tests.bridge.conftest import Bridged
 from tests.support.amqp_peers import PEERS, AmqpPeer, amqp_peer
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 ORDERS, BACK, HOME = Queue("orders"), Queue("back"), Queue("orders-home")
-SOON_S = 30.0
+SOON_S = 90.0
 
 
 @pytest.fixture(scope="module", params=PEERS)

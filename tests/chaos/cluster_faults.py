@@ -110,6 +110,7 @@ class Scene:
 def _down_and_up(scene: Scene, node: Node) -> None:
     """Killed in the midst of the work; up again when somebody else has what it had."""
     scene.work.wait_third()
+    scene.cluster.wait_whole()  # nobody leads what the node alone had in sync: on a busy machine others fall behind
     node.kill()
     scene.cluster.wait_led()
     node.start()
@@ -139,6 +140,7 @@ def leader_and_worker(scene: Scene) -> None:
     """A leader, a worker and a sidecar are killed in the same moment."""
     node = scene.leader()
     scene.work.wait_third()
+    scene.cluster.wait_whole()
     scene.crew.kill_one()
     for sidecar in scene.work.sidecars[:1]:
         sidecar.restart()

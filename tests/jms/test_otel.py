@@ -53,7 +53,11 @@ def run(factory: ConnectionFactory, worker: Worker, spans: Spans, *, until: int,
         sender.send(queue, "a secret", unit_of_order="joe", correlation_id="c-1")
         worker.start()
         try:
-            wait_until(lambda: len(spans()) >= until, about="spans", timeout_s=SOON_S)
+            wait_until(
+                lambda: len(spans()) >= until,
+                about=lambda: f"{until} spans, and not {[span.name for span in spans()]}",
+                timeout_s=SOON_S,
+            )
         finally:
             worker.stop()
 

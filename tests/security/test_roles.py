@@ -28,11 +28,14 @@ pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 def heard(missing: AccessRule | None) -> Iterator[Watch]:
     watch = Watch(missing)
     logger = logging.getLogger("jbm_kafka")
-    before, logger.level = logger.level, logging.INFO
+    before = logger.level
+    logger.setLevel(logging.INFO)
     logger.addHandler(watch)
-    yield watch
-    logger.removeHandler(watch)
-    logger.setLevel(before)
+    try:
+        yield watch
+    finally:
+        logger.removeHandler(watch)
+        logger.setLevel(before)
 
 
 def opened(secured: SecuredBroker, folder: Path, role: Role) -> Shop:
@@ -45,10 +48,10 @@ def opened(secured: SecuredBroker, folder: Path, role: Role) -> Shop:
     )
     provision(core, wish, dry_run=False)
     core.close()
-    secured.add_user(user)
     admin = ConfluentKafka(secured.open).admin()
     admin.allow(f"User:{user}", rules_of([role, *BESIDE.get(role, ())], shop.installation))
     admin.close()
+    secured.add_user(user)  # last: when the broker knows the user it knows the rights, too
     if look in WORK[role]:
         stock(shop)
     return shop

@@ -17,9 +17,9 @@ from tests.support.chaos_worker import Task
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-STOP_S = 40.0
+STOP_S = 120.0
 """Leaving in order takes a moment, in the middle of a rebalance too; a last checkpoint that is refused takes 15 s."""
-START_S = 60.0
+START_S = 120.0
 ALIKE: Mapping[str, Any] = {}
 """Nobody's task is another than the crew's."""
 

@@ -143,5 +143,5 @@ class Run:
         return f"{what}; seed {self.seed}; journals and logs of the workers: {self.folder}"
 
     def assert_right(self, wrong: list[str]) -> None:
-        """Fails with every finding."""
-        assert not wrong, "\n".join([self.explain(f"{len(wrong)} findings"), *wrong])
+        """Fails with every finding; the first in the first line, which alone is in a run's summary."""
+        assert not wrong, "\n".join([self.explain(f"{len(wrong)} findings, first: {wrong[0]}"), *wrong])

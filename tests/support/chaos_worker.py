@@ -72,7 +72,7 @@ class Task:
     """After each settling, without asking for more."""
     receiver_idle_ms: int = 3_000
     block_on_acknowledge: bool = False
-    session_timeout_ms: int = 5_000
+    session_timeout_ms: int = 9_000
     """Short, for a killed one's messages go to others after it; a living one on a busy machine must not miss it."""
     checkpoint_interval_ms: int = 50
     max_attempts: int = 6

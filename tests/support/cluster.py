@@ -122,11 +122,15 @@ class Cluster:
 
     def wait_whole(self) -> None:
         """Return when every node that runs is known to the cluster, and each replica of theirs is in sync."""
-        wait_until(self._is_whole, about="the cluster to be whole: " + self._tails(), timeout_s=UP_S)
+        wait_until(self._is_whole, about=lambda: f"the cluster to be whole: {self._tails()}", timeout_s=UP_S)
 
     def wait_led(self, *, besides: Node | None = None) -> None:
         """Return when each partition has a leader that runs, and is another than `besides`."""
-        wait_until(lambda: self._is_led(besides), about="leaders of all partitions: " + self._tails(), timeout_s=UP_S)
+        wait_until(
+            lambda: not self._unled(besides),
+            about=lambda: f"leaders of {self._unled(besides)}: {self._tails()}",
+            timeout_s=UP_S,
+        )
 
     def leader(self, topic: str, partition: int = 0) -> Node:
         """The node that leads the partition."""
@@ -156,14 +160,20 @@ class Cluster:
         assert found, said
         return self.nodes[int(found.group(1))]
 
-    def _is_led(self, besides: Node | None) -> bool:
+    def _unled(self, besides: Node | None) -> list[str]:
+        """The partitions that have no leader that runs and is another than `besides`, with their replicas in sync."""
         able = {number for number, node in self.nodes.items() if node.is_running and node is not besides}
         admin = admin_client(",".join(self.nodes[number].address for number in able))
         try:
             listed = admin.list_topics(timeout=ANSWER_S)
-        except KafkaException:
-            return False
-        return all(place.leader in able for topic in listed.topics.values() for place in topic.partitions.values())
+        except KafkaException as error:
+            return [str(error)]
+        return [
+            f"{name}[{place.id}] of {place.leader}, in sync {place.isrs}"
+            for name, topic in listed.topics.items()
+            for place in topic.partitions.values()
+            if place.leader not in able
+        ]
 
     def _is_whole(self) -> bool:
         running = {number for number, node in self.nodes.items() if node.is_running}

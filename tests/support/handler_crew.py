@@ -14,6 +14,8 @@ from tests.support.chaos_crew import Process
 from tests.support.handler_process import HandlerTask
 
 BETWEEN_KILLS_S = (1.0, 5.0)
+BETWEEN_KILLS_BYTES = 250
+"""So much more is noted as done before the next, some fifty messages: a slow machine would do little but start."""
 
 
 class HandlerCrew:
@@ -30,17 +32,19 @@ class HandlerCrew:
         self.killed: list[str] = []
 
     def kill_until(self, is_done: Callable[[], bool], *, limit_s: float) -> None:
-        """SIGKILL one by chance of those that have done something, start its replacement, and again after some seconds.
+        """SIGKILL one by chance of those that have done something, start its replacement, and again some work later.
 
         Raises:
             AssertionError: it is not done in time.
         """
-        pause, deadline = threading.Event(), time.monotonic() + limit_s
+        pause, deadline, before = threading.Event(), time.monotonic() + limit_s, 0
         while not is_done():
             assert time.monotonic() < deadline, f"not done within {limit_s:g} s; see {self._folder}"
             pause.wait(self._random.uniform(*BETWEEN_KILLS_S))
-            if at_work := [place for place, name in enumerate(self._names) if self._done_by(name).stat().st_size]:
-                place = self._random.choice(at_work)
+            done = sum(path.stat().st_size for path in self._folder.glob("*.done"))
+            at_work = [place for place, name in enumerate(self._names) if self._done_by(name).stat().st_size]
+            if at_work and done >= before + BETWEEN_KILLS_BYTES:
+                place, before = self._random.choice(at_work), done
                 self._present[place].kill()
                 self.killed.append(self._names[place])
                 self._start(place)

@@ -50,7 +50,7 @@ class HandlerTask:
             self.bootstrap,
             state_dir=str(Path(self.folder) / f"place-{self.place}"),
             address_settings={self.queue: settings},
-            session_timeout_ms=6_000,
+            session_timeout_ms=9_000,  # as in chaos_worker
         )
 
 

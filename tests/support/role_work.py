@@ -35,7 +35,7 @@ from jbm_kafka.registry.topic_configs import CHANGELOG_CONFIG, DEFAULT_MAX_MESSA
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.support.waiting import wait_until
 
-PATIENCE_S = 25.0
+PATIENCE_S = 60.0
 STEP_S = 0.2
 
 

@@ -29,6 +29,8 @@ PASSWORD = 'pass "w\\rd" ; ä'
 """Of every user of SCRAM: hard to quote."""
 ALICE = "alice"
 """A user of SCRAM who may do everything."""
+HEARD_S = 120.0
+"""What a controller has answered its broker hears a moment later; on a busy machine that was half a minute."""
 PLAIN_USER, PLAIN_PASSWORD = "paula", "paula-secret"
 
 
@@ -82,12 +84,19 @@ class SecuredBroker:
         change = UserScramCredentialUpsertion(name, info, PASSWORD.encode())
         admin = self._admin()
         admin.alter_user_scram_credentials([change])[name].result(20)
+        # The broker hears of it a moment after the controller; until then the client is refused, and tries on.
+        AdminClient({**self.as_user(name), "bootstrap.servers": self.sasl, "log_level": 0}).list_topics(timeout=HEARD_S)
 
     def allow(self, user: str, rules: Sequence["Rule"]) -> None:
         """The user may do that from now on."""
-        admin = self._admin()
-        for future in admin.create_acls([each for rule in rules for each in rule.bindings(user)]).values():
+        admin, bindings = self._admin(), [each for rule in rules for each in rule.bindings(user)]
+        for future in admin.create_acls(bindings).values():
             future.result(20)
+        wait_until(
+            lambda: all(admin.describe_acls(_filter_of(each)).result(20) for each in bindings),
+            about=f"{rules}",
+            timeout_s=HEARD_S,
+        )
 
     @contextmanager
     def denied(self, user: str, rule: "Rule") -> Iterator[None]:
@@ -108,9 +117,10 @@ class SecuredBroker:
         filters = [_filter_of(each) for each in rule.bindings(user)]
         for future in admin.delete_acls(filters).values():
             future.result(20)
-        # The broker hears of it a moment after the controller.
         wait_until(
-            lambda: not any(admin.describe_acls(each).result(20) for each in filters), about=f"{rule}", timeout_s=20
+            lambda: not any(admin.describe_acls(each).result(20) for each in filters),
+            about=f"{rule}",
+            timeout_s=HEARD_S,
         )
 
     def _admin(self) -> AdminClient:

@@ -11,8 +11,8 @@ LOOK_S = 0.01
 TRIES = 4
 
 
-def wait_until(holds: Callable[[], T | None], *, about: str, timeout_s: float) -> T:
-    """The first true answer.
+def wait_until(holds: Callable[[], T | None], *, about: str | Callable[[], str], timeout_s: float) -> T:
+    """The first true answer. A callable `about` is called when the time is up.
 
     Raises:
         AssertionError: there was none in time; it says what about.
@@ -20,7 +20,7 @@ def wait_until(holds: Callable[[], T | None], *, about: str, timeout_s: float) -
     deadline = time.monotonic() + timeout_s
     look = threading.Event()
     while not (answer := holds()):
-        assert time.monotonic() < deadline, f"{about}: not within {timeout_s:g} s"
+        assert time.monotonic() < deadline, f"{about() if callable(about) else about}: not within {timeout_s:g} s"
         look.wait(LOOK_S)
     return answer
 
