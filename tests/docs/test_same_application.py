@@ -1,5 +1,5 @@
-"""The page that has one application four times: its programs do the same, are formatted alike, and its numbers are
-theirs."""
+"""The page that has one application four times, ours in it and three beside it: the programs do the same, are formatted
+alike, and the page's numbers are theirs."""
 
 import re
 import subprocess
@@ -10,6 +10,7 @@ from tests.docs.page import File, Page, run_page
 from tests.house.sources import ROOT
 
 PAGE = ROOT / "docs" / "same-application.md"
+BESIDE_THE_PAGE = ROOT / "docs" / "same-application"
 PROGRAMS = {
     "jbm-kafka": "our_shop",
     "FastStream": "faststream_shop",
@@ -24,9 +25,9 @@ HAS_BATCHES = {"jbm-kafka", "FastStream"}
 
 
 def _blocks() -> dict[str, str]:
-    """The files of the page, without the line that names each."""
+    """The files of the page, without the line that names each, and those beside it."""
     found = re.findall(r"^```python\n# (\w+)\.py\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    return dict(found)
+    return dict(found) | {path.stem: path.read_text() for path in BESIDE_THE_PAGE.glob("*.py")}
 
 
 def _lines(text: str) -> int:
