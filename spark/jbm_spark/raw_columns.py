@@ -28,7 +28,10 @@ def shown(frame: DataFrame, *more: str, raw: bool) -> DataFrame:
     columns = [record if name == "kafka" else F.col(name) for name in frame.columns if name not in more]
     if is_remote():
         return frame.select(*columns)
-    hidden = {HIDDEN: F.struct(*(F.col("kafka")[name].alias(name) for name in _RAW)), **{each: F.col(each) for each in more}}
+    hidden = {
+        HIDDEN: F.struct(*(F.col("kafka")[name].alias(name) for name in _RAW)),
+        **{each: F.col(each) for each in more},
+    }
     marked = [column.alias(name, metadata={_MARK: True}) for name, column in hidden.items()]
     carrying = frame.select(*[F.col(name) for name in frame.columns if name not in more], *marked)
     showing = carrying.select(*columns)

@@ -84,7 +84,7 @@ def test_an_archive_on_an_object_store_does_all_that_one_on_a_disk_does(
     spark: SparkSession, topics: Topics, store: ObjectStore, place: str, file_format: str,
     capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """SPARK-19: each record to the byte, for Spark and for others; a replay, an audit, an erasure that leaves nothing."""
+    """SPARK-19: each record to the byte, for Spark and for others; a replay, an audit, an erasure of all traces."""
     topic, other, chance = topics.create(2), topics.create(), random.Random(125)
     topics.write(topic, [any_record(chance) for _ in range(40)])
     about = {"bootstrap": topics.bootstrap}
@@ -151,14 +151,18 @@ def publish(folder: LakeFolder, first: int, last: int) -> None:
 
 
 @of_both
-def test_of_two_jobs_that_go_on_from_one_state_one_is_refused(spark: SparkSession, place: str, file_format: str) -> None:
+def test_of_two_jobs_that_go_on_from_one_state_one_is_refused(
+    spark: SparkSession, place: str, file_format: str
+) -> None:
     """SPARK-19: nothing of the other is published, and the first one's rows stay once."""
     with folder_of(place, file_format) as mine, folder_of(place, file_format) as theirs:
         publish(mine, 0, 5)
         theirs.manifests()
         stage(theirs, 5, 9)
         publish(mine, 5, 9)
-        with pytest.raises(ArchiveError, match=r"another job has published meanwhile, and nothing of this one: let one"):
+        with pytest.raises(
+            ArchiveError, match=r"another job has published meanwhile, and nothing of this one: let one"
+        ):
             theirs.publish(rows=4, spans=[Span("id", {0: 5}, {0: 9}, {})])
         # The other one's commit comes between our last look and ours.
         theirs.manifests()
@@ -191,7 +195,9 @@ def test_plain_files_and_places_of_others_are_refused_in_one_line(
     """SPARK-19: a rename file by file would show halves."""
     topic = topics.create()
     for given in (None, "parquet"):
-        with pytest.raises(ArchiveError, match=r"renaming a folder in one step, .* give --format delta or --format ice"):
+        with pytest.raises(
+            ArchiveError, match=r"renaming a folder in one step, .* give --format delta or --format ice"
+        ):
             run(spark, topic, place, bootstrap=topics.bootstrap, file_format=given)
     assert store.objects(prefix(place)) == {}
     with pytest.raises(ArchiveError, match=r"or at s3a://, abfs://, abfss://, hdfs://, as in s3a://bucket/orders$"):

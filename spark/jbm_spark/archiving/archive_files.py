@@ -32,7 +32,9 @@ def write_rows(rows: DataFrame, path: ArchivePath, *, key: Sequence[str], files:
         )
 
 
-def read_rows(spark: SparkSession, paths: Iterable[ArchivePath], schema: str, *, base: "ArchivePath | None" = None) -> DataFrame:
+def read_rows(
+    spark: SparkSession, paths: Iterable[ArchivePath], schema: str, *, base: "ArchivePath | None" = None
+) -> DataFrame:
     """The rows of these files, and of all files in these folders; names of folders below `base` tell columns, too."""
     named = [str(path) for path in paths]
     if not named:

@@ -1,13 +1,13 @@
 """The folder of an archive: whose it is, and that one job at a time writes to it. No Spark needed.
 
     _archive.json   which destination of which cluster it is of
-    messages/       what readers read: segment=N/batch=N/day=YYYY-MM-DD/*.parquet, or a Delta or Iceberg table
+    messages/       what readers read: segment=N/batch=N/day=YYYY-MM-DD/*.parquet, or a table, Delta's or Iceberg's
     events/         the same, of what became of the messages
     _positions/     of a Delta or Iceberg table: how far it has come
     _staging/       what is being written; removed by the next job
 
-Readers pass over names that begin with `_`, and batches come to `messages` by a rename when they are whole. On an object
-store, which renames file by file, there are no staging and no lock: `lake_folder.py`.
+Readers pass over names that begin with `_`, and batches come to `messages` by a rename when they are whole. An object
+store renames file by file, so there is no staging there, and no lock: `lake_folder.py`.
 """
 
 import importlib
@@ -145,8 +145,8 @@ def read_identity(path: ArchivePath) -> ArchiveIdentity:
 def locked_archive(
     path: ArchivePath, *, destination: str, cluster_id: str, file_format: str | None = None
 ) -> Iterator[ArchiveIdentity]:
-    """The archive of the destination, made if it is missing, while no other job writes to it; its staging is empty. On an
-    object store nobody is kept out: there the commit of one of two jobs is refused.
+    """The archive of the destination, made if it is missing, while no other job writes to it; its staging is empty. On
+    an object store nobody is kept out: there the commit of one of two jobs is refused.
 
     `file_format` None: the one that it has; a new one is of Parquet files.
 
@@ -154,7 +154,9 @@ def locked_archive(
         ArchiveError: the folder cannot be written, another job has it, or it is something else.
     """
     if file_format not in (None, *FORMATS):
-        raise ArchiveError(f"--format {file_format}: an archive is of format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+        raise ArchiveError(
+            f"--format {file_format}: an archive is of format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+        )
     check_many(destination, path, file_format)
     if file_format in _MODULES:
         importlib.import_module(_MODULES[file_format])  # where its package is missing nothing is made
@@ -197,17 +199,15 @@ def _claimed(path: Path, destination: str, cluster_id: str, file_format: str | N
     return _checked(path, destination, cluster_id, file_format)
 
 
-def _claimed_there(
-    path: "HadoopPath", destination: str, cluster_id: str, file_format: str | None
-) -> ArchiveIdentity:
+def _claimed_there(path: "HadoopPath", destination: str, cluster_id: str, file_format: str | None) -> ArchiveIdentity:
     """The archive on an object store, made if it is missing, by the one that is first to make its file."""
     file = path / IDENTITY_FILE
     try:
         if not file.exists():
             if (file_format or PARQUET) not in REMOTE_FORMATS:
                 raise ArchiveError(
-                    f"archive {path}: Parquet files alone are published by renaming a folder in one step, which this store "
-                    f"cannot: give --format {' or --format '.join(REMOTE_FORMATS)}"
+                    f"archive {path}: Parquet files alone are published by renaming a folder in one step, which this "
+                    f"store cannot: give --format {' or --format '.join(REMOTE_FORMATS)}"
                 )
             others = path.iterdir()
             if others:

@@ -85,9 +85,7 @@ class DeltaLog:
                       json.dumps({"numRecords": each.rows}))
             for each in added
         ]  # fmt: skip
-        actions += [
-            RemoveAction(each.place, is_change, now_ms, each.size, dict(each.partition)) for each in removed
-        ]
+        actions += [RemoveAction(each.place, is_change, now_ms, each.size, dict(each.partition)) for each in removed]
         batch = [] if position is None else [Transaction(self._archive_id, position)]
         version = table.version() + 1
         try:

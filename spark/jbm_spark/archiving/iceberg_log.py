@@ -224,7 +224,8 @@ class IcebergLog:
         place = data_file.file_path.removeprefix(f"{self._path}/")
         values = zip(self._partition_by, data_file.partition._data, strict=True)
         partition = {
-            name: str(_EPOCH + timedelta(days=value)) if isinstance(value, int) else str(value) for name, value in values
+            name: str(_EPOCH + timedelta(days=value)) if isinstance(value, int) else str(value)
+            for name, value in values
         }
         return LakeFile(place, partition, data_file.file_size_in_bytes, data_file.record_count)
 

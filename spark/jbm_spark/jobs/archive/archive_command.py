@@ -48,7 +48,9 @@ def _stopped_by_signal() -> Iterator[threading.Event]:
 @click.option("--to", "folder", metavar="FOLDER", required=True,
               help="The archive, also s3a://bucket/path; made if it is missing.")  # fmt: skip
 @click.option("--every", "every_s", metavar="TIME", callback=_as_seconds, help="Again after 5m, 1h, ..., until ended.")
-@click.option("--format", "file_format", metavar="FORMAT", help="parquet, delta or iceberg. [what it has; else parquet]")
+@click.option(
+    "--format", "file_format", metavar="FORMAT", help="parquet, delta or iceberg. [what it has; else parquet]"
+)
 @click.option("--accept-loss", is_flag=True, help="Go on without messages that were deleted before they were archived.")
 @job_options
 def archive(

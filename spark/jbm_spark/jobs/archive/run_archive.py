@@ -55,9 +55,9 @@ def run(
 ) -> Archived:
     """Archive what the topic has now and what the archive has not; with `every_s` again and again, until `stop` is set.
 
-    `file_format` is `parquet`, `delta` or `iceberg`; None: the one that the archive has, and a new one is of Parquet
-    files, which need a folder on a disk. `tell` is called with a line for each batch. `accept_loss` is of messages; lost
-    events are a warning.
+    `file_format` is `parquet`, `delta` or `iceberg`; None: what the archive has, and a new one is of Parquet
+    files, which need a folder on a disk. `tell` is called with a line for each batch. `accept_loss` is of messages;
+    lost events are a warning.
 
     Raises:
         ArchiveError: there is no such format; the folder cannot be written, is another archive's, or has lost batches;
