@@ -4,6 +4,7 @@ It has those of `pathlib.Path`'s ways that an archive needs. All of it needs a s
 """
 
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import total_ordering
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, is_remote
 
 from jbm_spark.causes import cause_line
 from jbm_spark.errors import ArchiveError
@@ -24,6 +25,7 @@ BY_CONDITION = ("s3a",)
 BY_RENAME = ("abfs", "abfss", "hdfs")
 """Here a file is renamed in one step, and refused where there is one of that name."""
 SCHEMES = (*BY_CONDITION, *BY_RENAME)
+_NO_FILE_SYSTEM = re.compile(r"Class \S+FileSystem not found|UnsupportedFileSystemException")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ class HadoopPath:
             kind = str(error.java_exception.getClass().getName())
             if kind == "java.io.FileNotFoundException":
                 raise FileNotFoundError(f"{self._url} is not there") from None
-            if "ClassNotFoundException" in str(error) or "UnsupportedFileSystemException" in kind:
+            if _NO_FILE_SYSTEM.search(str(error)):
                 raise ArchiveError(_without_jars(self.scheme, self._url)) from None
             raise OSError(cause_line(error)) from None
         except Py4JError as error:
@@ -222,9 +224,12 @@ class HadoopFile(io.RawIOBase):
 
 
 def _session() -> Any:
-    found = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    found = None if is_remote() else SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if found is None:
-        raise ArchiveError("an archive on an object store is reached by a session: begin with build_session(...)")
+        raise ArchiveError(
+            "an archive on an object store is reached by a session of this process, not by Spark Connect: begin with "
+            "build_session(...)"
+        )
     return found
 
 

@@ -59,14 +59,10 @@ def archive(
 ) -> None:  # fmt: skip
     """Keep what a queue or topic, or many queues, have had since the last run in a folder. Nothing is acknowledged,
     nothing deleted."""
-    from jbm_spark.archiving.archive_folder import MANY, check_many, is_here
-
     source = Queue(destination) if isinstance(destination, str) else destination
-    if isinstance(source, Pattern):
-        check_many(f"{MANY}:{source.text}", folder, file_format)
 
     def check(cluster: Cluster) -> None:
-        from jbm_spark.archiving.archive_folder import MESSAGES, archive_path, locked_archive
+        from jbm_spark.archiving.archive_folder import MANY, MESSAGES, archive_path, is_here, locked_archive
         from jbm_spark.archiving.archive_tables import archive_table
 
         path = archive_path(folder)
