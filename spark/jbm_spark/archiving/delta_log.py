@@ -5,8 +5,10 @@ that is made once makes a commit. So the store is reached by Hadoop alone, with 
 """
 
 import json
+import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
@@ -35,8 +37,9 @@ class DeltaLog:
         self._archive_id = archive_id
         self._schema_json = schema_json
         self._partition_by = [*partition_by]
-        self._own = tempfile.TemporaryDirectory(prefix="jbm-delta-")
-        self._log = Path(self._own.name) / LOG
+        self._own = tempfile.mkdtemp(prefix="jbm-delta-")
+        weakref.finalize(self, shutil.rmtree, self._own, ignore_errors=True)
+        self._log = Path(self._own) / LOG
         self._log.mkdir()
         self._table: DeltaTable | None = None
 
@@ -56,7 +59,7 @@ class DeltaLog:
         self._table = None
         if any(self._log.iterdir()):
             try:
-                self._table = DeltaTable(self._own.name)
+                self._table = DeltaTable(self._own)
             except DeltaError as error:
                 raise OSError(str(error)) from None
             check_protocol(self._table, self._path)
@@ -104,7 +107,7 @@ class DeltaLog:
         kinds = [(name, "date" if name == "day" else "string") for name in self._partition_by]
         more = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds]
         schema = Schema.from_json(json.dumps({**fields, "fields": [*fields["fields"], *more]}))
-        table = DeltaTable.create(self._own.name, schema, partition_by=self._partition_by)
+        table = DeltaTable.create(self._own, schema, partition_by=self._partition_by)
         self._publish(0)
         return table
 
@@ -120,7 +123,7 @@ class DeltaLog:
 
     def _checkpoint(self) -> None:
         before = {each.name for each in self._log.iterdir()}
-        DeltaTable(self._own.name).create_checkpoint()
+        DeltaTable(self._own).create_checkpoint()
         made = sorted({each.name for each in self._log.iterdir()} - before - {_LAST_CHECKPOINT})
         for name in (*made, _LAST_CHECKPOINT):
             (self._path / LOG / name).write_bytes((self._log / name).read_bytes())
