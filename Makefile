@@ -63,7 +63,7 @@ $(VENV)/.compiled: $(VENV)/.stamp $(shell find jbm_kafka -name '*.py')
 # No stamp: it checks the jars' sums in a moment, and so mends a damaged or outdated jar too. The second compiles our own
 # classes, into spark/jbm_spark/jbm-spark.jar, if their source has changed.
 spark-jars: $(VENV)/.stamp
-	@$(BIN)/python -m jbm_spark.jars fetch
+	@$(BIN)/python -m jbm_spark.jars fetch --with s3
 	@$(BIN)/python spark/java/compile_classes.py || true
 
 # They make all sessions start faster.

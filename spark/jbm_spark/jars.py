@@ -3,14 +3,18 @@
 `jars.sha256` is the whole truth: a session loads exactly the listed files, and only if the folder holds these and no
 other jar. A connector of another release than PySpark works in batches and fails in streams, so it is found here,
 before a JVM is started. What is missing in our own folder is fetched; a folder that the user named is only checked.
+
+A set of EXTRAS, such as `s3`, has its own list, pom and folder. Whoever fetched it has it in every session.
 """
 
 import argparse
 import hashlib
 import os
 import re
+import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
@@ -30,6 +34,9 @@ _OWN_REMEDY = (
     f"{JARS_FOLDER_VARIABLE} names this folder, so it is not changed: put the listed jars there and no others, or "
     f"unset {JARS_FOLDER_VARIABLE} and {REMEDY}"
 )
+
+EXTRAS = {"s3": "the jars that join Spark to S3"}
+"""What is fetched where somebody asks for it: `jars-NAME.sha256` and `pom-NAME.xml`."""
 
 _LIST = "jars.sha256"
 _CONNECTOR = re.compile(r"spark-sql-kafka-0-10_[0-9.]+-(?P<version>[0-9].*)\.jar")
@@ -68,7 +75,10 @@ def listed(folder: Path) -> dict[str, str]:
         JarsError: a line is not what sha256sum writes.
     """
     path = folder.parent / _LIST
-    text = path.read_text(encoding="utf-8") if path.exists() else _resource_text(_LIST)
+    return _listed(path, path.read_text(encoding="utf-8") if path.exists() else _resource_text(_LIST))
+
+
+def _listed(path: str | Path, text: str) -> dict[str, str]:
     digests: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         match = _LIST_LINE.fullmatch(line)
@@ -113,6 +123,52 @@ def ready() -> list[Path]:
     """
     fetch()
     return check()
+
+
+def extra_jars() -> list[Path]:
+    """Return those of the extra sets that were fetched, each as it was listed.
+
+    Raises:
+        JarsError: one is damaged.
+    """
+    return [path for name in EXTRAS if (place := _extra_folder(name)).is_dir() for path in _checked_extra(name, place)]
+
+
+def fetch_extra(name: str) -> None:
+    """Have a set of EXTRAS from now on.
+
+    Raises:
+        JarsError: as `fetch`.
+    """
+    place = _extra_folder(name)
+    with locked(place.with_name(f"{place.name}.lock"), timeout_s=FETCH_TIMEOUT_S):
+        if place.is_dir():
+            with suppress(JarsError):
+                _checked_extra(name, place)
+                return
+        draft = place.with_name(f"{name}.draft")
+        shutil.rmtree(draft, ignore_errors=True)
+        try:
+            copy_jars(_resource_text(f"pom-{name}.xml"), draft, what=EXTRAS[name])
+        except MavenError as error:
+            raise JarsError(str(error)) from error
+        _checked_extra(name, draft)
+        shutil.rmtree(place, ignore_errors=True)
+        draft.rename(place)
+
+
+def _checked_extra(name: str, place: Path) -> list[Path]:
+    digests = _listed(f"jars-{name}.sha256", _resource_text(f"jars-{name}.sha256"))
+    found = {path.name: _digest(path) for path in place.glob("*.jar")}
+    if found != digests:
+        wrong = min(each for each, _ in found.items() ^ digests.items())
+        raise JarsError(f"the jar {wrong} in {place} is missing, a stranger or damaged: {REMEDY} --with {name}")
+    return [place / each for each in digests]
+
+
+def _extra_folder(name: str) -> Path:
+    digest = hashlib.sha256(_resource_text(f"jars-{name}.sha256").encode()).hexdigest()[:8]
+    return cache_folder() / f"spark-{name}-{digest}" / "jars"
 
 
 def fetch(folder: Path | None = None, *, pyspark_version: str | None = None) -> bool:
@@ -188,12 +244,20 @@ def main(arguments: list[str] | None = None) -> int:
     """`python -m jbm_spark.jars check|fetch`: exit 0 when the jars are right, 1 with one line when not."""
     parser = argparse.ArgumentParser(prog="python -m jbm_spark.jars", description="the jars PySpark needs for Kafka")
     parser.add_argument("action", choices=["check", "fetch"])
+    parser.add_argument("--with", dest="extras", metavar="SETS", type=lambda text: text.split(","), default=[],
+                        help=f"fetch these, too, for all sessions: {', '.join(EXTRAS)}")  # fmt: skip
     chosen = parser.parse_args(arguments)
+    for name in chosen.extras:
+        if name not in EXTRAS:
+            parser.error(f"--with {name}: there are {', '.join(EXTRAS)}")
     try:
         if chosen.action == "fetch":
             fetch()
+            for name in chosen.extras:
+                fetch_extra(name)
         else:
             check()
+            extra_jars()
     except JarsError as error:
         print(error, file=sys.stderr)
         return 1

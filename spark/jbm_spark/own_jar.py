@@ -8,7 +8,7 @@ import hashlib
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-from jbm_spark.jars import ready
+from jbm_spark.jars import extra_jars, ready
 
 JAR = Path(__file__).with_name("jbm-spark.jar")
 SOURCES = Path(__file__).parents[1] / "java" / "jbm"
@@ -37,5 +37,6 @@ def own_jars() -> list[Path]:
 
 
 def all_jars() -> list[Path]:
-    """Return what a session of ours is given: those of `jars.ready`, which may raise, and `own_jars`."""
-    return [*ready(), *own_jars()]
+    """Return what a session of ours is given: those of `jars.ready` and `jars.extra_jars`, which may raise, and
+    `own_jars`."""
+    return [*ready(), *own_jars(), *extra_jars()]

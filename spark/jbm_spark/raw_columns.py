@@ -21,18 +21,24 @@ _MARK = "__metadata_col"
 """Spark's name for them in the metadata of a column."""
 
 
-def shown(frame: DataFrame, *, raw: bool) -> DataFrame:
-    """The frame of `message_columns` as users get it: `kafka` with key and headers only where it is to be `raw`."""
+def shown(frame: DataFrame, *more: str, raw: bool) -> DataFrame:
+    """The frame of `message_columns` as users get it: `kafka` with key and headers only where it is to be `raw`. `more`
+    are columns that are hidden as well."""
     record = F.col("kafka") if raw else F.struct(*(F.col("kafka")[name].alias(name) for name in _PLACE)).alias("kafka")
-    columns = [record if name == "kafka" else F.col(name) for name in frame.columns]
+    columns = [record if name == "kafka" else F.col(name) for name in frame.columns if name not in more]
     if is_remote():
         return frame.select(*columns)
-    hidden = F.struct(*(F.col("kafka")[name].alias(name) for name in _RAW))
-    carrying = frame.select("*", hidden.alias(HIDDEN, metadata={_MARK: True}))
+    hidden = {
+        HIDDEN: F.struct(*(F.col("kafka")[name].alias(name) for name in _RAW)),
+        **{each: F.col(each) for each in more},
+    }
+    marked = [column.alias(name, metadata={_MARK: True}) for name, column in hidden.items()]
+    carrying = frame.select(*[F.col(name) for name in frame.columns if name not in more], *marked)
     showing = carrying.select(*columns)
     jvm = cast(Any, SparkContext._active_spark_context)._jvm
     project = getattr(jvm, "org.apache.spark.sql.catalyst.plans.logical.Project")
-    attributes = jvm.PythonUtils.toSeq([carrying._jdf.logicalPlan().output().last()])
+    output = carrying._jdf.logicalPlan().output()
+    attributes = jvm.PythonUtils.toSeq([output.apply(output.size() - each) for each in range(len(hidden), 0, -1)])
     showing._jdf.logicalPlan().setTagValue(project.hiddenOutputTag(), attributes)
     return showing
 

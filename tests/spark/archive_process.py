@@ -12,7 +12,7 @@ from tests.spark.conftest import Topics
 
 
 @contextmanager
-def archiving(topics: Topics, topic: str, folder: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
+def archiving(topics: Topics, topic: str, folder: Path | str, *more: str) -> Iterator[subprocess.Popen[str]]:
     """The job with its JVM, again and again at every second; both are killed at the end."""
     command = [sys.executable, "-m", "jbm_spark.cli", "archive", topic, "--to", str(folder), "--every", "1s", "--json"]
     command += [*more, "--bootstrap", topics.bootstrap]

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from jbm_spark.archiving.archive_event_rows import EVENTS_SCHEMA
-from jbm_spark.archiving.archive_folder import DESTINATION, EVENTS, MESSAGES, locked_archive
+from jbm_spark.archiving.archive_folder import DESTINATION, EVENTS, MESSAGES, ArchivePath, locked_archive
 from jbm_spark.archiving.archive_rows import MESSAGES_SCHEMA
 from jbm_spark.archiving.archive_tables import archive_table
 from jbm_spark.archiving.manifest import Span
@@ -26,7 +26,7 @@ _SCHEMAS = {MESSAGES: MESSAGES_SCHEMA, EVENTS: EVENTS_SCHEMA}
 class PlantedArchive:
     """One of a queue, or of many, whose topic's id is its name."""
 
-    folder: Path
+    folder: ArchivePath
     destination: str
     file_format: str = "parquet"
 
@@ -41,6 +41,7 @@ class PlantedArchive:
     def add(self, name: str, rows: Sequence[Row], spans: Sequence[Span]) -> None:
         """Publish a batch."""
         table = self.table(name)
+        table.manifests()
         schema = to_arrow_schema(cast(StructType, StructType.fromDDL(_SCHEMAS[name])), timezone="UTC")
         staged = table.staged()
         by_folder: dict[str, list[Row]] = {}
@@ -49,13 +50,17 @@ class PlantedArchive:
             place = f"{DESTINATION}=queue%3A{row['topic']}/{day}" if self.destination.startswith("queues:") else day
             by_folder.setdefault(place, []).append(row)
         for place, held in by_folder.items():
-            (staged / place).mkdir(parents=True)
+            if isinstance(staged, Path):
+                (staged / place).mkdir(parents=True)
             written = pa.Table.from_pylist([{each.name: row.get(each.name) for each in schema} for row in held], schema)
-            parquet.write_table(written, staged / place / f"part-{rows[0]['offset']}.parquet")
+            made = pa.BufferOutputStream()
+            parquet.write_table(written, made)
+            (staged / place / f"part-{rows[0]['offset']}.parquet").write_bytes(made.getvalue().to_pybytes())
         table.publish(rows=len(rows), spans=spans)
 
     def left(self, name: str = MESSAGES) -> list[Row]:
         """Every row of every file of the archive's folder, be it published or not."""
+        assert isinstance(self.folder, Path)
         files = [path for path in (self.folder / name).rglob("*.parquet") if "_delta_log" not in path.parts]
         return [row for path in files for row in parquet.ParquetFile(path).read().to_pylist()]
 

@@ -79,7 +79,7 @@ def test_a_folder_that_is_new_or_a_checkpoint_is_taken(tmp_path: Path, names: li
     check_folder(tmp_path)
 
 
-@pytest.mark.parametrize("scheme", ["s3a", "gs", "S3A"])
+@pytest.mark.parametrize("scheme", ["abfss", "gs", "S3A"])
 def test_a_file_system_that_the_session_has_not_is_one_line_before_the_query_starts(
     spark: SparkSession, scheme: str
 ) -> None:

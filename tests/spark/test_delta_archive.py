@@ -141,7 +141,7 @@ def test_a_format_that_the_archive_has_not_is_one_line(
         assert main([*command, other]) == 1
         assert re.fullmatch(rf".*is of format {mine}, and not {other}: name .*\n", capsys.readouterr().err)
         assert main([*command, "orc"]) == 1
-        assert capsys.readouterr().err.endswith("--format orc: an archive is of format parquet or delta\n")
+        assert capsys.readouterr().err.endswith("--format orc: an archive is of format parquet, delta or iceberg\n")
 
 
 def test_without_its_package_one_line_says_what_to_install(topics: Topics, tmp_path: Path) -> None:

@@ -152,3 +152,18 @@ def test_the_command_prints_one_line_and_exits_1(
     (folder / CONNECTOR).unlink()
     assert jars.main(["check"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_set_of_jars_is_there_for_whoever_fetched_it_and_whole(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JBM_CACHE", str(tmp_path))
+    assert jars.extra_jars() == []
+    place = jars._extra_folder("s3")
+    place.mkdir(parents=True)
+    (place / "hadoop-aws-3.5.0.jar").write_bytes(b"another build")
+    with pytest.raises(JarsError, match=r"^the jar \S+\.jar in \S+ is missing, a stranger or damaged: .* --with s3$"):
+        jars.extra_jars()
+    with pytest.raises(SystemExit):
+        jars.main(["fetch", "--with", "s3,gs"])
+    assert capsys.readouterr().err.endswith("--with gs: there are s3\n")

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from jbm_spark.archiving.archive_folder import ArchivePath
 from jbm_spark.archiving.manifest import Erasure, Span
 from jbm_spark.archiving.table_folder import SEGMENT_BYTES, Fragments, TableFolder
 from jbm_spark.errors import ArchiveError
@@ -17,7 +17,7 @@ _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 ROWS_A_FILE = 250_000
 
 
-def write_rows(rows: DataFrame, path: Path, *, key: Sequence[str], files: int, by: Sequence[str] = ()) -> None:
+def write_rows(rows: DataFrame, path: ArchivePath, *, key: Sequence[str], files: int, by: Sequence[str] = ()) -> None:
     """Into a new folder, by these columns and by day (UTC) of the column `timestamp`; each file is in the order of the
     key, as is the log."""
     days = F.floor(F.unix_millis("timestamp") / DAY_MS).cast("int")
@@ -32,7 +32,9 @@ def write_rows(rows: DataFrame, path: Path, *, key: Sequence[str], files: int, b
         )
 
 
-def read_rows(spark: SparkSession, paths: Iterable[Path], schema: str, *, base: Path | None = None) -> DataFrame:
+def read_rows(
+    spark: SparkSession, paths: Iterable[ArchivePath], schema: str, *, base: "ArchivePath | None" = None
+) -> DataFrame:
     """The rows of these files, and of all files in these folders; names of folders below `base` tell columns, too."""
     named = [str(path) for path in paths]
     if not named:
@@ -64,8 +66,8 @@ def rewrite(
         ArchiveError: the rows that the files have are not those that were written; nothing has changed.
     """
     place = folder.staged()
-    # The folder of a batch names it, and no file.
-    rows = read_rows(spark, fragments.paths, shape.schema).drop("batch")
+    # Folders of segments and batches name them, and no file.
+    rows = read_rows(spark, fragments.paths, shape.schema, base=folder.path).drop("segment", "batch")
     if without is not None:
         rows = rows.join(without, [rows[name].eqNullSafe(without[name]) for name in shape.key], "left_anti")
     files = fragments.data_bytes // (SEGMENT_BYTES // 2)

@@ -1,12 +1,13 @@
 """The folder of an archive: whose it is, and that one job at a time writes to it. No Spark needed.
 
     _archive.json   which destination of which cluster it is of
-    messages/       what readers read: segment=N/batch=N/day=YYYY-MM-DD/*.parquet, or a Delta table
+    messages/       what readers read: segment=N/batch=N/day=YYYY-MM-DD/*.parquet, or a table, Delta's or Iceberg's
     events/         the same, of what became of the messages
-    _positions/     of a Delta archive: how far it has come
+    _positions/     of a Delta or Iceberg table: how far it has come
     _staging/       what is being written; removed by the next job
 
-Readers pass over names that begin with `_`, and batches come to `messages` by a rename when they are whole.
+Readers pass over names that begin with `_`, and batches come to `messages` by a rename when they are whole. An object
+store renames file by file, so there is no staging there, and no lock: `lake_folder.py`.
 """
 
 import importlib
@@ -14,9 +15,10 @@ import json
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.settings.address_pattern import matches
@@ -25,16 +27,23 @@ from jbm_spark.archiving.durably import sync, write_text_durably
 from jbm_spark.checkpoint_lock import local_folder
 from jbm_spark.errors import ArchiveError
 
+if TYPE_CHECKING:
+    from jbm_spark.archiving.hadoop_path import HadoopPath
+
+ArchivePath: TypeAlias = "Path | HadoopPath"
 IDENTITY_FILE = "_archive.json"
 LOCK_FILE = "_archive.lock"
 STAGING = "_staging"
 MESSAGES, EVENTS = "messages", "events"
-PARQUET, DELTA = "parquet", "delta"
-FORMATS = (PARQUET, DELTA)
+PARQUET, DELTA, ICEBERG = "parquet", "delta", "iceberg"
+FORMATS = (PARQUET, DELTA, ICEBERG)
+REMOTE_FORMATS = (DELTA, ICEBERG)
 DESTINATION = "destination"
 """The column by which the folders of an archive of many queues are divided, above the days: as in `queue:orders`."""
 MANY = "queues"
 """The kind of what an archive of many queues is of; a pattern follows."""
+_MODULES = {DELTA: "jbm_spark.archiving.delta_folder", ICEBERG: "jbm_spark.archiving.iceberg_log"}
+"""The modules that need the package of a format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +79,43 @@ class ArchiveIdentity:
         return {"format": 1, **fields}
 
 
-def archive_path(folder: object) -> Path:
-    """The folder on this machine.
+def is_here(folder: object) -> bool:
+    """Return True if it is on this machine, where it can be looked at before there is a session."""
+    return local_folder(str(folder), plain_is_local=True) is not None
+
+
+def archive_path(folder: object) -> ArchivePath:
+    """The folder on this machine, or the place on an object store.
 
     Raises:
-        ArchiveError: it is on another file system, or no path at all.
+        ArchiveError: it is on a file system that cannot have an archive, or no path at all.
     """
     text = str(folder)
     path = local_folder(text, plain_is_local=True) if text else None
-    if path is None:
+    if path is not None:
+        return path
+    from jbm_spark.archiving.hadoop_path import SCHEMES, HadoopPath  # needs Spark
+
+    scheme, _, rest = text.partition("://")
+    if scheme not in SCHEMES or not rest.strip("/"):
         raise ArchiveError(
-            f"archive {text!r}: an archive is in a folder that this process and all executors have, "
-            "such as /data/orders, for its batches are renamed in one step; mount the storage there"
+            f"archive {text!r}: an archive is in a folder that this process and all executors have, such as "
+            f"/data/orders, or at {', '.join(f'{each}://' for each in SCHEMES)}, as in s3a://bucket/orders"
         )
-    return path
+    return HadoopPath(text)
 
 
-def read_identity(path: Path) -> ArchiveIdentity:
+def check_many(destination: str, folder: object, file_format: str | None) -> None:
+    """Raises ArchiveError: a Delta table in a folder of this machine is of one queue alone."""
+    if file_format == DELTA and destination.startswith(f"{MANY}:") and is_here(folder):
+        pattern = destination.partition(":")[2]
+        raise ArchiveError(
+            f"--format delta is for one queue in a folder here: the archive of {pattern} is of Parquet files, or on an "
+            "object store"
+        )
+
+
+def read_identity(path: ArchivePath) -> ArchiveIdentity:
     """Return the identity of an archive that is there.
 
     Raises:
@@ -114,9 +143,10 @@ def read_identity(path: Path) -> ArchiveIdentity:
 
 @contextmanager
 def locked_archive(
-    path: Path, *, destination: str, cluster_id: str, file_format: str | None = None
+    path: ArchivePath, *, destination: str, cluster_id: str, file_format: str | None = None
 ) -> Iterator[ArchiveIdentity]:
-    """The archive of the destination, made if it is missing, while no other job writes to it; its staging is empty.
+    """The archive of the destination, made if it is missing, while no other job writes to it; its staging is empty. On
+    an object store nobody is kept out: there the commit of one of two jobs is refused.
 
     `file_format` None: the one that it has; a new one is of Parquet files.
 
@@ -124,9 +154,20 @@ def locked_archive(
         ArchiveError: the folder cannot be written, another job has it, or it is something else.
     """
     if file_format not in (None, *FORMATS):
-        raise ArchiveError(f"--format {file_format}: an archive is of format {' or '.join(FORMATS)}")
-    if file_format == DELTA:
-        importlib.import_module("jbm_spark.archiving.delta_folder")  # where its package is missing nothing is made
+        raise ArchiveError(
+            f"--format {file_format}: an archive is of format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+        )
+    check_many(destination, path, file_format)
+    if file_format in _MODULES:
+        importlib.import_module(_MODULES[file_format])  # where its package is missing nothing is made
+    if not isinstance(path, Path):
+        yield _claimed_there(path, destination, cluster_id, file_format)
+        return
+    if file_format == ICEBERG:
+        raise ArchiveError(
+            f"archive {path}: Iceberg tables have absolute names of their files, and are for object stores, as in "
+            "s3a://bucket/orders; here take --format delta"
+        )
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path / LOCK_FILE)
@@ -144,10 +185,7 @@ def locked_archive(
 def _claimed(path: Path, destination: str, cluster_id: str, file_format: str | None) -> ArchiveIdentity:
     others = sorted(found.name for found in path.iterdir() if found.name not in (LOCK_FILE, IDENTITY_FILE, STAGING))
     if not (path / IDENTITY_FILE).exists() and others:
-        raise ArchiveError(
-            f"{path} is no archive and has other files, such as {others[0]}: name a new folder; of an archive restore "
-            f"the file {IDENTITY_FILE}"
-        )
+        raise _has_others(path, others[0])
     try:
         if not (path / IDENTITY_FILE).exists():
             made = ArchiveIdentity(uuid.uuid4().hex, destination, cluster_id, file_format or PARQUET)
@@ -158,6 +196,31 @@ def _claimed(path: Path, destination: str, cluster_id: str, file_format: str | N
         sync(path)
     except OSError as error:
         raise _not_writable(path, error) from None
+    return _checked(path, destination, cluster_id, file_format)
+
+
+def _claimed_there(path: "HadoopPath", destination: str, cluster_id: str, file_format: str | None) -> ArchiveIdentity:
+    """The archive on an object store, made if it is missing, by the one that is first to make its file."""
+    file = path / IDENTITY_FILE
+    try:
+        if not file.exists():
+            if (file_format or PARQUET) not in REMOTE_FORMATS:
+                raise ArchiveError(
+                    f"archive {path}: Parquet files alone are published by renaming a folder in one step, which this "
+                    f"store cannot: give --format {' or --format '.join(REMOTE_FORMATS)}"
+                )
+            others = path.iterdir()
+            if others:
+                raise _has_others(path, others[0].name)
+            made = ArchiveIdentity(uuid.uuid4().hex, destination, cluster_id, file_format or PARQUET)
+            with suppress(FileExistsError):
+                file.create((json.dumps(made.as_json()) + "\n").encode())
+    except OSError as error:
+        raise _not_writable(path, error) from None
+    return _checked(path, destination, cluster_id, file_format)
+
+
+def _checked(path: ArchivePath, destination: str, cluster_id: str, file_format: str | None) -> ArchiveIdentity:
     identity = read_identity(path)
     if (identity.destination, identity.cluster_id) != (destination, cluster_id):
         of_cluster = "" if identity.cluster_id == cluster_id else f" in cluster {identity.cluster_id}"
@@ -173,5 +236,12 @@ def _claimed(path: Path, destination: str, cluster_id: str, file_format: str | N
     return identity
 
 
-def _not_writable(path: Path, error: OSError) -> ArchiveError:
+def _has_others(path: ArchivePath, name: str) -> ArchiveError:
+    return ArchiveError(
+        f"{path} is no archive and has other files, such as {name}: name a new folder; of an archive restore the file "
+        f"{IDENTITY_FILE}"
+    )
+
+
+def _not_writable(path: ArchivePath, error: OSError) -> ArchiveError:
     return ArchiveError(f"archive {path}: {error.strerror or error}; name a folder that this process can write to")

@@ -23,13 +23,17 @@ from jbm_spark.raw_columns import shown
 def read_archive(spark: SparkSession, folder: str | os.PathLike[str], *, raw: bool = False) -> DataFrame:
     """Every archived message, with the columns of `messages`, so that whatever takes those takes these.
 
-    Of a queue that was made anew there are the messages of both; the column `topic_id` of the files tells them apart.
+    Of a queue that was made anew there are the messages of both; the column `topic_id` tells them apart. It, `day` and,
+    of an archive of many queues, `destination` are not shown by `*`, and can be named: a condition on the latter two
+    reads the files of these days and queues alone.
 
     Raises:
         ArchiveError: it is no archive, or batches of it are missing.
         SessionError: `spark` is no session, or one that was stopped.
     """
-    return shown(message_rows(archived_messages(spark, folder)), raw=raw)
+    rows = archived_messages(spark, folder)
+    more = [name for name in ("topic_id", "day", DESTINATION) if name in rows.columns]
+    return shown(message_rows(rows, *more), *more, raw=raw)
 
 
 def read_archived_events(spark: SparkSession, folder: str | os.PathLike[str]) -> DataFrame:

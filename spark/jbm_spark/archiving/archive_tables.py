@@ -1,18 +1,27 @@
 """`messages` or `events` of an archive, in the form that the archive has. No Spark needed."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jbm_spark.archiving.archive_folder import DELTA, ArchiveIdentity, read_identity
+from jbm_spark.archiving.archive_folder import DELTA, DESTINATION, ArchiveIdentity, ArchivePath, read_identity
 from jbm_spark.archiving.data_folder import DataFolder
 from jbm_spark.archiving.table_folder import TableFolder
 
+if TYPE_CHECKING:
+    from jbm_spark.archiving.hadoop_path import HadoopPath
+    from jbm_spark.archiving.lake_folder import LakeLog
 
-def archive_table(path: Path, name: str, identity: ArchiveIdentity, schema_json: str | None = None) -> TableFolder:
+
+def archive_table(
+    path: ArchivePath, name: str, identity: ArchiveIdentity, schema_json: str | None = None
+) -> TableFolder:
     """To write to with the schema, as Spark says it in JSON; without it to read alone.
 
     Raises:
-        ArchiveError: it is a Delta table, and the package for those is not installed.
+        ArchiveError: it is a Delta or Iceberg table, and the package for those is not installed.
     """
+    if not isinstance(path, Path):
+        return _on_store(path, name, identity, schema_json)
     if identity.file_format != DELTA:
         return DataFolder(path, name)
     from jbm_spark.archiving.delta_folder import DeltaFolder  # of the extra `delta`
@@ -20,7 +29,24 @@ def archive_table(path: Path, name: str, identity: ArchiveIdentity, schema_json:
     return DeltaFolder(path, name, identity.archive_id, schema_json)
 
 
-def archived_table(path: Path, name: str) -> TableFolder:
+def _on_store(path: "HadoopPath", name: str, identity: ArchiveIdentity, schema_json: str | None) -> TableFolder:
+    partition_by = (*((DESTINATION,) if identity.is_of_many else ()), "day")
+    of_table = (path / name, identity.archive_id, schema_json, partition_by)
+    log: LakeLog
+    if identity.file_format == DELTA:
+        from jbm_spark.archiving.delta_log import DeltaLog
+
+        log = DeltaLog(*of_table)
+    else:
+        from jbm_spark.archiving.iceberg_log import IcebergLog
+
+        log = IcebergLog(*of_table)
+    from jbm_spark.archiving.lake_folder import LakeFolder
+
+    return LakeFolder(path, name, log)
+
+
+def archived_table(path: ArchivePath, name: str) -> TableFolder:
     """To read, of an archive that is there.
 
     Raises:

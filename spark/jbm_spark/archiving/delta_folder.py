@@ -36,6 +36,15 @@ POSITIONS = "_positions"
 _DAY = "day"
 
 
+def check_protocol(table: DeltaTable, path: object) -> None:
+    """Raises ArchiveError: not all readers of the table see what we see."""
+    if table.protocol().min_reader_version > 1:
+        raise ArchiveError(
+            f"archive {path}: the table was given features, such as deletion vectors, that an archive must not have: "
+            "restore the version before that, or begin another archive"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class _File:
     """One that the newest version of the table has."""
@@ -153,11 +162,7 @@ class DeltaFolder:
             return None
         with self._told(f"its {LOG} cannot be read"):
             table = DeltaTable(self.path)
-            if table.protocol().min_reader_version > 1:
-                raise ArchiveError(
-                    f"archive {self.path}: the table was given features, such as deletion vectors, that an archive "
-                    "must not have: restore the version before that, or begin another archive"
-                )
+            check_protocol(table, self.path)
             return table
 
     def _create(self) -> DeltaTable:

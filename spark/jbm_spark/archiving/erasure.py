@@ -32,6 +32,7 @@ from jbm_spark.archiving.archive_folder import (
     EVENTS,
     MESSAGES,
     ArchiveIdentity,
+    ArchivePath,
     archive_path,
     locked_archive,
     read_identity,
@@ -180,7 +181,9 @@ def erase(
     """
     check_session(spark)
     # Spark names files without `..`, and so do we.
-    path, now_ms = Path(os.path.normpath(archive_path(folder))), int(time.time() * 1000)
+    path, now_ms = archive_path(folder), int(time.time() * 1000)
+    if isinstance(path, Path):
+        path = Path(os.path.normpath(path))
     identity = read_identity(path)
     before_ms = None if older_than_days is None else now_ms - older_than_days * DAY_MS
     choice = checked_choice(folder, identity, unit=unit, where=where, before_ms=before_ms, queue=queue)
@@ -226,7 +229,7 @@ class _Run:
     """One call."""
 
     spark: SparkSession
-    path: Path
+    path: ArchivePath
     identity: ArchiveIdentity
     choice: Choice
     record: Erasure
@@ -321,12 +324,16 @@ class _Run:
         rows = [(each.topic_id, part, each.begin.get(part, 0), end) for each in spans for part, end in each.end.items()]
         return self.spark.createDataFrame(rows, "of_id string, part int, begin bigint, end bigint")
 
+    def _file(self, uri: str) -> ArchivePath:
+        """The file that Spark names."""
+        return Path(unquote(urlsplit(uri).path)) if isinstance(self.path, Path) else archive_path(unquote(uri))
+
     def _replace(self, name: str, shape: RowShape, meant: DataFrame) -> int:
         """Take these out of the table; how many they were."""
         folder = self.table(name)
         meant.persist()
         try:
-            found = {_path(row[_FILE]): row["count"] for row in meant.groupBy(_FILE).count().collect()}
+            found = {self._file(row[_FILE]): row["count"] for row in meant.groupBy(_FILE).count().collect()}
             total = 0
             for fragments, rows in folder.holding(found):
                 where = f"{name}, {fragments.paths[0].relative_to(folder.path).parts[0]}"
@@ -342,11 +349,6 @@ class _Run:
 
 def _without(rows: DataFrame, others: DataFrame, key: Sequence[str]) -> DataFrame:
     return rows.join(others, [rows[name].eqNullSafe(others[name]) for name in key], "left_anti")
-
-
-def _path(uri: str) -> Path:
-    """The file that Spark names."""
-    return Path(unquote(urlsplit(uri).path))
 
 
 def _several(count: int, noun: str) -> str:

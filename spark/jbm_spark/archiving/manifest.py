@@ -7,8 +7,8 @@ come, and nothing else needs to agree with it.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
+from jbm_spark.archiving.archive_folder import ArchivePath
 from jbm_spark.errors import ArchiveError
 
 MANIFEST_FILE = "_manifest.json"
@@ -71,7 +71,7 @@ class Manifest:
         """The name of the batch's folder."""
         return batch_name(self.first, self.last)
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: ArchivePath) -> None:
         """Into the folder, which nobody sees yet."""
         (folder / MANIFEST_FILE).write_text(json.dumps({"format": 1, **asdict(self)}) + "\n", encoding="utf-8")
 
@@ -99,7 +99,7 @@ def compacted(manifests: Sequence[Manifest], *, data_bytes: int, erasure: Erasur
     return Manifest(manifests[0].first, manifests[-1].last, rows, data_bytes, spans, erased)
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: ArchivePath) -> Manifest:
     """Return the manifest of a published batch.
 
     Raises:

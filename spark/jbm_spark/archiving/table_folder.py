@@ -1,10 +1,11 @@
-"""The folder of an archive's table, be it of plain Parquet files or a Delta table. No Spark needed."""
+"""The folder of an archive's table, be it of plain Parquet files, or a Delta or Iceberg table. No Spark needed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from jbm_spark.archiving.archive_folder import ArchivePath
 from jbm_spark.archiving.manifest import Erasure, Manifest, Span
 
 SEGMENT_BYTES = 128 * 1024 * 1024
@@ -17,7 +18,7 @@ BATCHES_MAX = 8
 class Fragments:
     """Files that are better one."""
 
-    paths: tuple[Path, ...]
+    paths: tuple[ArchivePath, ...]
     """The paths of the files, or of a folder that has them."""
     rows: int
     """Counted when they were written."""
@@ -31,17 +32,17 @@ class TableFolder(Protocol):
     """
 
     @property
-    def path(self) -> Path:
+    def path(self) -> ArchivePath:
         """The path of the folder."""
 
     def manifests(self) -> Sequence[Manifest]:
         """Return the manifests of all batches, in order; several may be told as one. Raises where something is
         missing."""
 
-    def files(self) -> Sequence[Path]:
+    def files(self) -> Sequence[ArchivePath]:
         """Return what a reader has to read: files, or folders of them. Raises where something is missing."""
 
-    def staged(self) -> Path:
+    def staged(self) -> ArchivePath:
         """A place that is not there, for the files of the next batch."""
 
     def publish(self, *, rows: int, spans: Sequence[Span]) -> Manifest:
@@ -51,7 +52,7 @@ class TableFolder(Protocol):
     def to_compact(self) -> Fragments | None:
         """The small files that are too many, if there are such and it can be done at all."""
 
-    def holding(self, rows: Mapping[Path, int]) -> Sequence[tuple[Fragments, int]]:
+    def holding(self, rows: Mapping[Any, int]) -> Sequence[tuple[Fragments, int]]:
         """Return what is to be replaced for rows of these files to go, each in one step, and how many of the rows it
         has. Raises where nothing can be replaced here."""
 

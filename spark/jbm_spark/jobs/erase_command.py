@@ -42,7 +42,7 @@ def erase(
     Run again after a failure, it goes on. What it does not reach is told at the end.
     """
     from jbm_kafka.admin.pausing import operator_name
-    from jbm_spark.archiving.archive_folder import archive_path, read_identity
+    from jbm_spark.archiving.archive_folder import archive_path, is_here, read_identity
     from jbm_spark.archiving.erasure import checked_choice
     from jbm_spark.archiving.erasure import erase as erase_of
 
@@ -50,8 +50,9 @@ def erase(
         check_can_ask(as_json=as_json)
     operator_name(by)
     before_ms = None if older_than_days is None else 0
-    checked_choice(archive, read_identity(archive_path(archive)), unit=unit, where=where, before_ms=before_ms,
-                   queue=queue)  # fmt: skip
+    if is_here(archive):
+        checked_choice(archive, read_identity(archive_path(archive)), unit=unit, where=where, before_ms=before_ms,
+                       queue=queue)  # fmt: skip
 
     def tell(line: str) -> None:
         print(f"jbm-spark: {line}", file=sys.stderr, flush=True)

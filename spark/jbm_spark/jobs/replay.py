@@ -262,8 +262,9 @@ def replay(
         named = [each for each in (source, target) if isinstance(each, Destination)]
         check_topics(named, about=f"replay to {target}", bootstrap=cluster.bootstrap, namespace=cluster.namespace,
                      kafka=cluster.kafka)  # fmt: skip
-        if not isinstance(source, Destination):
-            from jbm_spark.archiving.archive_folder import archive_path, read_identity
+        from jbm_spark.archiving.archive_folder import archive_path, is_here, read_identity
+
+        if not isinstance(source, Destination) and is_here(source):
             from jbm_spark.jobs.replay_source import check_queue
 
             check_queue(source, read_identity(archive_path(source)), queue)

@@ -15,7 +15,6 @@ import click
 
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.core.destination import Destination, Queue
-from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs.archive.run_archive import run, run_queues
 from jbm_spark.jobs.job import Pattern, check_queues, in_session, job_options, many_queues
 from jbm_spark.topic_check import check_topics, cluster_id
@@ -44,11 +43,14 @@ def _stopped_by_signal() -> Iterator[threading.Event]:
         signal.signal(signal.SIGTERM, before)
 
 
-@click.command(short_help="Keep messages, and what became of them, as Parquet files or Delta tables.")
+@click.command(short_help="Keep messages, and what became of them, as Parquet files or tables.")
 @many_queues
-@click.option("--to", "folder", metavar="FOLDER", required=True, help="The archive; made if it is missing.")
+@click.option("--to", "folder", metavar="FOLDER", required=True,
+              help="The archive, also s3a://bucket/path; made if it is missing.")  # fmt: skip
 @click.option("--every", "every_s", metavar="TIME", callback=_as_seconds, help="Again after 5m, 1h, ..., until ended.")
-@click.option("--format", "file_format", metavar="FORMAT", help="parquet or delta. [what it has; else parquet]")
+@click.option(
+    "--format", "file_format", metavar="FORMAT", help="parquet, delta or iceberg. [what it has; else parquet]"
+)
 @click.option("--accept-loss", is_flag=True, help="Go on without messages that were deleted before they were archived.")
 @job_options
 def archive(
@@ -58,11 +60,9 @@ def archive(
     """Keep what a queue or topic, or many queues, have had since the last run in a folder. Nothing is acknowledged,
     nothing deleted."""
     source = Queue(destination) if isinstance(destination, str) else destination
-    if isinstance(source, Pattern) and file_format == "delta":
-        raise SparkJobError(f"--format delta is for one queue: the archive of {source.text} is of Parquet files")
 
     def check(cluster: Cluster) -> None:
-        from jbm_spark.archiving.archive_folder import MANY, MESSAGES, archive_path, locked_archive
+        from jbm_spark.archiving.archive_folder import MANY, MESSAGES, archive_path, is_here, locked_archive
         from jbm_spark.archiving.archive_tables import archive_table
 
         path = archive_path(folder)
@@ -71,6 +71,8 @@ def archive(
         else:
             check_topics([source], about=f"archive {source}", bootstrap=cluster.bootstrap, namespace=cluster.namespace,
                          kafka=cluster.kafka)  # fmt: skip
+        if not is_here(folder):  # a session has to look there
+            return
         at = cluster_id(cluster.bootstrap, cluster.kafka)
         name = f"{MANY}:{source.text}" if isinstance(source, Pattern) else str(source)
         with locked_archive(path, destination=name, cluster_id=at, file_format=file_format) as whose:
@@ -87,7 +89,7 @@ def archive(
             in_session(
                 "archive",
                 lambda spark: run_queues(spark, text, folder, **about, every_s=every_s, stop=stop,  # type: ignore[arg-type]
-                                         accept_loss=accept_loss, tell=told),
+                                         file_format=file_format, accept_loss=accept_loss, tell=told),
                 cluster=cluster, master=master, as_json=as_json, check=check,
             )  # fmt: skip
         else:

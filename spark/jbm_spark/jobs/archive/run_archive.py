@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jbm_kafka.admin.cluster.admin_core import AdminCore
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from jbm_kafka.ports import KafkaAdmin
-    from jbm_spark.archiving.archive_folder import ArchiveIdentity
+    from jbm_spark.archiving.archive_folder import ArchiveIdentity, ArchivePath
     from jbm_spark.archiving.archiver import Batch, TopicArchiver
     from jbm_spark.archiving.manifest import Span
     from jbm_spark.archiving.next_span import TopicState
@@ -56,8 +55,9 @@ def run(
 ) -> Archived:
     """Archive what the topic has now and what the archive has not; with `every_s` again and again, until `stop` is set.
 
-    `file_format` is `parquet` or `delta`; None: the one that the archive has, and a new one is of Parquet files. `tell`
-    is called with a line for each batch. `accept_loss` is of messages; lost events are a warning.
+    `file_format` is `parquet`, `delta` or `iceberg`; None: what the archive has, and a new one is of Parquet
+    files, which need a folder on a disk. `tell` is called with a line for each batch. `accept_loss` is of messages;
+    lost events are a warning.
 
     Raises:
         ArchiveError: there is no such format; the folder cannot be written, is another archive's, or has lost batches;
@@ -108,12 +108,13 @@ def run_queues(
     namespace: str = "",
     kafka: Mapping[str, object] | None = None,
     every_s: float | None = None,
+    file_format: str | None = None,
     stop: threading.Event | None = None,
     accept_loss: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> ArchivedQueues:
     """As `run`, for all queues whose names are as the pattern, such as `orders.*`, or `#` for all: in one read, to one
-    archive of Parquet files, with `destination` and `day` as partitions. With `every_s` those that come later, too.
+    archive, with `destination` and `day` as partitions. With `every_s` those that come later, too.
 
     A queue that cannot be archived is in `failures` with the reason, and the others are archived.
 
@@ -140,7 +141,7 @@ def run_queues(
     with closing(core), core.asking(f"archive {pattern}"):
         archive = _Archive(spark, bootstrap=bootstrap, namespace=namespace, kafka=kafka, accept_loss=accept_loss,
                            tell=tell, name=f"{MANY}:{pattern}", path=_path(spark, folder))  # fmt: skip
-        with archive.open_by(core.admin, None, is_ours=is_ours) as archivers:
+        with archive.open_by(core.admin, file_format, is_ours=is_ours) as archivers:
             messages = archivers[0]
             while True:
                 names = [queue.kafka_topic(namespace) for queue in queues_named(core.catalog, pattern)]
@@ -179,7 +180,7 @@ def _states(admin: "KafkaAdmin", names: "Sequence[str]") -> "tuple[dict[str, Top
     return until, {name: failures.get(name, str(topic_gone(name))) for name in names if name not in until}
 
 
-def _path(spark: "SparkSession", folder: str | os.PathLike[str]) -> Path:
+def _path(spark: "SparkSession", folder: str | os.PathLike[str]) -> "ArchivePath":
     from jbm_spark.archiving.archive_folder import archive_path
     from jbm_spark.call_checks import check_session
 
@@ -199,7 +200,7 @@ class _Archive:
     tell: Callable[[str], None] | None
     name: str
     """Whose it is: a destination as text, or a pattern."""
-    path: Path
+    path: "ArchivePath"
     batches: int = 0
     fates: int = 0
     compactions: int = 0

@@ -88,10 +88,12 @@ def audit(
         if isinstance(destination, Pattern):
             check_queues(destination, cluster)
             return
+        from jbm_spark.archiving.archive_folder import is_here
         from jbm_spark.jobs.audit.audit_inputs import audited
 
+        seen = archive if archive is not None and is_here(archive) else None
         with audited(destination, bootstrap=cluster.bootstrap, subscription=subscription, client_id=client_id,
-                     namespace=cluster.namespace, archive=archive, kafka=cluster.kafka):  # fmt: skip
+                     namespace=cluster.namespace, archive=seen, kafka=cluster.kafka):  # fmt: skip
             pass  # what is not there is told before Spark has started
 
     in_session("audit", work, cluster=cluster, master=master, as_json=as_json, check=check)
