@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from confluent_kafka.serialization import Deserializer, SerializationContext, Serializer
 
 _SUBJECT_END: Final = "-value"
-_ID_HEADER: Final = "__value_schema_id"
+ID_HEADER: Final = "__value_schema_id"
 _FRAMES: Final = {0: 5, 1: 17}
 """The length of a frame with its id, a number or a UUID, by the magic byte."""
 _CODEC_RULE: Final = (
@@ -171,4 +171,4 @@ def _content_type(headers: Sequence[Header] | None) -> str:
 def _is_framed(headers: Sequence[Header] | None, value: bytes) -> bool:
     """Return True if a serializer of a schema registry seems to have written it."""
     size = _FRAMES.get(value[0]) if value else None
-    return (size is not None and len(value) >= size) or any(name == _ID_HEADER for name, _ in headers or ())
+    return (size is not None and len(value) >= size) or any(name == ID_HEADER for name, _ in headers or ())

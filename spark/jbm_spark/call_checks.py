@@ -37,7 +37,12 @@ def is_stopped(spark: Any) -> bool:
 
 def refuse_connect(frame: DataFrame, what: str) -> None:
     """Raises SessionError where the frame is Spark Connect's, whose driver runs none of our code."""
-    if is_of_connect(frame.sparkSession, "SparkSession"):
+    refuse_connect_session(frame.sparkSession, what)
+
+
+def refuse_connect_session(spark: object, what: str) -> None:
+    """As `refuse_connect`, of a session."""
+    if is_of_connect(spark, "SparkSession"):
         raise SessionError(
             f"{what} does not work over Spark Connect, for it runs our code in the driver: run the program with "
             "spark-submit (jbm-kafka docs spark-cluster)"

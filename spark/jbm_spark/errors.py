@@ -47,5 +47,9 @@ class TopicError(SparkJobError):
     """No broker answers."""
 
 
+class RegistryError(SparkJobError):
+    """A schema registry does not answer, or has no schema to read bodies by."""
+
+
 class ColumnsIgnoredWarning(UserWarning):
     """A frame to write has columns that no message has."""

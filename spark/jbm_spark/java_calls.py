@@ -7,6 +7,7 @@ from pyspark import SparkContext
 from pyspark.sql import Column, is_remote
 
 MESSAGE_COLUMNS = "jbm.spark.MessageColumns"
+AVRO_BODIES = "jbm.spark.AvroBodies"
 RECORD_HEADERS = "jbm.spark.RecordHeaders"
 
 

@@ -19,7 +19,7 @@ from jbm_kafka.codec.bodies import BODY_HEADER
 from jbm_kafka.codec.large_body import BYTES_HEADER, DIGEST_HEADER, NAME_HEADER
 from jbm_kafka.core.jms_errors import LargeBodyError
 from jbm_spark.columns import BODY_KINDS, last_header
-from jbm_spark.raw_columns import raw_headers
+from jbm_spark.raw_columns import headers_of
 
 _FETCHED = StructType([StructField("body", BinaryType()), StructField("error", StringType())])
 _HELD = "found_large_body"
@@ -35,7 +35,7 @@ def with_large_bodies(frame: DataFrame, large_bodies: str | BodyStore) -> DataFr
         InvalidSettingError: the store cannot be.
     """
     bodies = LargeBodies(large_bodies)
-    headers = _headers(frame)
+    headers = headers_of(frame)
 
     def fetch(name: bytes | None, digest: bytes | None, size: bytes | None) -> tuple[bytes | None, str | None] | None:
         if name is None:
@@ -70,15 +70,8 @@ def with_large_bodies(frame: DataFrame, large_bodies: str | BodyStore) -> DataFr
 def large_body_names(frame: DataFrame) -> DataFrame:
     """The names of the large bodies that the rows name, each once, in a column `name`: what `jbm-kafka bodies remove
     --named-in` is given for an archive."""
-    name = last_header(_headers(frame), NAME_HEADER).cast("string")
+    name = last_header(headers_of(frame), NAME_HEADER).cast("string")
     return frame.select(name.alias("name")).where(F.col("name").isNotNull()).distinct()
-
-
-def _headers(frame: DataFrame) -> Column:
-    held = frame.schema["kafka"].dataType if "kafka" in frame.columns else None
-    if isinstance(held, StructType) and "headers" in held.names:
-        return F.col("kafka.headers")
-    return raw_headers()
 
 
 def _is_elsewhere(frame: DataFrame, headers: Column) -> Column:

@@ -59,3 +59,11 @@ def with_raw(frame: DataFrame) -> DataFrame:
 def raw_headers() -> Column:
     """Return those of a frame that `shown` gave."""
     return F.col("kafka.headers") if is_remote() else F.col(f"{HIDDEN}.headers")
+
+
+def headers_of(frame: DataFrame) -> Column:
+    """The headers of the frame's records, shown or hidden."""
+    held = frame.schema["kafka"].dataType if "kafka" in frame.columns else None
+    if isinstance(held, StructType) and "headers" in held.names:
+        return F.col("kafka.headers")
+    return raw_headers()

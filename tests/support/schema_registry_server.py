@@ -39,6 +39,8 @@ class _Request(BaseHTTPRequestHandler):
         if found is None:
             return self._answer(404, {"error_code": 404, "message": "no such path"})
         subject, schema = unquote(found[1]), {"schema": sent["schema"], "schemaType": sent.get("schemaType", "AVRO")}
+        if sent.get("references"):
+            schema["references"] = sent["references"]
         with self.server.lock:
             known = self.server.subjects.setdefault(subject, [])
             if schema not in self.server.schemas:
@@ -54,6 +56,14 @@ class _Request(BaseHTTPRequestHandler):
         for number in range(1, len(self.server.schemas) + 1):
             if (by_id is not None and int(by_id[1]) == number) or (by_guid is not None and by_guid[1] == _guid(number)):
                 return self._answer(200, self._schema(number))
+        of_subject = re.fullmatch(r"/subjects/([^/]+)/versions(?:/(\d+|latest))?", self._path())
+        numbers = [] if of_subject is None else self.server.subjects.get(unquote(of_subject[1]), [])
+        if of_subject is not None and numbers:
+            if of_subject[2] is None:
+                return self._answer(200, [*range(1, len(numbers) + 1)])
+            version = len(numbers) if of_subject[2] == "latest" else int(of_subject[2])
+            told = {"subject": unquote(of_subject[1]), "version": version}
+            return self._answer(200, self._schema(numbers[version - 1]) | told)
         return self._answer(404, {"error_code": 40403, "message": "Schema not found"})
 
     def _path(self) -> str:
