@@ -18,8 +18,11 @@ from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
 from jbm_spark.archiving import delta_log, erase, erasures, read_archive
+from jbm_spark.archiving.archive_files import RowShape, rewrite
 from jbm_spark.archiving.archive_folder import MESSAGES, archive_path, locked_archive
-from jbm_spark.archiving.archive_tables import archive_table, archived_table
+from jbm_spark.archiving.archive_rows import MESSAGE_KEY, MESSAGES_SCHEMA
+from jbm_spark.archiving.archive_tables import archive_table
+from jbm_spark.archiving.delta_folder import LOG
 from jbm_spark.archiving.hadoop_path import HadoopPath
 from jbm_spark.archiving.lake_folder import LakeFolder
 from jbm_spark.archiving.manifest import Span
@@ -176,17 +179,23 @@ def test_of_two_jobs_that_go_on_from_one_state_one_is_refused(
 
 @of_both
 def test_small_commits_are_compacted_on_the_store_too(
-    spark: SparkSession, topics: Topics, place: str, file_format: str, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, place: str, file_format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SPARK-19: and a reader needs the commits since the last checkpoint alone."""
+    """SPARK-19: and a reader of a Delta table needs the commits since the last checkpoint alone."""
     monkeypatch.setattr(delta_log, "CHECKPOINT_EVERY", 4)
-    topic = topics.create()
+    planted = PlantedArchive(archive_path(place), "queue:toys", file_format)
     for number in range(BATCHES_MAX + 1):
-        topics.write(topic, [Record(value=b"%d" % number)])
-        done = run(spark, topic, place, bootstrap=topics.bootstrap, file_format=file_format)
-        assert done.compactions == (1 if number == BATCHES_MAX else 0)
-    assert read_archive(spark, place).count() == BATCHES_MAX + 1
-    assert len(archived_table(archive_path(place), MESSAGES).files()) == 1
+        row = message("toys", number, "u", datetime(2026, 11, 1, tzinfo=UTC))
+        planted.add(MESSAGES, [row], [Span("toys", {0: number}, {0: number + 1}, {})])
+    table = planted.table(MESSAGES)
+    fragments = table.to_compact()
+    assert fragments is not None
+    rewrite(spark, table, fragments, RowShape(MESSAGES_SCHEMA, MESSAGE_KEY))
+    assert (table.to_compact(), len(table.files())) == (None, 1)
+    offsets = [row.offset for row in read_archive(spark, place).select("kafka.offset").collect()]
+    assert offsets == [*range(BATCHES_MAX + 1)]
+    checkpoints = [path for path in (archive_path(place) / "messages" / LOG).iterdir() if "checkpoint" in path.name]
+    assert bool(checkpoints) == (file_format == "delta")
 
 
 def test_plain_files_and_places_of_others_are_refused_in_one_line(
