@@ -90,24 +90,24 @@ def test_an_archive_on_an_object_store_does_all_that_one_on_a_disk_does(
     """SPARK-19: each record to the byte, for Spark and for others; a replay, an audit, an erasure of all traces."""
     topic, other, chance = topics.create(2), topics.create(), random.Random(125)
     topics.write(topic, [any_record(chance) for _ in range(40)])
-    about = {"bootstrap": topics.bootstrap}
-    assert run(spark, topic, place, file_format=file_format, **about).messages_in_all == 40
+    bootstrap = topics.bootstrap
+    assert run(spark, topic, place, file_format=file_format, bootstrap=bootstrap).messages_in_all == 40
     topics.write(topic, [any_record(chance) for _ in range(20)])
     topics.write(topic, [Record(key=b"joe-4711", value=b"of joe")])
-    assert run(spark, topic, place, **about).messages_in_all == 61
-    assert run(spark, topic, place, **about).batches == 0
-    archived, held = read_archive(spark, place, raw=True), messages(spark, topic, raw=True, **about)
+    assert run(spark, topic, place, bootstrap=bootstrap).messages_in_all == 61
+    assert run(spark, topic, place, bootstrap=bootstrap).batches == 0
+    archived, held = read_archive(spark, place, raw=True), messages(spark, topic, raw=True, bootstrap=bootstrap)
     assert archived.dtypes == held.dtypes
     assert comparable(archived) == comparable(held)
     in_topic = [(record.partition(), record.offset()) for record in topics.read(topic)]
     assert offsets_seen(store, place, file_format) == in_topic
-    assert replay(spark, place, other, dry_run=True, **about).sent == 61
-    assert audit(spark, topic, archive=place, **about).messages == 61
+    assert replay(spark, place, other, dry_run=True, bootstrap=bootstrap).sent == 61
+    assert audit(spark, topic, archive=place, bootstrap=bootstrap).messages == 61
     assert erase(spark, place, unit="joe-4711").messages == 1
     assert [each.rows for each in erasures(place)] == [1]
     assert read_archive(spark, place).count() == len(offsets_seen(store, place, file_format)) == 60
     assert not any(b"joe-4711" in each for each in store.objects(prefix(place)).values())
-    assert run(spark, topic, place, **about).batches == 0
+    assert run(spark, topic, place, bootstrap=bootstrap).batches == 0
     assert SECRET not in "".join(capfd.readouterr())
 
 
@@ -218,7 +218,7 @@ def test_plain_files_and_places_of_others_are_refused_in_one_line(
         read_archive(spark, "abfss://lake@account.dfs.core.windows.net/x")
 
 
-@of_both
+@pytest.mark.parametrize("file_format", ["delta", pytest.param("iceberg", marks=pytest.mark.slow)])
 @pytest.mark.timeout(1500)  # Spark starts twice
 def test_an_archive_on_an_object_store_after_a_kill_is_equal_to_the_topic(
     topics: Topics, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_format: str
