@@ -173,8 +173,14 @@ def test_of_two_jobs_that_go_on_from_one_state_one_is_refused(
         publish(mine, 9, 11)
         with pytest.raises(FileExistsError):
             theirs._log.commit(theirs._staged_files(), [], position=7, is_change=True)
-        assert positions(mine)["id"].end == positions(theirs)["id"].end == {0: 11}
-        assert spark.read.parquet(*map(str, mine.files())).count() == 11
+        # What is staged may be removed as soon as the position is a later one.
+        [(fragments, _)] = theirs.holding({theirs.files()[0]: 1})
+        stage(theirs, 0, 5)
+        publish(mine, 11, 12)
+        with pytest.raises(ArchiveError, match="another job has published meanwhile"):
+            theirs.replace(fragments)
+        assert positions(mine)["id"].end == positions(theirs)["id"].end == {0: 12}
+        assert spark.read.parquet(*map(str, mine.files())).count() == 12
 
 
 @of_both
