@@ -1,5 +1,6 @@
 """An S3 of this machine, in memory, for archives there."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ class ObjectStore:
 @contextmanager
 def object_store() -> Iterator[ObjectStore]:
     """While it runs."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line for each request hides what failed
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

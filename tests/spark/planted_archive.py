@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from jbm_spark.archiving.archive_event_rows import EVENTS_SCHEMA
-from jbm_spark.archiving.archive_folder import DESTINATION, EVENTS, MESSAGES, ArchivePath, locked_archive
+from jbm_spark.archiving.archive_folder import DESTINATION, EVENTS, MESSAGES, locked_archive
 from jbm_spark.archiving.archive_rows import MESSAGES_SCHEMA
 from jbm_spark.archiving.archive_tables import archive_table
 from jbm_spark.archiving.manifest import Span
@@ -26,7 +26,8 @@ _SCHEMAS = {MESSAGES: MESSAGES_SCHEMA, EVENTS: EVENTS_SCHEMA}
 class PlantedArchive:
     """One of a queue, or of many, whose topic's id is its name."""
 
-    folder: ArchivePath
+    folder: Any
+    """A `Path`, or a place on an object store."""
     destination: str
     file_format: str = "parquet"
 
@@ -60,7 +61,6 @@ class PlantedArchive:
 
     def left(self, name: str = MESSAGES) -> list[Row]:
         """Every row of every file of the archive's folder, be it published or not."""
-        assert isinstance(self.folder, Path)
         files = [path for path in (self.folder / name).rglob("*.parquet") if "_delta_log" not in path.parts]
         return [row for path in files for row in parquet.ParquetFile(path).read().to_pylist()]
 

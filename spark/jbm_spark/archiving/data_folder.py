@@ -124,6 +124,7 @@ class DataFolder:
     def replace(self, fragments: Fragments, erasure: Erasure | None = None) -> None:
         """Put what was staged, which has all rows of the segment but those of the erasure, in its place."""
         [path] = fragments.paths
+        assert isinstance(path, Path), "a segment is on a disk"
         segment = _segment(path)
         outer = self._staging / path.name
         shutil.rmtree(outer, ignore_errors=True)

@@ -336,7 +336,8 @@ class _Run:
             found = {self._file(row[_FILE]): row["count"] for row in meant.groupBy(_FILE).count().collect()}
             total = 0
             for fragments, rows in folder.holding(found):
-                where = f"{name}, {fragments.paths[0].relative_to(folder.path).parts[0]}"
+                place = str(fragments.paths[0]).removeprefix(f"{folder.path}/")
+                where = f"{name}, {place.partition('/')[0]}"
                 erasure = Erasure(self.record.at_ms, self.record.by, self.record.what, rows)
                 rewrite(self.spark, folder, fragments, shape, without=meant, erasure=erasure,
                         staged=lambda where=where, rows=rows: self.tell(f"{where}: {rows} rows are left out"))  # type: ignore[misc]  # fmt: skip

@@ -47,6 +47,9 @@ class HadoopPath:
     def __str__(self) -> str:
         return self._url
 
+    def __fspath__(self) -> str:
+        return self._url
+
     def __repr__(self) -> str:
         return f"HadoopPath({self._url!r})"
 
@@ -206,7 +209,7 @@ class HadoopFile(io.RawIOBase):
         self._at = offset + (0, self._at, self._size)[whence]
         return self._at
 
-    def read(self, size: int | None = -1) -> bytes:  # type: ignore[override]
+    def read(self, size: int | None = -1) -> bytes:
         left = max(0, self._size - self._at)
         count = left if size is None or size < 0 else min(size, left)
 
@@ -214,7 +217,7 @@ class HadoopFile(io.RawIOBase):
             stream = files.open(place)
             try:
                 stream.seek(self._at)
-                return bytes(_session()._jvm.org.apache.commons.io.IOUtils.toByteArray(stream, count))  # type: ignore[union-attr]
+                return bytes(_session()._jvm.org.apache.commons.io.IOUtils.toByteArray(stream, count))
             finally:
                 stream.close()
 

@@ -52,7 +52,7 @@ class _HadoopInput(InputFile):
     def exists(self) -> bool:
         return HadoopPath(self.location).exists()
 
-    def open(self, seekable: bool = True) -> HadoopFile:  # type: ignore[override]
+    def open(self, seekable: bool = True) -> HadoopFile:
         return HadoopPath(self.location).open()
 
 
@@ -85,7 +85,7 @@ class _HadoopOutput(OutputFile):
     def to_input_file(self) -> _HadoopInput:
         return _HadoopInput(self.location)
 
-    def create(self, overwrite: bool = False) -> _Written:  # type: ignore[override]
+    def create(self, overwrite: bool = False) -> _Written:
         return _Written(HadoopPath(self.location))
 
 
@@ -115,7 +115,7 @@ class _OneTable(NoopCatalog):
         """Make the next version. Raises FileExistsError where there is one."""
         made = update_table_metadata(table.metadata, updates, metadata_location=table.metadata_location)
         place = self.write(made, _version(table) + 1)
-        return CommitTableResponse(metadata=made, metadata_location=place)
+        return CommitTableResponse(metadata=made, metadata_location=place)  # type: ignore[call-arg]
 
     def write(self, metadata: TableMetadata, version: int) -> str:
         """Return the place of this version."""

@@ -26,7 +26,7 @@ from jbm_spark.errors import ArchiveError
 POSITIONS = "_positions"
 _KEPT_MS = 7 * 86_400_000
 """Files that a compaction replaced stay so long after they were written, for readers of older versions."""
-_NOT_OURS = ("_delta_log", "metadata")
+_LOGS = ("_delta_log", "metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,8 @@ class LakeFolder:
         self._staged = self.path
         self._decided_on: int | None = None
         """The position that was read last: what is published goes on from there."""
+        self._staged_on: int | None = None
+        """The position before anything was staged: with another one, its files may have been removed already."""
 
     def manifests(self) -> Sequence[Manifest]:
         """One for all batches. Raises ArchiveError where the log or the position cannot be read."""
@@ -88,6 +90,9 @@ class LakeFolder:
     def staged(self) -> HadoopPath:
         """A place that nobody else has, below the table."""
         self._staged = self.path / f"batch={uuid4().hex}"
+        with self._told("its log cannot be read"):
+            self._log.refresh()
+            self._staged_on = self._log.position()
         return self._staged
 
     def publish(self, *, rows: int, spans: Sequence[Span]) -> Manifest:
@@ -129,11 +134,11 @@ class LakeFolder:
         ]
 
     def replace(self, fragments: Fragments, erasure: Erasure | None = None) -> None:
-        """In one commit. Raises ArchiveError where another job has replaced some of them meanwhile."""
+        """In one commit. Raises ArchiveError where another job has published meanwhile, or replaced some of them."""
         before, found = self._newest()
         replaced = set(fragments.paths)
         gone = [each for each in self._log.files() if self.path / each.place in replaced]
-        if len(gone) != len(replaced):
+        if found != self._staged_on or len(gone) != len(replaced):
             raise self._overtaken()
         added = self._staged_files()
         if erasure is None:
@@ -197,17 +202,17 @@ class LakeFolder:
     def _remove_unnamed(self, age_ms: int) -> None:
         """Remove files that no commit names and no later one can: those that are older than the position, from which
         every commit to come has to go on."""
-        number = self._log.position()
-        if number is None:
-            return
         with self._told("what no version needs is still there"):
             self._log.refresh()
+            number = self._log.position()
+            if number is None:
+                return
             named = {self.path / each.place for each in self._log.files()}
             since = [each.changed_ms for each in self._place(number).all_files()]
             until = min([*since, int(time.time() * 1000) - age_ms])
-            for each in self.path.all_files():
-                top = each.path.relative_to(self.path).parts[0]
-                if each.path not in named and top not in _NOT_OURS and each.changed_ms < until:
+            for each in (*self.path.all_files(), *self._positions.all_files()):
+                is_log = str(each.path).startswith(tuple(f"{self.path}/{name}/" for name in _LOGS))
+                if each.path not in named and not is_log and each.changed_ms < until:
                     each.path.remove()
 
     def _fragments(self, files: Sequence[LakeFile]) -> Fragments:
