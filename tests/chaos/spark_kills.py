@@ -45,6 +45,8 @@ class Job:
     is_locked = False
     """A process that stands still keeps others away."""
     is_at_least_once = False
+    is_fenced = True
+    """A process that took over keeps a zombie from writing."""
 
     def __init__(self, topics: Topics, folder: Path) -> None:
         self.topics, self.folder, self.sent = topics, folder, 0
@@ -94,7 +96,9 @@ class Job:
 
 
 class Replay(Job):
-    """`jbm-spark replay`."""
+    """`jbm-spark replay`; two processes of one job may send the same (docs/spark-archive.md)."""
+
+    is_fenced = False
 
     def command(self) -> list[str]:
         return job(self.topics, "replay", "--from", self.source, "--to", self.queue, "--job", "kills")
@@ -276,6 +280,7 @@ def _run(work: Job, said: Path) -> int:
 def _wake(work: Job, zombie: subprocess.Popen[bytes], said: Path) -> list[str]:
     """Another process does its work meanwhile, or is refused; what is wrong."""
     signal_all(members(zombie.pid), signal.SIGSTOP)
+    work.is_at_least_once |= not work.is_fenced
     code = _run(work, said)
     signal_all(members(zombie.pid), signal.SIGCONT)
     woken = zombie.wait(PATIENCE_S)
