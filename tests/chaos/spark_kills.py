@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow.dataset as ds
+from confluent_kafka import Message
 from deltalake import DeltaTable
 
 from jbm_kafka.admin import Admin
@@ -31,10 +32,13 @@ from tests.spark.conftest import Topics
 from tests.spark.killed import PATIENCE_S, job, members, signal_all
 from tests.spark.records import Record
 from tests.support.broker import open_broker
+from tests.support.chaos_topics import all_ends
 from tests.support.waiting import wait_until
 
 SPREAD_S = 2.0
 """So long after it began to write, at most, a process is killed."""
+OPEN_S = 400.0
+"""So long a transaction may stay open that a killed batch of the format "jbm" has left: Kafka ends it after 300 s."""
 STARTING_S = 15.0
 """And so long after its start, where nobody waits until it writes."""
 
@@ -80,7 +84,18 @@ class Job:
 
     def found(self) -> list[int]:
         """The numbers, in order within each partition."""
-        return [int(record.value() or b"") for record in self.topics.read(self.queue)]
+        return [int(record.value() or b"") for record in self.records(self.queue)]
+
+    def records(self, topic: str) -> list[Message]:
+        """All that are committed, when no transaction is open any more that a killed process has left."""
+        ends = all_ends(self.topics.bootstrap, stable=False)
+
+        def is_whole() -> bool:
+            stable = all_ends(self.topics.bootstrap, stable=True)
+            return all(stable.get(place, 0) >= end for place, end in ends.items())
+
+        wait_until(is_whole, about="transactions to end", timeout_s=OPEN_S)
+        return self.topics.read(topic)
 
     def look(self) -> list[str]:
         """What is wrong already, after a kill."""
@@ -178,7 +193,7 @@ class Letters(Parts):
 
     def found(self) -> list[int]:
         """Of the records behind those that were sent at first."""
-        return [int(record.value() or b"") for queue, ends in self._ends.items() for record in self.topics.read(queue)
+        return [int(record.value() or b"") for queue, ends in self._ends.items() for record in self.records(queue)
                 if (record.offset() or 0) >= ends.get(record.partition() or 0, 0)]  # fmt: skip
 
 

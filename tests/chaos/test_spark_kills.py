@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.spark_kills import Batch, Erase, Job, Letters, Replay, play
+from tests.chaos.spark_kills import Erase, Job, Letters, Replay, play
 from tests.spark.conftest import Topics
 
 COPIES = """
@@ -24,9 +24,9 @@ for number in range(begin, count):
 
 @pytest.mark.thorough
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", [Replay, Letters, Erase, Batch])
+@pytest.mark.parametrize("kind", [Replay, Letters, Erase])
 def test_a_job_that_is_killed_does_its_work_once(kind: type[Job], bootstrap: str, tmp_path: Path) -> None:
-    """SPARK-3, SPARK-11, SPARK-17, REDELIVER-9: other jobs of the table are killed in tests/spark."""
+    """SPARK-11, SPARK-17, REDELIVER-9: other jobs of the table are killed in tests/spark."""
     assert play(kind(Topics(bootstrap), tmp_path), kills=1, each=3_000, chance=random.Random(1)) == []
 
 
