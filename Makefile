@@ -29,7 +29,7 @@ STATIC := jbm_kafka/console/static
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all-of-it proton spark-jars spark-classes console-scripts debian demo demo-spark test collected test-pure test-beside test-thorough test-slow fuzz-amqp kills-bridge chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm release-check dist dist-compiled docs docs-serve lock clean
+.PHONY: help setup all-of-it proton spark-jars spark-classes console-scripts debian demo demo-spark test collected test-pure test-beside test-thorough test-slow fuzz-amqp kills-bridge kills-spark chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm release-check dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -127,6 +127,10 @@ test-slow: setup  ## the long targets: many kills, many seeds; and compiled what
 kills-bridge: setup  ## every party is killed again and again while 100,000 messages cross, between clusters, then from Artemis and back; some ten minutes each
 	$(BIN)/python -m pytest tests/bridge -m slow --timeout 1800
 	$(BIN)/python -m tests.chaos.bridge_kills
+
+kills-spark: setup  ## Spark's jobs are killed ten times each, and stopped: all, or JOB="load erase"; then streams, and an audit of 200,000 messages; two hours
+	$(BIN)/python -m tests.chaos.spark_kills $(JOB)
+	$(BIN)/python -m pytest tests/spark/test_exactly_once_killed.py tests/spark/test_audit.py -m slow -k kills --timeout 7200
 
 chaos: setup      ## the failure tests, full size: processes killed, frozen and replaced on a real broker
 	$(BIN)/python -m pytest tests/chaos -m "slow or not slow" --timeout 600

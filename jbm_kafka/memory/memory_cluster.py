@@ -168,7 +168,8 @@ class MemoryCluster:
                     raise KafkaClientError(f"create topic {name}: Topic '{name}' collides with existing topic: {other}")
             self._topic_count += 1
             logs = [PartitionLog() for _ in range(partitions)]
-            self.topics[name] = MemoryTopic(name, f"memory-{self._topic_count}", {**DEFAULT_CONFIG, **config}, logs)
+            # With a slash, as of Kafka's own ids every fourth has one.
+            self.topics[name] = MemoryTopic(name, f"memory/{self._topic_count}", {**DEFAULT_CONFIG, **config}, logs)
             for group in self._groups.values():
                 owned = [m.assigned for m in group.members.values() if m.topic == name]
                 if any(partition >= partitions for assigned in owned for partition in assigned):

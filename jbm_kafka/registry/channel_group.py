@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.channel.companion_group import companion_of
+from jbm_kafka.core.channel.log_id import log_id
 from jbm_kafka.core.destination import Destination, Queue, with_namespace
 from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
@@ -104,7 +105,7 @@ class ChannelGroup:
 
     def log_id(self, topic_id: str) -> str:
         """Return what the group's positions are about: a log, and of a subscription the part since it was made."""
-        return f"{topic_id}/{self.incarnation}" if self.incarnation else topic_id
+        return log_id(topic_id, self.incarnation)
 
     def begins(self, topic_id: str) -> Mapping[int, int]:
         """Where a channel begins that nothing is recorded of, by partition; of the others at the log's start."""

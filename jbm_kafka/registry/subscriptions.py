@@ -20,6 +20,7 @@ from jbm_kafka.codec.registry_records import (
     subscription_key,
     subscriptions_in,
 )
+from jbm_kafka.core.channel.log_id import incarnation_of
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
@@ -161,7 +162,7 @@ class Subscriptions:
             if wanted.is_durable:
                 check_retention(self._parts.admin, info, wanted)
             me = self._parts.holder.ensure()
-            mine = f"{int(self._parts.chance() * 2**52):013x}"
+            mine = incarnation_of(self._parts.chance())
             before: list[SubscriptionRecord | None] = [None]
 
             def claim(values: Values) -> Changes:

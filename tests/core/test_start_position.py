@@ -104,6 +104,10 @@ def test_of_a_topic_made_anew_counts_as_handed_over_what_its_owner_read_on(
     assert decide_start(facts).position.offered == offered
 
 
+NEW, OLD = f"{1:013x}", f"{2:013x}"
+"""Incarnations."""
+
+
 def position_of(topic_id: str, watermark: int) -> Position:
     return position(watermark, topic_id=topic_id)
 
@@ -115,23 +119,23 @@ def position_of(topic_id: str, watermark: int) -> Position:
         (None, CommittedOffset(30, ONE), 40, StartReason.COMMITTED_OFFSET),
         (None, CommittedOffset(60, ONE), 60, StartReason.COMMITTED_OFFSET),
         (None, CommittedOffset(20, ""), 20, StartReason.OPERATOR_RESET),
-        (position_of("T/new", 20), CommittedOffset(20, ONE), 20, StartReason.CHANGELOG),
-        (position_of("T/old", 30), CommittedOffset(30, ONE), 40, StartReason.SUBSCRIBED_ANEW),
-        (position_of("T/old", 30), None, 40, StartReason.SUBSCRIBED_ANEW),
-        (position_of("R/new", 70), None, 40, StartReason.TOPIC_RECREATED),
+        (position_of(f"T/{NEW}", 20), CommittedOffset(20, ONE), 20, StartReason.CHANGELOG),
+        (position_of(f"T/{OLD}", 30), CommittedOffset(30, ONE), 40, StartReason.SUBSCRIBED_ANEW),
+        (position_of(f"T/{OLD}", 30), None, 40, StartReason.SUBSCRIBED_ANEW),
+        (position_of(f"R/{NEW}", 70), None, 40, StartReason.TOPIC_RECREATED),
     ],
 )
 def test_a_subscription_begins_where_the_registry_says_unless_it_is_further_or_was_set_elsewhere(
     recorded: Position | None, committed: CommittedOffset | None, begin: int, reason: StartReason
 ) -> None:
     """Of TOPIC-2, LOG-2: what another subscription of its name left counts for nothing."""
-    start = decide_start(Facts("T/new", recorded, committed, 10, 100, begin=40))
+    start = decide_start(Facts(f"T/{NEW}", recorded, committed, 10, 100, begin=40))
     assert (start.position.watermark, start.reason) == (begin, reason)
-    assert start.position.topic_id == "T/new"
+    assert start.position.topic_id == f"T/{NEW}"
 
 
 def test_a_subscription_whose_beginning_the_log_has_lost_begins_with_the_log() -> None:
-    assert decide_start(Facts("T/new", None, None, 60, 100, begin=40)).position.watermark == 60
+    assert decide_start(Facts(f"T/{NEW}", None, None, 60, 100, begin=40)).position.watermark == 60
 
 
 def test_without_a_position_all_may_have_been_handed_over() -> None:

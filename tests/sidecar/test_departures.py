@@ -13,6 +13,7 @@ from jbm_kafka.core.channel.settlement import Modified
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.memory.memory_kafka import MemoryCluster
+from jbm_kafka.registry.readers import is_kept
 from tests.sidecar.parts import link_of
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
@@ -40,7 +41,8 @@ def process(cluster: MemoryCluster) -> Iterator[SteppedSidecar]:
 def test_a_copy_that_compression_was_to_make_fit_goes_without_its_body_when_it_is_refused(
     process: SteppedSidecar, cluster: MemoryCluster
 ) -> None:
-    """Of REDELIVER-4: the next try counts on no compression. Else it is refused for ever, and its unit waits.
+    """Of REDELIVER-4: the next try counts on no compression. Else it is refused for ever, and its unit waits. The
+    original is kept by the topic's whole id: with what stands before its first slash truncation did not know it.
 
     This topic keeps nothing compressed, as one whose producer's compression did less than judged.
     """
@@ -55,6 +57,9 @@ def test_a_copy_that_compression_was_to_make_fit_goes_without_its_body_when_it_i
     letters = cluster.log(DLQ, 0)
     records, _ = letters.read(letters.begin, 2, committed_only=True)
     assert [(record.key(), record.value()) for record in records] == [(b"u", None)]
+    process.sidecar.destinations._registry.refresh()
+    kept = process.sidecar.destinations._registry.values()
+    assert is_kept(kept, QUEUE.name, cluster.topics[QUEUE.name].topic_id, 0, refused.offset)
 
 
 def test_a_dead_letter_topic_deleted_again_and_again_is_made_anew_as_large_as_it_was(

@@ -5,7 +5,9 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from tests.spark.conftest import Topics
 from tests.support.waiting import wait_until
@@ -32,3 +34,21 @@ def kill_in_the_midst(command: list[str], topics: Topics, target: str, *, record
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def members(session: int, named: str = "") -> list[int]:
+    """The processes of a session; Spark's Python workers are in a process group of their own."""
+    found = []
+    for place in Path("/proc").iterdir():
+        with suppress(OSError, ValueError, IndexError):
+            fields = (place / "stat").read_text().rpartition(")")[2].split()
+            if int(place.name) and int(fields[3]) == session and named in (place / "cmdline").read_text():
+                found.append(int(place.name))
+    return found
+
+
+def signal_all(pids: Sequence[int], which: signal.Signals) -> None:
+    """Those that are gone already are left out."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, which)

@@ -1,6 +1,7 @@
 """A query from queue to queue in a process of its own, at default settings: `BOOTSTRAP SOURCE QUEUE CHECKPOINT HOW`.
 
-HOW is `format` for Spark's format "jbm" at both ends, or the writer of `write_stream`: `java` or `python`.
+HOW is `format` for a stream of Spark's format "jbm" at both ends, `batch` for a batch of it, or the writer of
+`write_stream`: `java` or `python`.
 """
 
 import sys
@@ -23,6 +24,11 @@ def by_format(spark: SparkSession, bootstrap: str, source: str, queue: str, chec
 def main(bootstrap: str, source: str, queue: str, checkpoint: str, how: str) -> None:
     """Until all is written that was there at the start."""
     spark = build_session("once", starts_fast=True)
+    if how == "batch":
+        frame = spark.read.format("jbm").options(destination=source, bootstrap=bootstrap).load()
+        frame.write.format("jbm").options(destination=queue, bootstrap=bootstrap).mode("append").save()
+        spark.stop()
+        return
     if how == "format":
         query = by_format(spark, bootstrap, source, queue, checkpoint)
     else:

@@ -24,7 +24,7 @@ _SCHEMAS = {MESSAGES: MESSAGES_SCHEMA, EVENTS: EVENTS_SCHEMA}
 
 @dataclass(frozen=True, slots=True)
 class PlantedArchive:
-    """One of a queue, or of many, whose topic's id is its name."""
+    """One of a queue, or of many."""
 
     folder: Any
     """A `Path`, or a place on an object store."""
@@ -65,9 +65,14 @@ class PlantedArchive:
         return [row for path in files for row in parquet.ParquetFile(path).read().to_pylist()]
 
 
+def topic_id(topic: str) -> str:
+    """As Kafka's client tells it: of four ids one has a slash."""
+    return f"{topic}/+id"
+
+
 def message(topic: str, offset: int, unit: str, at: datetime) -> Row:
     """A row of `messages`."""
-    return {"topic": topic, "topic_id": topic, "partition": 0, "offset": offset, "unit_of_order": unit,
+    return {"topic": topic, "topic_id": topic_id(topic), "partition": 0, "offset": offset, "unit_of_order": unit,
             "message_id": f"ID:{offset}", "timestamp": at, "body_kind": "text", "priority": 4,
             "body_text": f"of {unit}", "delivery_mode": "PERSISTENT", "properties": [("for", unit)],
             "headers": []}  # fmt: skip
@@ -75,7 +80,7 @@ def message(topic: str, offset: int, unit: str, at: datetime) -> Row:
 
 def event(topic: str, first: int, last: int, at: datetime, *, number: int, unit: str | None = None) -> Row:
     """A row of `events`: a range that was acknowledged, or an attempt of a unit's message that failed."""
-    return {"topic": topic, "topic_id": topic, "partition": 0, "offset": first, "last_offset": last,
+    return {"topic": topic, "topic_id": topic_id(topic), "partition": 0, "offset": first, "last_offset": last,
             "fate": "acknowledged" if unit is None else "returned", "unit_of_order": unit, "index": 0,
             "reason": None if unit is None else f"KeyError: {unit}", "events_topic": "jbm.events",
             "events_topic_id": "e", "events_partition": 0, "events_offset": number,

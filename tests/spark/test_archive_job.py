@@ -1,9 +1,7 @@
 """`jbm-spark archive`: what an archive has is what the topic had, for every reader of its files, at every moment."""
 
-import json
 import random
 import re
-import subprocess
 import threading
 import time
 from contextlib import suppress
@@ -28,12 +26,10 @@ from jbm_spark.events import events
 from jbm_spark.jobs.archive import Archived, run
 from jbm_spark.messages import messages
 from tests.spark.any_record import any_record
-from tests.spark.archive_process import archiving
 from tests.spark.conftest import PATIENCE_S, Topics
 from tests.spark.planted import Planted
 from tests.spark.records import Record
 from tests.support.topics import admin_client
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.thorough
 LOOK_EACH_S = 0.05
@@ -249,47 +245,3 @@ def test_two_jobs_do_not_write_to_one_archive(topics: Topics, tmp_path: Path) ->
         locked_archive(tmp_path, destination="queue:b", cluster_id="c"),
     ):
         raise AssertionError
-
-
-# -- killed --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3000)  # Spark starts eleven times
-def test_an_archive_after_ten_kills_is_equal_to_the_topic(topics: Topics, tmp_path: Path) -> None:
-    """SPARK-10: killed in the midst of writing, by turns early and late, at the defaults, with 12,000 a partition."""
-    topic, folder, chance = topics.create(3), tmp_path / "a", random.Random(10)
-    staged = folder / "_staging" / "messages"
-
-    def send(count: int) -> None:
-        topics.write(topic, [Record(key=b"u%d" % (each % 60), value=b"%d" % each) for each in range(count)])
-        aborted = topics.write(topic, [Record(value=b"aborted")] * 20, transactional_id=f"archive-kills-{topic}")
-        aborted.abort_transaction()
-
-    send(36_000)
-    for number in range(1, 11):
-        with archiving(topics, topic, folder) as process:
-
-            def is_writing(process: subprocess.Popen[str] = process) -> bool:
-                assert process.poll() is None, "the job ended by itself"
-                return any(staged.rglob("*.parquet"))
-
-            for _ in range(number % 3):  # let some batches be published first
-                before = len([*folder.glob("messages/*/*/_manifest.json")])
-                send(2_000)  # the kill before may have come behind the last batch
-                wait_until(lambda before=before: len([*folder.glob("messages/*/*/_manifest.json")]) != before,  # type: ignore[misc]
-                           about="a batch", timeout_s=300)  # fmt: skip
-            if number % 3:
-                send(2_000)
-            wait_until(is_writing, about="a batch that is being written", timeout_s=300)
-            threading.Event().wait(chance.random() / 2)
-        if number % 3 == 0:
-            send(3_000)
-    with archiving(topics, topic, folder) as process:
-        expected = sorted((each.partition(), each.offset()) for each in topics.read(topic))
-        wait_until(lambda: len(places(folder)) >= len(expected), about="everything archived", timeout_s=300)
-        process.terminate()
-        out, _ = process.communicate(timeout=300)
-        assert process.returncode == 0
-        assert json.loads(out)["messages_in_all"] == len(expected)
-    assert [(place[1], place[2]) for place in places(folder)] == expected

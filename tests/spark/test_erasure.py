@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from jbm_kafka.core.channel.log_id import incarnation_of, log_id
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_spark.archiving import data_folder, erase, erasures, read_archive, read_archived_events
@@ -23,7 +24,7 @@ from jbm_spark.archiving.manifest import Erasure, Manifest, Span, compacted, rea
 from jbm_spark.archiving.table_folder import BATCHES_MAX, positions
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import ArchiveError, OptionRefusedError
-from tests.spark.planted_archive import PlantedArchive, Row, event, message
+from tests.spark.planted_archive import PlantedArchive, Row, event, message, topic_id
 from tests.support.manual_clock import ManualClock
 
 DAY = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -36,7 +37,7 @@ class Stopped(Exception):
 
 def span(topic: str, begin: int, end: int) -> Span:
     """Of one partition."""
-    return Span(topic, {0: begin}, {0: end}, {}, topic)
+    return Span(topic_id(topic), {0: begin}, {0: end}, {}, topic)
 
 
 def offsets(rows: Sequence[Row]) -> list[int]:
@@ -60,12 +61,13 @@ def archive(
                 message("q", each, f"unit-{each % UNITS}", DAY + timedelta(begin)) for each in range(begin, begin + 10)
             ]
             planted.add("messages", rows, [span("q", begin, begin + 10)])
+    of_subscription = log_id(topic_id("q"), incarnation_of(0.3))
     told = [
         event("q", 0, 19, DAY, number=0), event("q", 1, 1, DAY, number=1, unit="unit-1"),
         event("q", 21, 21, DAY, number=2), event("q", 2, 2, DAY, number=3, unit="unit-2"),
         event("q", 35, 35, DAY, number=4), event("q", 36, 36, DAY, number=5, unit="unit-1"),
         {**event("q", 11, 11, DAY, number=6, unit="unit-1"), "topic_id": None},
-        {**event("q", 16, 16, DAY, number=7), "topic_id": "q/3"},  # of a subscription
+        {**event("q", 16, 16, DAY, number=7), "topic_id": of_subscription},
     ]  # fmt: skip
     planted.add("events", told, [Span("e", {0: 0}, {0: 8}, {}, "jbm.events")])
     return planted

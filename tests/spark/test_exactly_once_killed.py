@@ -7,12 +7,11 @@ when the next process has written, and tries to commit. At the end the committed
 """
 
 import itertools
-import os
 import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.spark.conftest import Topics
+from tests.spark.killed import members, signal_all
 from tests.spark.records import Record, headers
 from tests.support.waiting import wait_until
 
@@ -101,23 +101,6 @@ class Copying:
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in self.stopped),
                    about="zombies to end", timeout_s=PATIENCE_S)  # fmt: skip
         self.stopped = []
-
-
-def members(session: int, named: str = "") -> list[int]:
-    """The processes of a session; Spark's Python workers are in a process group of their own."""
-    found = []
-    for place in Path("/proc").iterdir():
-        with suppress(OSError, ValueError, IndexError):
-            fields = (place / "stat").read_text().rpartition(")")[2].split()
-            if int(place.name) and int(fields[3]) == session and named in (place / "cmdline").read_text():
-                found.append(int(place.name))
-    return found
-
-
-def signal_all(pids: Sequence[int], which: signal.Signals) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, which)
 
 
 def copy_with_kills(topics: Topics, folder: Path, *hows: str, kills: int, each: int = EACH) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import subprocess
 import sys
 from uuid import uuid4
@@ -15,8 +14,6 @@ from jbm_kafka.admin import Admin
 from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs.letter_retry import OvertakenUnit, RetriedLetters, run
 from tests.spark.conftest import Topics
-from tests.spark.killed import job, kill_in_the_midst
-from tests.spark.records import Record
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.thorough
@@ -120,26 +117,3 @@ def test_the_command_tells_what_stays_and_exits_with_3(topics: Topics) -> None:
     assert (done.returncode, done.stderr) == (3, "")
     [[_, why]] = json.loads(done.stdout)["kept"]
     assert why.startswith("it does not tell where it came from")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_a_retry_that_is_killed_ten_times_sends_each_letter_once_and_in_order(topics: Topics) -> None:
-    """Of REDELIVER-9: 12,000 letters of one partition, at the defaults."""
-    queue, letters, count, units = topics.create(), topics.create(), 12_000, 40
-    topics.write(queue, [Record(key=b"u%d" % (n % units), value=b"%d" % n, headers=(("JBMBody", b"text"),))
-                         for n in range(count)])  # fmt: skip
-    with Admin(topics.bootstrap) as admin:
-        assert len(admin.send_to_dead_letter(queue, everything=True, dead_letter_address=letters).messages) == count
-    command = job(topics, "dead-letters", "retry", "--from", letters, "--rate", "500")  # else it ends before ten kills
-    for _ in range(10):
-        kill_in_the_midst(command, topics, queue, records=random.randrange(600))
-    subprocess.run(command, check=True, timeout=600)
-    received: list[tuple[str | None, int]] = []
-    with ConnectionFactory(topics.bootstrap).create_context(AcknowledgeMode.AUTO) as jms:
-        consumer = jms.create_consumer(Queue(queue))
-        while (message := consumer.receive(timeout=10.0)) is not None:
-            received.append((message.unit_of_order, int(str(message.body))))
-    assert len(received) == count
-    for unit in range(units):
-        assert [n for name, n in received if name == f"u{unit}"] == [*range(unit, count, units)]

@@ -1,6 +1,5 @@
 """`jbm-spark replay`: what is meant comes once and in order, however often the job is killed and run again."""
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from jbm_spark.errors import ArchiveError, OptionRefusedError
 from jbm_spark.jobs import archive
 from jbm_spark.jobs.replay import Replayed, run
 from tests.spark.conftest import PATIENCE_S, Topics
-from tests.spark.killed import job, kill_in_the_midst
 from tests.spark.records import Record, headers
 
 pytestmark = pytest.mark.thorough
@@ -119,23 +117,3 @@ def test_what_cannot_be_is_one_line(
     assert f"{tmp_path} is no archive" in capsys.readouterr().err
     assert main(["replay", "--from", source, "--to", target, "--since", "yesterday", *at]) == 2
     assert "'yesterday': write a day or a time" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3000)  # Spark starts eleven times
-def test_a_replay_that_is_killed_ten_times_is_received_once_and_in_order(topics: Topics) -> None:
-    """SPARK-11: 12,000 a partition, at the defaults: more than a queue remembers of duplicate ids."""
-    source, target, units, count = topics.create(3), topics.create(2), 60, 36_000
-    topics.write(source, [Record(key=b"u%d" % (n % units), value=b"%d" % n) for n in range(count)])
-    command = job(topics, "replay", "--from", source, "--to", target)
-    for _ in range(10):
-        kill_in_the_midst(command, topics, target)
-    subprocess.run(command, check=True, timeout=600)
-    received: list[tuple[str | None, int]] = []
-    with ConnectionFactory(topics.bootstrap).create_context(AcknowledgeMode.AUTO) as jms:
-        consumer = jms.create_consumer(jms.create_queue(target))
-        while (message := consumer.receive(timeout=10.0)) is not None:
-            received.append((message.unit_of_order, int(bytes(message.body))))
-    assert len(received) == count
-    for unit in range(units):
-        assert [n for name, n in received if name == f"u{unit}"] == [*range(unit, count, units)]

@@ -12,6 +12,7 @@ from enum import Enum
 
 from jbm_kafka.core.channel.checkpoint_id import CommittedOffset, parse_checkpoint_id
 from jbm_kafka.core.channel.entries import OffsetRange, Position
+from jbm_kafka.core.channel.log_id import topic_id_of
 
 
 class StartReason(Enum):
@@ -102,7 +103,7 @@ def decide_start(facts: Facts) -> Start:
     position, committed = facts.position, facts.committed
     if position is not None and position.topic_id != facts.topic_id:
         # The broker drops the offsets of a deleted topic; if one is still there it is about the other log.
-        is_same_log = position.topic_id.partition("/")[0] == facts.topic_id.partition("/")[0]
+        is_same_log = topic_id_of(position.topic_id) == topic_id_of(facts.topic_id)
         reason = StartReason.SUBSCRIBED_ANEW if is_same_log else StartReason.TOPIC_RECREATED
         return _afresh(facts, reason, facts.begin)
     if committed is None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from jbm_kafka.core.channel.changes import Acknowledged
 from jbm_kafka.core.channel.departure import DEPARTS_BY, EXPIRED, MOVED, OPERATOR, Departure, route_of
 from jbm_kafka.core.channel.entries import MessageEvent, MessageFate
+from jbm_kafka.core.channel.log_id import topic_id_of
 from jbm_kafka.core.channel.reference import DEPARTING, Reference
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.log_fields import log_fields
@@ -96,7 +97,7 @@ class Departures:
         )
         if not has_body:
             if not group.is_temporary:
-                topic_id = channel.changelog.topic_id.partition("/")[0]
+                topic_id = topic_id_of(channel.changelog.topic_id)
                 self._targets.keep_original(channel.topic, topic_id, channel.partition, leaving.reference.offset)
             log.warning(
                 "%s offset %d: too large for %s, its copy goes without the body; the original stays in the log",

@@ -24,6 +24,7 @@ except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
 
 from jbm_kafka.admin.pausing import operator_name
+from jbm_kafka.core.channel.log_id import INCARNATION
 from jbm_kafka.core.destination import Queue
 from jbm_spark.archiving.archive_event_rows import EVENT_KEY, EVENTS_SCHEMA
 from jbm_spark.archiving.archive_files import RowShape, read_rows, rewrite
@@ -280,7 +281,7 @@ class _Run:
             is_asked &= is_so
         is_ours = self._of_queue(rows)
         # Events of a subscription tell its incarnation behind the topic's id.
-        place = [F.substring_index("topic_id", "/", 1).alias("topic_id"), F.col("partition"), F.col("offset")]
+        place = [F.regexp_replace("topic_id", INCARNATION, "").alias("topic_id"), F.col("partition"), F.col("offset")]
         marks = [is_asked.alias("is_asked"), is_ours.alias("is_ours"), F.lit(True).alias("is_event")]
         told = rows.select(*place, "last_offset", *EVENT_KEY, _FILE, *marks)
         both = told.unionByName(left.select(*place, F.lit(False).alias("is_event")), allowMissingColumns=True)

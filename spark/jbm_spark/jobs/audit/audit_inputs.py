@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.codec.changelog import decode_entry
 from jbm_kafka.core.channel.entries import BLOCK_OFFSETS, Entry, Position, Settled
+from jbm_kafka.core.channel.log_id import topic_id_of
 from jbm_kafka.core.destination import Destination, Queue, Topic, parse_destination
 from jbm_kafka.core.jms_errors import CorruptRecordError, JMSError
 from jbm_kafka.core.murmur2 import partition_for
@@ -200,7 +201,7 @@ class AuditSource:
         for topic, group in topics.items():
             if group.subscription is not None:
                 rows = rows.where(is_for(group.subscription))
-            begun = group.begins(log_ids[topic].partition("/")[0])
+            begun = group.begins(topic_id_of(log_ids[topic]))
             if begun:
                 before = F.coalesce(*(F.when(F.col("kafka.partition") == part, begin) for part, begin in begun.items()))
                 rows = rows.where((F.col("kafka.offset") >= before) | before.isNull())
