@@ -80,10 +80,25 @@ def test_what_the_target_refuses_for_now_comes_again_and_counts_no_attempt(
         assert left(sender, LETTERS) == []
 
 
-def test_what_was_acknowledged_first_never_comes_twice_and_may_be_lost(
+def test_what_the_target_refuses_for_good_is_a_dead_letter_and_its_unit_goes_on(
     world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
 ) -> None:
-    """BRIDGE-4."""
+    """BRIDGE-3, BRIDGE-7: only a broker knew it."""
+    here, there = world.factory(address_settings=SETTINGS), elsewhere.factory()
+    elsewhere._world.cluster.faults.refuse = lambda record: "too large" if record.value == b"1" else None
+    bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), guarantee="duplicates-okay")
+    with here.create_context() as sender, there.create_context() as receiver:
+        producer = sender.create_producer()
+        for number in range(3):
+            producer.send(IN, str(number), unit_of_order="joe")
+        assert taken(receiver, 2) == [0, 2]
+        assert left(sender, LETTERS) == ["1"]
+
+
+def test_what_was_acknowledged_first_never_comes_twice_and_may_be_lost(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, caplog: pytest.LogCaptureFixture
+) -> None:
+    """BRIDGE-4: and the log says which."""
     here, there = world.factory(address_settings=SETTINGS), elsewhere.factory()
     faults = elsewhere._world.cluster.faults
     faults.refuse = _refuse_to(OUT)
@@ -96,6 +111,7 @@ def test_what_was_acknowledged_first_never_comes_twice_and_may_be_lost(
         sender.create_producer().send(IN, "1")
         assert taken(receiver, 1) == [1]
         assert left(sender, LETTERS) == []
+    assert "is lost (at-most-once): " in caplog.text
 
 
 def test_commits_that_fail_within_a_cluster_count_no_attempt(world: MemoryWorld, bridged: Bridged) -> None:
