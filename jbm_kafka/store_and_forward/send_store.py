@@ -42,6 +42,8 @@ VERSION = 1
 ID_FILE, LOCK_FILE, MARK_FILE, RESERVE_FILE, ROCKS_FOLDER = "store.json", "lock", "sends.mark", "reserve", "rocks"
 RESERVE_BYTES = 16 << 20
 """More than what a reopening writes, which is what the log of RocksDB has, and no table yet."""
+ROOM_BYTES = 8 << 20
+"""That much more must be free before sends are taken again, or it is full and not full again with each of them."""
 WRITE_BUFFER_BYTES = 4 << 20
 WAL_BYTES_MAX = 8 << 20
 PENDING_MAX = 10_000
@@ -49,6 +51,8 @@ PENDING_MAX = 10_000
 CLOSE_TIMEOUT_S = 60.0
 MEND_MS = 1_000
 """How often a store that could not be written is tried again."""
+SAY_AGAIN_MS = 60_000
+"""So often it is logged that it still cannot be written."""
 _NUMBER = struct.Struct(">cQ")
 _WAITS, _ASIDE = b"w", b"d"
 _BATCH, _HIGHEST, _LOST = b"mbatch", b"mhighest", b"mlost"
@@ -115,6 +119,7 @@ class SendStore:
         self._db = _opened(path / ROCKS_FOLDER)
         self._is_open = True
         self._tried_at_ms = 0
+        self._said_at_ms: int | None = None
         self._failed: list[int] = []
         """Numbers that could not be written, and may be in RocksDB's log all the same."""
         self._pending: list[tuple[bytes, int, Stored | None]] = []
@@ -340,6 +345,9 @@ class SendStore:
                 self._mark.close(self._mark.number)  # not one that was given and never written
             except Exception as error:  # RocksDB has no finer class
                 log.warning("the store in %s was not closed in order: %s; what it holds is kept", self.path, error)
+                with suppress(Exception):  # closed it is all the same, and may be opened again in this process
+                    self._db.close()
+                self._mark.let_go()
         self._file_lock.close()
 
     def forget_lock(self) -> None:
@@ -474,23 +482,30 @@ class SendStore:
                     return
 
     def _could_not_write(self, error: Exception, numbers: range) -> None:
+        self._hindered(error)
+        self._failed.extend(numbers)
+        self._tried_at_ms = self._clock.monotonic_ms()
+        with suppress(OSError):  # it is gone, or the disk is read-only by now
+            (self.path / RESERVE_FILE).unlink()
+
+    def _hindered(self, error: Exception) -> None:
         self.trouble = (
             f"store_and_forward folder {self.path} cannot be written: {error}; nothing was stored of this send: make "
             f"room on its disk, and send again"
         )
-        log.warning("%s", self.trouble)
-        self._failed.extend(numbers)
-        self._tried_at_ms = self._clock.monotonic_ms()
-        with suppress(FileNotFoundError):
-            (self.path / RESERVE_FILE).unlink()
+        now_ms = self._clock.monotonic_ms()
+        if self._said_at_ms is None or now_ms - self._said_at_ms >= SAY_AGAIN_MS:
+            self._said_at_ms = now_ms
+            log.warning("%s", self.trouble)
 
     def _mend(self) -> None:
         """Take sends again when there is room. RocksDB writes nothing more after an error until it is reopened."""
         if self._clock.monotonic_ms() - self._tried_at_ms < MEND_MS:
             return
         self._tried_at_ms = self._clock.monotonic_ms()
-        if self._reopen() and self._make_reserve():
+        if self._make_reserve() and self._reopen():
             self.trouble = ""
+            self._said_at_ms = None
             log.info("the store in %s can be written again", self.path)
 
     def _reopen(self) -> bool:
@@ -504,7 +519,7 @@ class SendStore:
             self._db.write(rows, self._synced)
             self._failed.clear()
         except Exception as error:  # RocksDB knows no finer class
-            log.warning("the store in %s still cannot be written: %s", self.path, error)
+            self._hindered(error)
             return False
         return True
 
@@ -512,11 +527,12 @@ class SendStore:
         try:
             fd = os.open(self.path / RESERVE_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                os.posix_fallocate(fd, 0, RESERVE_BYTES)
+                os.posix_fallocate(fd, 0, RESERVE_BYTES + ROOM_BYTES)
+                os.ftruncate(fd, RESERVE_BYTES)
             finally:
                 os.close(fd)
         except OSError as error:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 (self.path / RESERVE_FILE).unlink()
             self.trouble = self.trouble or (
                 f"store_and_forward folder {self.path} has no room on its disk: {error.strerror}; nothing was stored "
