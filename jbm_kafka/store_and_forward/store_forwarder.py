@@ -207,8 +207,7 @@ class StoreForwarder:
                 if verdict is Verdict.ALL_WAIT:
                     raise
                 if verdict is Verdict.DESTINATION_WAITS:
-                    log.warning("%s: what is stored for %s waits: %s", self._store.path, at.destination, error)
-                    self._order.suspend(at.destination, self._now_ms())
+                    self._suspend(at.destination, error)
                     break  # what was chosen behind it is chosen anew, by what waits now
                 hopeless[number] = str(error)
                 continue
@@ -297,10 +296,14 @@ class StoreForwarder:
             return
         for destination in {send.destination for entry in blamed for send in entry.sends}:
             self._forget(destination)
-            log.warning("%s: what is stored for %s waits: %s", self._store.path, destination, error)
-            self._order.suspend(destination, self._now_ms())
+            self._suspend(destination, error)
         if not blamed:
             raise error
+
+    def _suspend(self, destination: str, error: Exception) -> None:
+        """One line says so, however often it is tried."""
+        if self._order.suspend(destination, self._now_ms()):
+            log.warning("%s: what is stored for %s waits: %s", self._store.path, destination, error)
 
     def _forget(self, destination: str) -> None:
         """Look anew where its messages go: its topic may have been deleted."""
@@ -322,7 +325,7 @@ class StoreForwarder:
 
     def _taken_over(self) -> NumberedBatches:
         """The batches, when it is known what became of the last one."""
-        if self._batches is not None:
+        if self._batches is not None and self._batches.is_taken_over:
             return self._batches
         if self.provider is None:
             self.provider = self._connect()
