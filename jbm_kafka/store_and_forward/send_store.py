@@ -51,6 +51,8 @@ PENDING_MAX = 10_000
 CLOSE_TIMEOUT_S = 60.0
 MEND_MS = 1_000
 """How often a store that could not be written is tried again."""
+SYNC_S = 1.0
+"""How often the disk writes what is stored, where nobody waits for it."""
 SAY_AGAIN_MS = 60_000
 """So often it is logged that it still cannot be written."""
 _NUMBER = struct.Struct(">cQ")
@@ -130,8 +132,9 @@ class SendStore:
         self._report_torn_tail()
         self._mark.open(self._number)
         self._make_reserve()
-        if fsync:
-            threading.Thread(target=self._write_pending, name="jbm-stored-sends", daemon=True).start()
+        self._is_unsynced = False
+        work = self._write_pending if fsync else self._sync_again_and_again
+        threading.Thread(target=work, name="jbm-stored-sends", daemon=True).start()
 
     @classmethod
     def open(cls, folder: Path, *, namespace: str, limits: StoreLimits, fsync: bool, clock: Clock) -> Self:
@@ -324,12 +327,6 @@ class SendStore:
             full = 1.0 if self.trouble else full_ratio(self._limits, held_bytes, oldest_at_ms, self._clock.now_ms())
             return StoreCounts(self._waiting, self._waiting_bytes, oldest_at_ms, self._aside, self._lost, full)
 
-    def sync(self) -> None:
-        """Have on the disk what was stored until now; without fsync this is done once a second."""
-        with self._lock, suppress(Exception):  # a disk that refuses is told to the next send
-            if self._is_open:
-                self._db.flush_wal(True)
-
     def close(self) -> None:
         """Let the folder go. Again: nothing happens."""
         self.wait_stored(timeout_s=CLOSE_TIMEOUT_S)
@@ -398,6 +395,7 @@ class SendStore:
         except Exception as error:  # RocksDB knows no finer class
             self._could_not_write(error, range(first, self._number + 1))
             raise NotStored(ResourceAllocationError(self.trouble, path=str(self.path))) from None
+        self._is_unsynced = not self._fsync
         self._mark.set(self._number)
         if not self._waiting:
             self._oldest_at_ms = values[0][1]
@@ -419,6 +417,15 @@ class SendStore:
                 del self._pending[: len(taken)]
                 self._changed.notify_all()
             self.entered.set()
+
+    def _sync_again_and_again(self) -> None:
+        """Without fsync, also while Kafka is away, for which nobody forwards."""
+        while self._is_open:
+            self._changed.wait_for(lambda: not self._is_open, SYNC_S)
+            with self._lock, suppress(Exception):  # a disk that refuses is told to the next send
+                if self._is_open and self._is_unsynced:
+                    self._is_unsynced = False
+                    self._db.flush_wal(True)
 
     def _written_together(self, taken: Sequence[tuple[bytes, int, Stored | None]]) -> list[NotStored | None]:
         """Write them with one call to the disk; returns for each why it is not stored, if it is not."""

@@ -34,7 +34,7 @@ log = logging.getLogger("jbm_kafka.store_and_forward")
 ENTRIES_MAX = 1_000
 BYTES_MAX = 4 << 20
 LOOK_S = 1.0
-"""How often it looks when nothing is stored, and has the disk write what is."""
+"""How often it looks when nothing is stored."""
 MARK_AGAIN_MS = 86_400_000
 """Kafka forgets a number that was committed a week ago; an idle store repeats its own before the next batch."""
 IN_DOUBT = (
@@ -133,7 +133,6 @@ class StoreForwarder:
                 self._through = number
             self._tell("")
             if not has_more:
-                self._store.sync()
                 self._wait(self._pause_s())
         self._let_go()
 
