@@ -1,5 +1,6 @@
 """The folder of a store: what survives which end, and what is refused."""
 
+import os
 import resource
 import signal
 import subprocess
@@ -234,6 +235,33 @@ def test_a_disk_that_stays_full_is_told_once_a_minute_and_has_room_when_there_is
             assert caplog.text.count("cannot be written") == 2
         clock.advance(MEND_MS)
         assert store.counts().full_ratio < 1
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 MiB, which only root may make."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False).returncode:
+        pytest.skip("this user may mount nothing")
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def test_forwarding_goes_on_when_the_disk_is_full_to_its_last_byte(small_disk: Path) -> None:
+    """SAF-4: what its reserve is for."""
+    with opened(small_disk / "store", fsync=True) as store:
+        for number in range(20):
+            store.put(entry(number, size=10_000))
+        with (small_disk / "others").open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        until_refused(store)
+        before = numbers(store)
+        store.begin_batch(BatchUnderWay(1, (1, 2)))
+        store.end_batch(BatchUnderWay(1, (1, 2)))
+        assert numbers(store) == before[2:]
 
 
 def test_a_disk_of_which_nothing_can_be_deleted_refuses_and_the_folder_can_be_opened_again(tmp_path: Path) -> None:
