@@ -14,6 +14,9 @@ from jbm_kafka.amqp_client.remote_sender import AmqpSendFault
 from jbm_kafka.amqp_client.transfer_connection import TransferConnection
 from jbm_kafka.amqp_client.transfer_receiver import Arrived
 from jbm_kafka.bridge import BridgeEnd
+from jbm_kafka.bridge.amqp_source import AmqpSource
+from jbm_kafka.bridge.bridge_counts import LaneCounts
+from jbm_kafka.bridge.bridge_spec import checked_bridge
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.headers import encode_headers
 from jbm_kafka.errors import InvalidDestinationError, JMSError, JMSSecurityError, ResourceAllocationError
@@ -83,6 +86,22 @@ def test_all_arrive_and_units_are_in_order(
         wait_until(lambda: bridge.statistics().arrived == 30, about="counted", timeout_s=SOON_S)
         assert bridge.stop()
         assert bodies(there, IN, 0) == []
+
+
+def test_one_of_a_unit_is_given_until_it_has_arrived(world: MemoryWorld, server: str) -> None:
+    """BRIDGE-5: whatever the server gives; ours gives one at a time by itself."""
+    spec = checked_bridge("across", BridgeEnd(server, IN), BridgeEnd(world.factory(), OUT), guarantee="duplicates-okay")
+    headers = encode_headers(message_id="ID:1", properties={}, body_kind=b"text")
+    record = AmqpRecord("", None, b"joe", b"x", headers, 0)
+    data = encode_transfer(record, b"text", IN, delivery_count=0, now_ms=0)
+    with closing(TransferConnection(settings_of(server))) as connection:
+        connection.send_to(IN, IN.name).send(data, lambda outcome, why: None)
+        with closing(AmqpSource(spec, LaneCounts(), is_one_by_one=True)) as source:
+            first = wait_until(lambda: source.receive(waits=True), about="the first", timeout_s=SOON_S)
+            source._arrive(Arrived(None, data))
+            assert source.receive(waits=False) is None
+            source.acknowledge(first)
+            assert source.receive(waits=False) is not None
 
 
 def test_what_can_never_be_sent_is_the_servers_dead_letter(
