@@ -48,7 +48,7 @@ class ConfirmedSends:
         target.provider.prepare_to_send()
         self._source = source_of(connection, spec, mode, counts)
 
-    def step(self) -> int:
+    def step(self) -> int | None:
         """Send what is there, and settle what was confirmed meanwhile."""
         if self._under_way < self._most:
             message = self._source.receive(waits=not self._under_way)
@@ -58,7 +58,7 @@ class ConfirmedSends:
         arrived = self._settle(waits=self._under_way > 0)
         if self._failure is not None:
             raise self._failure
-        return arrived
+        return arrived or (None if self._under_way else 0)
 
     def close(self) -> None:
         """Settle what is confirmed still; the rest comes again."""

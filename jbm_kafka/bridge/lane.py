@@ -56,7 +56,7 @@ class BridgeLane:
             try:
                 self._work()
             except TakenOver as error:
-                log.warning("%s", error)
+                log.warning("bridge %s: %s", self._name, error)
                 self.failure = self.trouble = str(error)
                 return
             except JMSError as error:
@@ -73,8 +73,10 @@ class BridgeLane:
         pump = self._make(self.counts)
         try:
             while not self._ends.is_set():
-                self.counts.arrived += pump.step()
-                self._goes_on()
+                arrived = pump.step()
+                if arrived is not None:
+                    self.counts.arrived += arrived
+                    self._goes_on()
         finally:
             pump.close()
 

@@ -12,8 +12,9 @@ from jbm_kafka.jms.messages.message import Message
 class Pump(Protocol):
     """Takes messages from the source to the target, and settles them at the source. One thread."""
 
-    def step(self) -> int:
-        """Take on some that are there, or come in a moment; how many arrived.
+    def step(self) -> int | None:
+        """Take on some that are there, or come in a moment; how many arrived. None: some are in hand, and of none of
+        them it is known yet.
 
         Raises:
             JMSError: it cannot go on. The lane closes it, waits, and makes another; nothing is lost by that, and

@@ -49,10 +49,10 @@ class RecordedProgress:
             self._source = source_of(connection, spec, AcknowledgeMode.TRANSACTED, counts)
         except KafkaClientError as error:
             self._fenced.close()
-            raise as_jms_error(error, f"bridge {spec.name}") from None
+            raise as_jms_error(error, str(spec.target.destination)) from None
         except CorruptRecordError as error:
             self._fenced.close()
-            raise JMSError(f"bridge {spec.name}: {error}") from None
+            raise JMSError(str(error)) from None
         except BaseException:
             self._fenced.close()
             raise
@@ -139,9 +139,9 @@ class RecordedProgress:
         try:
             self._fenced.commit(batch.sends, records)
         except FencedOff as error:
-            raise TakenOver(f"bridge {self._spec.name}: {error}; this one takes nothing more") from None
+            raise TakenOver(f"{error}; this one takes nothing more") from None
         except KafkaClientError as error:
-            raise as_jms_error(error, f"bridge {self._spec.name}") from None
+            raise as_jms_error(error, str(self._spec.target.destination)) from None
         self._progress.add(batch.new)
 
 

@@ -50,6 +50,10 @@ class NumberedBatches(Protocol):
             KafkaClientError: it cannot be known now.
         """
 
+    @property
+    def is_taken_over(self) -> bool:
+        """False before `take_over`, and after a failure that only another one mends."""
+
     def write(self, number: int, records: Sequence[tuple[int, Outgoing]]) -> None:
         """Commit these records, each with a token, and the number with them: all of it or nothing.
 

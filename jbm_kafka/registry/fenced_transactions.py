@@ -184,6 +184,11 @@ class FencedBatches(FencedTransactions[int]):
         finally:
             admin.close()
 
+    @property
+    def is_taken_over(self) -> bool:
+        """False: `take_over` comes first; see NumberedBatches."""
+        return self._producer is not None
+
     def write(self, number: int, records: Sequence[tuple[int, Outgoing]]) -> None:
         """Commit the records with the number; see NumberedBatches."""
         producer = self._begun([record for _, record in records])

@@ -106,12 +106,13 @@ class ForwardingOrder:
             self.position = number + 1
         return chosen
 
-    def suspend(self, destination: str, now_ms: int) -> None:
-        """A destination takes nothing for now: its entries wait, longer each time."""
+    def suspend(self, destination: str, now_ms: int) -> bool:
+        """A destination takes nothing for now: its entries wait, longer each time. True: it did take some before."""
         before = self._waits.get(destination)
         tries = 0 if before is None else before.tries + 1
         self._waits[destination] = _Wait(tries, now_ms + next_wait_ms(tries))
         self.begin_again()
+        return before is None
 
     def release_due(self, now_ms: int) -> None:
         """Try destinations again whose time has come; what they hold is looked at from the beginning."""

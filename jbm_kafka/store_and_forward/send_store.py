@@ -42,6 +42,8 @@ VERSION = 1
 ID_FILE, LOCK_FILE, MARK_FILE, RESERVE_FILE, ROCKS_FOLDER = "store.json", "lock", "sends.mark", "reserve", "rocks"
 RESERVE_BYTES = 16 << 20
 """More than what a reopening writes, which is what the log of RocksDB has, and no table yet."""
+ROOM_BYTES = 8 << 20
+"""That much more must be free before sends are taken again, or it is full and not full again with each of them."""
 WRITE_BUFFER_BYTES = 4 << 20
 WAL_BYTES_MAX = 8 << 20
 PENDING_MAX = 10_000
@@ -49,6 +51,10 @@ PENDING_MAX = 10_000
 CLOSE_TIMEOUT_S = 60.0
 MEND_MS = 1_000
 """How often a store that could not be written is tried again."""
+SYNC_S = 1.0
+"""How often the disk writes what is stored, where nobody waits for it."""
+SAY_AGAIN_MS = 60_000
+"""So often it is logged that it still cannot be written."""
 _NUMBER = struct.Struct(">cQ")
 _WAITS, _ASIDE = b"w", b"d"
 _BATCH, _HIGHEST, _LOST = b"mbatch", b"mhighest", b"mlost"
@@ -115,6 +121,7 @@ class SendStore:
         self._db = _opened(path / ROCKS_FOLDER)
         self._is_open = True
         self._tried_at_ms = 0
+        self._said_at_ms: int | None = None
         self._failed: list[int] = []
         """Numbers that could not be written, and may be in RocksDB's log all the same."""
         self._pending: list[tuple[bytes, int, Stored | None]] = []
@@ -125,8 +132,9 @@ class SendStore:
         self._report_torn_tail()
         self._mark.open(self._number)
         self._make_reserve()
-        if fsync:
-            threading.Thread(target=self._write_pending, name="jbm-stored-sends", daemon=True).start()
+        self._is_unsynced = False
+        work = self._write_pending if fsync else self._sync_again_and_again
+        threading.Thread(target=work, name="jbm-stored-sends", daemon=True).start()
 
     @classmethod
     def open(cls, folder: Path, *, namespace: str, limits: StoreLimits, fsync: bool, clock: Clock) -> Self:
@@ -319,12 +327,6 @@ class SendStore:
             full = 1.0 if self.trouble else full_ratio(self._limits, held_bytes, oldest_at_ms, self._clock.now_ms())
             return StoreCounts(self._waiting, self._waiting_bytes, oldest_at_ms, self._aside, self._lost, full)
 
-    def sync(self) -> None:
-        """Have on the disk what was stored until now; without fsync this is done once a second."""
-        with self._lock, suppress(Exception):  # a disk that refuses is told to the next send
-            if self._is_open:
-                self._db.flush_wal(True)
-
     def close(self) -> None:
         """Let the folder go. Again: nothing happens."""
         self.wait_stored(timeout_s=CLOSE_TIMEOUT_S)
@@ -340,6 +342,9 @@ class SendStore:
                 self._mark.close(self._mark.number)  # not one that was given and never written
             except Exception as error:  # RocksDB has no finer class
                 log.warning("the store in %s was not closed in order: %s; what it holds is kept", self.path, error)
+                with suppress(Exception):  # closed it is all the same, and may be opened again in this process
+                    self._db.close()
+                self._mark.let_go()
         self._file_lock.close()
 
     def forget_lock(self) -> None:
@@ -390,6 +395,7 @@ class SendStore:
         except Exception as error:  # RocksDB knows no finer class
             self._could_not_write(error, range(first, self._number + 1))
             raise NotStored(ResourceAllocationError(self.trouble, path=str(self.path))) from None
+        self._is_unsynced = not self._fsync
         self._mark.set(self._number)
         if not self._waiting:
             self._oldest_at_ms = values[0][1]
@@ -411,6 +417,15 @@ class SendStore:
                 del self._pending[: len(taken)]
                 self._changed.notify_all()
             self.entered.set()
+
+    def _sync_again_and_again(self) -> None:
+        """Without fsync, also while Kafka is away, for which nobody forwards."""
+        while self._is_open:
+            self._changed.wait_for(lambda: not self._is_open, SYNC_S)
+            with self._lock, suppress(Exception):  # a disk that refuses is told to the next send
+                if self._is_open and self._is_unsynced:
+                    self._is_unsynced = False
+                    self._db.flush_wal(True)
 
     def _written_together(self, taken: Sequence[tuple[bytes, int, Stored | None]]) -> list[NotStored | None]:
         """Write them with one call to the disk; returns for each why it is not stored, if it is not."""
@@ -474,23 +489,30 @@ class SendStore:
                     return
 
     def _could_not_write(self, error: Exception, numbers: range) -> None:
+        self._hindered(error)
+        self._failed.extend(numbers)
+        self._tried_at_ms = self._clock.monotonic_ms()
+        with suppress(OSError):  # it is gone, or the disk is read-only by now
+            (self.path / RESERVE_FILE).unlink()
+
+    def _hindered(self, error: Exception) -> None:
         self.trouble = (
             f"store_and_forward folder {self.path} cannot be written: {error}; nothing was stored of this send: make "
             f"room on its disk, and send again"
         )
-        log.warning("%s", self.trouble)
-        self._failed.extend(numbers)
-        self._tried_at_ms = self._clock.monotonic_ms()
-        with suppress(FileNotFoundError):
-            (self.path / RESERVE_FILE).unlink()
+        now_ms = self._clock.monotonic_ms()
+        if self._said_at_ms is None or now_ms - self._said_at_ms >= SAY_AGAIN_MS:
+            self._said_at_ms = now_ms
+            log.warning("%s", self.trouble)
 
     def _mend(self) -> None:
         """Take sends again when there is room. RocksDB writes nothing more after an error until it is reopened."""
         if self._clock.monotonic_ms() - self._tried_at_ms < MEND_MS:
             return
         self._tried_at_ms = self._clock.monotonic_ms()
-        if self._reopen() and self._make_reserve():
+        if self._make_reserve() and self._reopen():
             self.trouble = ""
+            self._said_at_ms = None
             log.info("the store in %s can be written again", self.path)
 
     def _reopen(self) -> bool:
@@ -504,7 +526,7 @@ class SendStore:
             self._db.write(rows, self._synced)
             self._failed.clear()
         except Exception as error:  # RocksDB knows no finer class
-            log.warning("the store in %s still cannot be written: %s", self.path, error)
+            self._hindered(error)
             return False
         return True
 
@@ -512,11 +534,12 @@ class SendStore:
         try:
             fd = os.open(self.path / RESERVE_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                os.posix_fallocate(fd, 0, RESERVE_BYTES)
+                os.posix_fallocate(fd, 0, RESERVE_BYTES + ROOM_BYTES)
+                os.ftruncate(fd, RESERVE_BYTES)
             finally:
                 os.close(fd)
         except OSError as error:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 (self.path / RESERVE_FILE).unlink()
             self.trouble = self.trouble or (
                 f"store_and_forward folder {self.path} has no room on its disk: {error.strerror}; nothing was stored "

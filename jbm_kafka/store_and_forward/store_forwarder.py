@@ -34,7 +34,7 @@ log = logging.getLogger("jbm_kafka.store_and_forward")
 ENTRIES_MAX = 1_000
 BYTES_MAX = 4 << 20
 LOOK_S = 1.0
-"""How often it looks when nothing is stored, and has the disk write what is."""
+"""How often it looks when nothing is stored."""
 MARK_AGAIN_MS = 86_400_000
 """Kafka forgets a number that was committed a week ago; an idle store repeats its own before the next batch."""
 IN_DOUBT = (
@@ -133,7 +133,6 @@ class StoreForwarder:
                 self._through = number
             self._tell("")
             if not has_more:
-                self._store.sync()
                 self._wait(self._pause_s())
         self._let_go()
 
@@ -207,8 +206,7 @@ class StoreForwarder:
                 if verdict is Verdict.ALL_WAIT:
                     raise
                 if verdict is Verdict.DESTINATION_WAITS:
-                    log.warning("%s: what is stored for %s waits: %s", self._store.path, at.destination, error)
-                    self._order.suspend(at.destination, self._now_ms())
+                    self._suspend(at.destination, error)
                     break  # what was chosen behind it is chosen anew, by what waits now
                 hopeless[number] = str(error)
                 continue
@@ -297,10 +295,14 @@ class StoreForwarder:
             return
         for destination in {send.destination for entry in blamed for send in entry.sends}:
             self._forget(destination)
-            log.warning("%s: what is stored for %s waits: %s", self._store.path, destination, error)
-            self._order.suspend(destination, self._now_ms())
+            self._suspend(destination, error)
         if not blamed:
             raise error
+
+    def _suspend(self, destination: str, error: Exception) -> None:
+        """One line says so, however often it is tried."""
+        if self._order.suspend(destination, self._now_ms()):
+            log.warning("%s: what is stored for %s waits: %s", self._store.path, destination, error)
 
     def _forget(self, destination: str) -> None:
         """Look anew where its messages go: its topic may have been deleted."""
@@ -322,7 +324,7 @@ class StoreForwarder:
 
     def _taken_over(self) -> NumberedBatches:
         """The batches, when it is known what became of the last one."""
-        if self._batches is not None:
+        if self._batches is not None and self._batches.is_taken_over:
             return self._batches
         if self.provider is None:
             self.provider = self._connect()

@@ -14,6 +14,9 @@ from jbm_kafka.amqp_client.remote_sender import AmqpSendFault
 from jbm_kafka.amqp_client.transfer_connection import TransferConnection
 from jbm_kafka.amqp_client.transfer_receiver import Arrived
 from jbm_kafka.bridge import BridgeEnd
+from jbm_kafka.bridge.amqp_source import AmqpSource
+from jbm_kafka.bridge.bridge_counts import LaneCounts
+from jbm_kafka.bridge.bridge_spec import checked_bridge
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.headers import encode_headers
 from jbm_kafka.errors import InvalidDestinationError, JMSError, JMSSecurityError, ResourceAllocationError
@@ -45,18 +48,24 @@ def bodies(jms: Context, queue: Queue, count: int) -> list[str]:
     return [str(message.body) for message in found if message is not None]
 
 
-def test_two_messages_of_one_id_are_two(world: MemoryWorld, server: str, bridged: Bridged) -> None:
-    """Of BRIDGE-2: a server gives none twice over one connection, so the second one is another."""
-    bridge = bridged(BridgeEnd(server, IN), BridgeEnd(world.factory(), OUT), in_flight=1)
-    with closing(TransferConnection(settings_of(server))) as connection:
+def test_what_came_in_an_earlier_run_is_known_and_two_of_one_run_are_two(
+    world: MemoryWorld, server: str, bridged: Bridged
+) -> None:
+    """Of BRIDGE-2: a server gives none twice over one connection, so the second one is another; and confirms none, so
+    over the next one it may give again what came.
+    """
+    ends = BridgeEnd(server, IN), BridgeEnd(world.factory(), OUT)
+    headers = encode_headers(message_id="ID:same", properties={}, body_kind=b"text")
+    data = encode_transfer(AmqpRecord("", None, None, b"x", headers, 0), b"text", IN, delivery_count=0, now_ms=0)
+    with closing(TransferConnection(settings_of(server))) as connection, world.factory().create_context() as here:
         sending = connection.send_to(IN, IN.name)
-        for body in (b"one", b"two"):
-            headers = encode_headers(message_id="ID:same", properties={}, body_kind=b"text")
-            record = AmqpRecord("", None, None, body, headers, 0)
-            data = encode_transfer(record, b"text", IN, delivery_count=0, now_ms=0)
-            sending.send(data, lambda outcome, why: None)
-        with world.factory().create_context() as here:
-            assert bodies(here, OUT, 2) == ["one", "two"], bridge.health()
+        for came_again in (0, 1):
+            bridge = bridged(*ends, in_flight=1)
+            for _ in range(2):
+                sending.send(data, lambda outcome, why: None)
+            assert bodies(here, OUT, 2 - came_again) == ["x"] * (2 - came_again), bridge.health()
+            assert bridge.statistics().came_again == came_again
+            assert bridge.stop()
 
 
 @pytest.mark.parametrize("guarantee", [None, "duplicates-okay", "at-most-once"])
@@ -77,6 +86,22 @@ def test_all_arrive_and_units_are_in_order(
         wait_until(lambda: bridge.statistics().arrived == 30, about="counted", timeout_s=SOON_S)
         assert bridge.stop()
         assert bodies(there, IN, 0) == []
+
+
+def test_one_of_a_unit_is_given_until_it_has_arrived(world: MemoryWorld, server: str) -> None:
+    """BRIDGE-5: whatever the server gives; ours gives one at a time by itself."""
+    spec = checked_bridge("across", BridgeEnd(server, IN), BridgeEnd(world.factory(), OUT), guarantee="duplicates-okay")
+    headers = encode_headers(message_id="ID:1", properties={}, body_kind=b"text")
+    record = AmqpRecord("", None, b"joe", b"x", headers, 0)
+    data = encode_transfer(record, b"text", IN, delivery_count=0, now_ms=0)
+    with closing(TransferConnection(settings_of(server))) as connection:
+        connection.send_to(IN, IN.name).send(data, lambda outcome, why: None)
+        with closing(AmqpSource(spec, LaneCounts(), is_one_by_one=True)) as source:
+            first = wait_until(lambda: source.receive(waits=True), about="the first", timeout_s=SOON_S)
+            source._arrive(Arrived(None, data))
+            assert source.receive(waits=False) is None
+            source.acknowledge(first)
+            assert source.receive(waits=False) is not None
 
 
 def test_what_can_never_be_sent_is_the_servers_dead_letter(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -80,10 +82,45 @@ def test_what_the_target_refuses_for_now_comes_again_and_counts_no_attempt(
         assert left(sender, LETTERS) == []
 
 
-def test_what_was_acknowledged_first_never_comes_twice_and_may_be_lost(
+def test_it_goes_on_when_the_target_has_confirmed_something(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, caplog: pytest.LogCaptureFixture
+) -> None:
+    """BRIDGE-8: it was said to go on between a send and its refusal, and then again that it does not."""
+    caplog.set_level(logging.INFO)
+    here, there = world.factory(), elsewhere.factory()
+    faults = elsewhere._world.cluster.faults
+    faults.refuse = _refuse_to(OUT)
+    bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), guarantee="duplicates-okay")
+    with here.create_connection() as watcher, here.create_context() as sender:
+        send_numbers(sender, 1)
+        wait_for_failures(bridge, 1)
+        faults.stalled = lambda topic, partition: topic == OUT.name
+        wait_until(lambda: watcher.statistics().of(IN.name).unacknowledged == 1, about="in hand", timeout_s=SOON_S)
+        assert not is_seen_soon(lambda: "across goes on" in caplog.text)
+        assert bridge.trouble is not None
+        faults.stalled = faults.refuse = None
+        wait_until(lambda: "across goes on" in caplog.text, about="it goes on", timeout_s=SOON_S)
+
+
+def test_what_the_target_refuses_for_good_is_a_dead_letter_and_its_unit_goes_on(
     world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged
 ) -> None:
-    """BRIDGE-4."""
+    """BRIDGE-3, BRIDGE-7: only a broker knew it."""
+    here, there = world.factory(address_settings=SETTINGS), elsewhere.factory()
+    elsewhere._world.cluster.faults.refuse = lambda record: "too large" if record.value == b"1" else None
+    bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), guarantee="duplicates-okay")
+    with here.create_context() as sender, there.create_context() as receiver:
+        producer = sender.create_producer()
+        for number in range(3):
+            producer.send(IN, str(number), unit_of_order="joe")
+        assert taken(receiver, 2) == [0, 2]
+        assert left(sender, LETTERS) == ["1"]
+
+
+def test_what_was_acknowledged_first_never_comes_twice_and_may_be_lost(
+    world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, caplog: pytest.LogCaptureFixture
+) -> None:
+    """BRIDGE-4: and the log says which."""
     here, there = world.factory(address_settings=SETTINGS), elsewhere.factory()
     faults = elsewhere._world.cluster.faults
     faults.refuse = _refuse_to(OUT)
@@ -96,6 +133,21 @@ def test_what_was_acknowledged_first_never_comes_twice_and_may_be_lost(
         sender.create_producer().send(IN, "1")
         assert taken(receiver, 1) == [1]
         assert left(sender, LETTERS) == []
+    assert "is lost (at-most-once): " in caplog.text
+
+
+def test_stopping_finishes_with_what_is_in_hand(world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged) -> None:
+    """BRIDGE-8: the target confirms it when the bridge has been asked to end."""
+    here, there = world.factory(), elsewhere.factory()
+    bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), guarantee="duplicates-okay")
+    assert bridge._running is not None
+    (lane,) = bridge._running.lanes
+    elsewhere._world.cluster.faults.stalled = lambda topic, partition: topic == OUT.name and not lane._ends.is_set()
+    with here.create_connection() as watcher, here.create_context() as sender:
+        send_numbers(sender, 3)
+        wait_until(lambda: watcher.statistics().of(IN.name).unacknowledged == 3, about="in flight", timeout_s=SOON_S)
+        assert bridge.stop()
+        assert left(sender, IN) == []
 
 
 def test_commits_that_fail_within_a_cluster_count_no_attempt(world: MemoryWorld, bridged: Bridged) -> None:
@@ -128,6 +180,13 @@ def test_a_bridge_waits_for_a_target_that_is_paused(
         admin.resume(OUT)
         assert sorted(taken(receiver, 3)) == [0, 1, 2]
         assert bridge.stop()
+
+
+def is_seen_soon(looks: Callable[[], bool]) -> bool:
+    """True when it is seen within some steps of a lane."""
+    with suppress(AssertionError):
+        return wait_until(looks, about="it", timeout_s=0.5)
+    return False
 
 
 def _refuse_to(queue: Queue) -> Callable[[Outgoing], str | None]:

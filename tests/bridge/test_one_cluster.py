@@ -6,6 +6,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Destination, Queue, Topic
 from jbm_kafka.bridge import BridgeEnd, Guarantee
+from jbm_kafka.codec.bridged_headers import HOPS, HOPS_MAX
 from jbm_kafka.errors import TransactionRolledBackError
 from jbm_kafka.jms.settling.transacted_acknowledge import TransactedAcknowledge
 from jbm_kafka.memory.memory_kafka import MemoryKafka
@@ -153,6 +154,32 @@ def test_a_loop_is_found_before_a_message_is_there_twice(world: MemoryWorld, bri
         assert (letter := jms.create_consumer(LETTERS).receive(SOON_S)) is not None
         assert letter.properties["_JBM_ORIG_DESTINATION"] == "queue:out"
         assert "a loop: it has passed queue:in at" in str(letter.properties["_JBM_LAST_ERROR"])
+
+
+def test_one_that_passed_very_many_bridges_is_a_dead_letter(world: MemoryWorld, bridged: Bridged) -> None:
+    """Of BRIDGE-7: it may go round by places of other names."""
+    here = world.factory(address_settings=SETTINGS)
+    bridged(BridgeEnd(here, IN), BridgeEnd(here, OUT))
+    with here.create_context() as jms:
+        for hops in (HOPS_MAX, HOPS_MAX - 1):
+            passed = " > ".join(f"queue:{number} at there" for number in range(hops))
+            jms.create_producer().send(IN, str(hops), properties={HOPS: passed})
+        assert (letter := jms.create_consumer(LETTERS).receive(SOON_S)) is not None
+        assert letter.body == str(HOPS_MAX)
+        assert (found := jms.create_consumer(OUT).receive(SOON_S)) is not None
+        assert found.body == str(HOPS_MAX - 1)
+
+
+def test_more_than_a_transaction_holds_goes_in_several(world: MemoryWorld, bridged: Bridged) -> None:
+    """BRIDGE-1: what did not fit in became a dead letter."""
+    here = world.factory(address_settings=SETTINGS, memory_budget_bytes=16 << 20)
+    with here.create_context() as jms:
+        producer = jms.create_producer()
+        for number in range(12):
+            producer.send(IN, b"x" * 600_000, unit_of_order=f"u{number % 3}")
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(here, OUT))
+        wait_until(lambda: bridge.statistics().arrived == 12, about="all there", timeout_s=SOON_S)
+        assert bridge.statistics().refused == 0
 
 
 def test_no_more_go_than_the_rate_says(world: MemoryWorld, bridged: Bridged) -> None:

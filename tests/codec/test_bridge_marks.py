@@ -1,7 +1,7 @@
 """The marks by which a bridge knows a message again."""
 
 from jbm_kafka.amqp_client.amqp_records import AmqpRecord
-from jbm_kafka.codec.bridge_marks import named_mark
+from jbm_kafka.codec.bridge_marks import named_mark, placed_mark
 from jbm_kafka.codec.headers import encode_headers
 
 
@@ -23,3 +23,13 @@ def test_a_message_of_an_amqp_server_is_known_by_its_id_and_body_wherever_it_is(
 def test_one_without_an_id_is_not_known_again() -> None:
     """Of BRIDGE-2."""
     assert mark_of(None, b"a", 1) is None
+
+
+def test_a_place_in_kafka_is_one_messages_unless_its_topic_was_made_anew() -> None:
+    """Of BRIDGE-2."""
+    places = [("topic-1", 1, "ID:1"), ("topic-2", 1, "ID:1"), ("topic-1", 2, "ID:1"), ("topic-1", 1, "ID:2")]
+    marks = {
+        placed_mark(AmqpRecord("in", number, None, b"a", encode_headers(message_id=name, properties={}), number), topic)
+        for topic, number, name in places
+    }
+    assert len(marks) == len(places)

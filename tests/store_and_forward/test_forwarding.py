@@ -197,16 +197,15 @@ def test_what_is_too_large_for_its_topic_is_a_dead_letter_and_its_unit_goes_on(r
     assert entry.reason
 
 
-def test_a_partition_without_leader_holds_its_destination_and_no_other(rounds: Rounds) -> None:
-    """SAF-6"""
+def test_a_partition_without_leader_holds_its_destination_and_no_other(
+    rounds: Rounds, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SAF-6: and one line says so, however often it is tried."""
     for number in range(COUNT):
         rounds.put(number, QUEUES[number % 2])
     rounds.world.cluster.faults.leaderless = frozenset(("b", partition) for partition in range(16))
     while rounds.store.counts().waiting > COUNT / 2:
-        try:
-            rounds.forwarder.forward()
-        except KafkaClientError:
-            continue
+        rounds.forwarder.forward()  # without an error, though its abort gets no answer: another producer takes over
     assert rounds.found("a") == [number for number in range(COUNT) if not number % 2]
     assert rounds.forwarder.troubles() == ["queue:b: what is stored for it is not taken for now, and is tried again"]
     assert rounds.store.counts().set_aside == 0

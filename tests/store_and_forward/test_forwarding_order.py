@@ -130,3 +130,14 @@ def test_waits_get_longer_up_to_a_limit() -> None:
 def entry(*names: str) -> StoredEntry:
     """One that sends a unit to each."""
     return StoredEntry(0, [StoredSend(name, 0, b"u", None, (), None) for name in names])
+
+
+def test_a_destination_that_begins_to_wait_is_new_until_something_went_there() -> None:
+    """SAF-6: so one line tells of it, however often it is tried."""
+    order = ForwardingOrder(10, 1_000)
+    assert order.suspend("queue:a", 0)
+    order.release_due(LONGEST_WAIT_MS)
+    assert not order.suspend("queue:a", LONGEST_WAIT_MS)
+    assert order.suspend("queue:b", LONGEST_WAIT_MS)
+    order.sent(["queue:a"])
+    assert order.suspend("queue:a", LONGEST_WAIT_MS)

@@ -55,6 +55,29 @@ def test_what_was_refused_is_not_sent_though_the_disk_may_have_it(library: Path,
     assert done.stdout.splitlines() == ["True", "[1, 3]", "[1, 3] 0"], done.stderr
 
 
+SYNCED_LATER = """
+import sys
+from pathlib import Path
+from tests.store_and_forward.test_send_store import entry, opened
+from tests.support.power_losses import synced_sizes
+from tests.support.waiting import wait_until
+with opened(Path(sys.argv[1])) as store:
+    store.put(entry(1))
+    (log,) = (store.path / "rocks").glob("*.log")
+    wait_until(lambda: synced_sizes().get(str(log), 0) >= 100, about="the disk to have it", timeout_s=20)
+    print(log.stat().st_size == synced_sizes()[str(log)])
+"""
+
+
+def test_without_fsync_the_disk_has_it_soon_though_nobody_forwards(library: Path, tmp_path: Path) -> None:
+    """SAF-5: it had nothing while Kafka was away."""
+    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNCED_SIZES": str(tmp_path / "sizes")}
+    (tmp_path / "sizes").touch()
+    command = [sys.executable, "-c", SYNCED_LATER, str(tmp_path / "store")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["True"], done.stderr
+
+
 def losses(library: Path, folder: Path, fsync: str, seed: int) -> Any:
     """What became of it."""
     environment = {**os.environ, "LD_PRELOAD": str(library), "SYNCED_SIZES": str(folder / "sizes")}

@@ -1,5 +1,6 @@
 """The folder of a store: what survives which end, and what is refused."""
 
+import os
 import resource
 import signal
 import subprocess
@@ -15,6 +16,9 @@ from jbm_kafka.codec.stored_sends import StoredEntry, StoredSend
 from jbm_kafka.core.jms_errors import IllegalStateError, ResourceAllocationError
 from jbm_kafka.store_and_forward.send_store import (
     MEND_MS,
+    RESERVE_BYTES,
+    RESERVE_FILE,
+    SAY_AGAIN_MS,
     BatchUnderWay,
     NotStored,
     SendStore,
@@ -175,24 +179,31 @@ def test_a_limit_refuses_and_drops_nothing(tmp_path: Path) -> None:
         assert numbers(store) == [7]
 
 
+@contextmanager
+def no_file_larger(than_bytes: int) -> Iterator[None]:
+    """While the block runs no file of this process grows beyond that, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (than_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+
+
 @pytest.mark.parametrize("fsync", [False, True])
 def test_a_full_disk_refuses_lets_forwarding_go_on_and_takes_sends_again(tmp_path: Path, fsync: bool) -> None:
     """SAF-1, SAF-4: what was confirmed is there, what was refused is not, also after a restart."""
     clock = ManualClock()
     with opened(tmp_path, fsync=fsync, clock=clock) as store:
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, before[1]))  # no file of this process grows beyond that
-        try:
+        with no_file_larger(500_000):
             confirmed = until_refused(store)
             with pytest.raises(NotStored):
                 store.put(entry(2_000))
             assert 10 < len(confirmed) < 100
             store.begin_batch(BatchUnderWay(1, (1, 2)))
             store.end_batch(BatchUnderWay(1, (1, 2)))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-            signal.signal(signal.SIGXFSZ, ignored)
         assert store.counts().full_ratio == 1
         clock.advance(MEND_MS)
         assert store.counts().full_ratio < 1, "also where nobody sends any more"
@@ -201,6 +212,72 @@ def test_a_full_disk_refuses_lets_forwarding_go_on_and_takes_sends_again(tmp_pat
     with opened(tmp_path) as store:
         assert numbers(store) == [*confirmed[2:], 3_000]
         assert store.counts().lost == 0
+
+
+def test_a_disk_that_stays_full_is_told_once_a_minute_and_has_room_when_there_is_some(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SAF-4: it was full and not full again with each send that fitted in, and a line a second said so."""
+    clock = ManualClock()
+    with opened(tmp_path, fsync=True, clock=clock) as store:
+        with no_file_larger(500_000):
+            until_refused(store)
+        with no_file_larger(RESERVE_BYTES + 1_000_000):
+            for _ in range(SAY_AGAIN_MS // MEND_MS - 1):
+                clock.advance(MEND_MS)
+                assert store.counts().full_ratio == 1
+            with pytest.raises(ResourceAllocationError), no_file_larger(1_000):
+                store.begin_batch(BatchUnderWay(1, (1,)))
+            assert caplog.text.count("cannot be written") == 1
+            clock.advance(MEND_MS)
+            with pytest.raises(ResourceAllocationError), no_file_larger(1_000):
+                store.begin_batch(BatchUnderWay(1, (1,)))
+            assert caplog.text.count("cannot be written") == 2
+        clock.advance(MEND_MS)
+        assert store.counts().full_ratio < 1
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 MiB, which only root may make."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False).returncode:
+        pytest.skip("this user may mount nothing")
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def test_forwarding_goes_on_when_the_disk_is_full_to_its_last_byte(small_disk: Path) -> None:
+    """SAF-4: what its reserve is for."""
+    with opened(small_disk / "store", fsync=True) as store:
+        for number in range(20):
+            store.put(entry(number, size=10_000))
+        with (small_disk / "others").open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        until_refused(store)
+        before = numbers(store)
+        store.begin_batch(BatchUnderWay(1, (1, 2)))
+        store.end_batch(BatchUnderWay(1, (1, 2)))
+        assert numbers(store) == before[2:]
+
+
+def test_a_disk_of_which_nothing_can_be_deleted_refuses_and_the_folder_can_be_opened_again(tmp_path: Path) -> None:
+    """SAF-1, SAF-4: on one that had become read-only senders waited for ever."""
+    (tmp_path / "store").mkdir()
+    with opened(tmp_path / "store", fsync=True) as store:
+        (tmp_path / "store" / RESERVE_FILE).unlink()
+        (tmp_path / "store" / RESERVE_FILE).mkdir()
+        with no_file_larger(500_000):
+            confirmed = until_refused(store)
+            with pytest.raises(NotStored):
+                store.put(entry(2_000))
+            store.close()
+    (tmp_path / "store" / RESERVE_FILE).rmdir()
+    with opened(tmp_path / "store") as store:
+        assert numbers(store) == confirmed
 
 
 def test_threads_that_wait_for_the_disk_wait_together(tmp_path: Path) -> None:

@@ -141,14 +141,14 @@ def test_delays_and_expiry_count_from_the_sending(world: MemoryWorld, tmp_path: 
         producer = connection.create_session().create_producer()
         producer.send("late", destination=ORDERS, delivery_delay_ms=60_000)
         producer.send("short", destination=ORDERS, time_to_live_ms=1_000)
-        producer.send("long", destination=ORDERS, time_to_live_ms=100_000)
+        sent = producer.send("long", destination=ORDERS, time_to_live_ms=100_000)
         producer.send("at once", destination=Queue("others"))
         assert [message.body for message in received(world, 1, Queue("others"))] == ["at once"]
         assert connection.statistics().store_waiting == 3, "SAF-6: it holds nothing but its own"
         admin.resume(ORDERS, "sending")
         world.clock.advance(50_000)
         assert wait_until(lambda: not connection.statistics().store_waiting, timeout_s=20)
-    assert [message.body for message in received(world, 1)] == ["long"]
+    assert [(message.body, message.timestamp) for message in received(world, 1)] == [("long", sent.timestamp)]
     world.clock.advance(10_001)
     assert [message.body for message in received(world, 1)] == ["late"]
 
