@@ -211,7 +211,8 @@ class Archive(Job):
         return job(self.topics, "archive", self.source, "--to", str(self._place), "--format", self.file_format)
 
     def progress(self) -> object:
-        return {path.name for path in self._place.rglob("*.parquet")}
+        # Spark takes folders away meanwhile, which os.walk passes over.
+        return {name for _, _, names in os.walk(self._place) for name in names if name.endswith(".parquet")}
 
     def found(self) -> list[int]:
         """As readers find them that know nothing of Spark."""
