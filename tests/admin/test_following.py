@@ -188,7 +188,7 @@ def test_after_any_history_it_tells_the_same_as_a_look_from_the_beginning(steps:
 
 
 def test_each_query_of_spark_is_told_with_what_it_has_not_read(world: MemoryWorld) -> None:
-    """SPARK-18: an archive and a query of a queue, and a query of a topic to which nobody subscribes; a load is none."""
+    """SPARK-18: an archive and a query of a queue, and a query of a topic without subscribers; a load is none."""
     with context(world) as jms:
         producer, began_ms = jms.create_producer(), world.clock.now_ms()
         producer.send(PRICES, "1", unit_of_order="a")
