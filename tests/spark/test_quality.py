@@ -1,5 +1,6 @@
 """`jbm-spark quality`: the hours of queues, by hand-written messages and events."""
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.core.channel.entries import MessageEvent, MessageFate
 from jbm_spark import register
+from jbm_spark.cli.job_command import main
 from jbm_spark.jobs import archive, quality
 from jbm_spark.jobs.quality.quality_hours import HOUR_MS, hour_of
 from tests.spark.planted import Planted
@@ -32,7 +34,9 @@ def hours_of(rows: DataFrame, queue: Planted) -> dict[int, tuple[Any, ...]]:
     return {(row[0] - queue.sent_ms) // HOUR_MS: tuple(row)[1:] for row in ours}
 
 
-def test_hours_are_told_and_what_comes_late_corrects_them(bootstrap: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_hours_are_told_and_what_comes_late_corrects_them(
+    bootstrap: str, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """SPARK-18: two queues in one run, the same rows by topics and by an archive; played again they are the same."""
     namespace = f"hours-{uuid4().hex[:12]}"
     begin_ms = hour_of(time.time_ns() // 1_000_000) - 5 * HOUR_MS
@@ -47,14 +51,12 @@ def test_hours_are_told_and_what_comes_late_corrects_them(bootstrap: str, spark:
         queue.checkpoint(3, 2 * HOUR_MS + 2 * S, acknowledged=[2])
     cut.delete_messages(1)
     folder = tmp_path / "hours"
-
-    def told(**more: Any) -> quality.MeasuredQueues:
-        return quality.run(spark, f"{namespace}.#", folder, bootstrap=bootstrap, namespace=namespace, **more)
-
-    result = told()
+    about: dict[str, Any] = {"bootstrap": bootstrap, "namespace": namespace}
+    where = ["--bootstrap", bootstrap, "--namespace", namespace]
+    result = quality.run(spark, f"{namespace}.#", folder, **about)
     assert result.failures == {}
     assert result.queues[first.queue.name] - result.queues[cut.queue.name] == 1, "a message of hour 0 is deleted"
-    register(spark, f"{namespace}.#", bootstrap=bootstrap, namespace=namespace, prefix="of_",
+    register(spark, f"{namespace}.#", **about, prefix="of_",
              dead_letters=first.dead_letters, quality=folder)  # fmt: skip
     view = spark.table("of_quality")
     found = hours_of(view, first)
@@ -69,7 +71,9 @@ def test_hours_are_told_and_what_comes_late_corrects_them(bootstrap: str, spark:
     # What comes late, of hour 3: 5 was acknowledged, and 0 once more.
     first.checkpoint(4, 3 * HOUR_MS + 60 * S, acknowledged=[5])
     first.checkpoint(5, 3 * HOUR_MS + 90 * S, acknowledged=[0])
-    told()
+    capsys.readouterr()
+    assert main(["quality", f"{namespace}.#", "--to", str(folder), *where, "--json"]) == 0
+    assert [*json.loads(capsys.readouterr().out)["queues"]] == [first.queue.name, cut.queue.name]
     late = hours_of(spark.table("of_quality"), first)
     assert {each: late[each] for each in range(5)} == {
         0: (*found[0][:-1], 1),  # where its first end is, the finding is
@@ -77,7 +81,6 @@ def test_hours_are_told_and_what_comes_late_corrects_them(bootstrap: str, spark:
         3: (0, 1, 0, 0, 0, 7_200.0, 7_200.0, None, 0),
         4: (0, 0, 0, 0, 0, None, None, None, 0),
     }
-    about: dict[str, Any] = {"bootstrap": bootstrap, "namespace": namespace}
     archive.run(spark, first.queue, tmp_path / "archive", file_format="delta", **about)
     first.delete_messages(6)
     of_archive = tmp_path / "of an archive"

@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
+from jbm_spark.cli.job_command import main
 from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs.quality.quality_hours import (
     EVENTS_KEPT_MS,
@@ -59,7 +60,7 @@ SPANS = st.lists(
 )
 
 
-@given(SPANS)
+@hypothesis.given(SPANS)
 def test_the_oldest_open_message_is_that_of_all(spans: list[Span]) -> None:
     """SPARK-18: a model that looks at every message for each hour."""
     hours = [hour(each) for each in range(-1, 22)]
@@ -157,3 +158,14 @@ def test_a_folder_is_one_jobs(tmp_path: Path) -> None:
     (path / "notes.txt").write_text("mine")
     with pytest.raises(SparkJobError, match=r"other files, such as notes\.txt"), table_of(path):
         pass
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [(["topic:prices"], "hours are told of queues"), (["orders", "--late", "5x"], "write a time with its unit")],
+)
+def test_a_wrong_call_is_told_in_a_line(
+    given: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["quality", *given, "--to", str(tmp_path), "--bootstrap", "127.0.0.1:1"]) in (1, 2)
+    assert told in capsys.readouterr().err
