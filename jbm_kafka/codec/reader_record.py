@@ -12,6 +12,8 @@ _READER = b"reader|"
 SPARK_KIND = "spark"
 LETTER_KIND = "letter"
 PRIVATE_KIND = "private"
+LOAD, REPLAY = "load-", "replay-"
+"""How names of jobs begin that are registered at the queue that they send to, and read back what they have sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,17 @@ class RegisteredReader:
     def counts(self, now_ms: int) -> bool:
         """Return True if what it has not read must be kept."""
         return now_ms < self.lease_until_ms
+
+    @property
+    def is_query(self) -> bool:
+        """Return True if it reads on and on, as queries and archives of Spark do."""
+        return self.kind == SPARK_KIND and not self.name.startswith((LOAD, REPLAY))
+
+    def unread(self, topic_id: str, begins: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+        """Return what it has not read of a topic with this id, by partition; of one that was made anew that is all."""
+        read = self.positions if topic_id == self.topic_id else {}
+        found = {p: (max(read.get(p, 0), begins.get(p, 0)), end) for p, end in ends.items()}
+        return {p: (begin, end) for p, (begin, end) in found.items() if begin < end}
 
 
 def reader_key(kind: str, name: str) -> bytes:

@@ -42,10 +42,13 @@ PREPARED = _of("prepared_branches", "Prepared branches that wait for their trans
 OLDEST_PREPARED = _of("prepared_branch_oldest_seconds", "How long the oldest of them has waited.", ())
 LOOKED = _of("backlog_look_timestamp_seconds", "When it was looked last, in seconds since the epoch.", ())
 UNREADABLE = _of("backlog_unreadable", "Queues and subscriptions that could not be looked into.", ())
+BY_QUERY = ("destination", "query")
+QUERY_RECORDS = _of("spark_query_behind_records", "Records that a query or archive of Spark has not read.", BY_QUERY)
+QUERY_AGE = _of("spark_query_behind_seconds", "How long the oldest of them has been there.", BY_QUERY)
 
 SPECS = (
     *(HELD, HELD_AT_MOST, COUNTED, OLDEST, OLDEST_HELD, UNCOMMITTED, LOG, PARKED, RECEIVERS),
-    *(RECEIVING_PAUSED, SENDING_PAUSED, PREPARED, OLDEST_PREPARED, LOOKED, UNREADABLE),
+    *(RECEIVING_PAUSED, SENDING_PAUSED, PREPARED, OLDEST_PREPARED, LOOKED, UNREADABLE, QUERY_RECORDS, QUERY_AGE),
 )
 """docs/metrics.md lists them, and so do rules and dashboards: a name stays. All are gauges."""
 
@@ -74,6 +77,9 @@ class BacklogCollector(Collector):
         families[OLDEST_PREPARED].add_metric([], _age_s(found.oldest_prepared_at_ms, now_ms))
         families[LOOKED].add_metric([], found.looked_at_ms / 1_000)
         families[UNREADABLE].add_metric([], len(found.unreadable))
+        for lag in found.queries:
+            families[QUERY_RECORDS].add_metric([lag.destination, lag.query], lag.records)
+            families[QUERY_AGE].add_metric([lag.destination, lag.query], _age_s(lag.oldest_at_ms, now_ms))
         yield from families.values()
 
 

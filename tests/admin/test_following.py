@@ -14,10 +14,12 @@ from jbm_kafka.admin import Admin
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.admin.following import followed_group
 from jbm_kafka.admin.following.backlog_follower import BacklogFollower
+from jbm_kafka.codec.reader_record import RegisteredReader
 from jbm_kafka.core.channel.backlog import Backlog
 from jbm_kafka.core.channel.held_in_order import HeldKind
 from jbm_kafka.jms.context import Context
 from jbm_kafka.ports import CommittedOffset
+from jbm_kafka.registry.readers import renew_reader
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.support import receive
 
@@ -183,3 +185,42 @@ def test_after_any_history_it_tells_the_same_as_a_look_from_the_beginning(steps:
             counted.ready,
             counted.oldest_at_ms,
         )
+
+
+def test_each_query_of_spark_is_told_with_what_it_has_not_read(world: MemoryWorld) -> None:
+    """SPARK-18: an archive and a query of a queue, and a query of a topic without subscribers; a load is none."""
+    with context(world) as jms:
+        producer, began_ms = jms.create_producer(), world.clock.now_ms()
+        producer.send(PRICES, "1", unit_of_order="a")
+        for _ in range(3):
+            producer.send(Queue("mild"), "x")
+            world.clock.advance(1_000)
+    with closing(AdminCore(world.url, None, "", WAIT_S)) as core, following(world) as follow:
+        ids = {name: each.topic_id for name, each in core.admin.describe(["mild", "prices"]).items()}
+
+        def at(name: str, topic: str, positions: Mapping[int, int], *, topic_id: str = "", until_ms: int = 0) -> None:
+            now_ms = world.clock.now_ms()
+            lease_ms = until_ms or now_ms + MINUTE_MS
+            reader = RegisteredReader("spark", name, topic, topic_id or ids[topic], positions, now_ms, lease_ms)
+            renew_reader(core.registry.log, reader)
+
+        def found() -> dict[tuple[str, str], tuple[int, int | None]]:
+            return {(each.query, each.destination): (each.records, each.oldest_at_ms) for each in follow.step().queries}
+
+        at("invoices/mild", "mild", {0: 2})
+        at("archive-0a1b", "mild", {})
+        at("made anew/mild", "mild", {0: 3}, topic_id="another")
+        at("load-may/mild", "mild", {0: 1})
+        at("forgotten/mild", "mild", {0: 1}, until_ms=1)
+        at("watch/prices", "prices", {})
+        at("nowhere/gone", "gone", {}, topic_id="t")
+        assert found() == {
+            ("invoices", "mild"): (1, began_ms + 2_000),
+            ("archive-0a1b", "mild"): (3, began_ms),
+            ("made anew", "mild"): (3, began_ms),
+            ("watch", "prices"): (1, began_ms),
+        }
+        at("invoices/mild", "mild", {0: 3})
+        at("archive-0a1b", "mild", {0: 1})
+        now = found()
+        assert (now["invoices", "mild"], now["archive-0a1b", "mild"]) == ((0, None), (2, began_ms + 1_000))

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry
 
 from jbm_kafka import Queue
 from jbm_kafka.admin.following.following import Following
-from jbm_kafka.core.channel.backlog import Backlog, Backlogs
+from jbm_kafka.core.channel.backlog import Backlog, Backlogs, QueryLag
 from jbm_kafka.core.channel.held_in_order import HeldKind
 from jbm_kafka.metrics.backlog_collector import SPECS, BacklogCollector
 from jbm_kafka.testing.memory_world import MemoryWorld
@@ -26,8 +26,9 @@ TOO_MANY = Backlog(
     is_sending_paused=False,
 )  # fmt: skip
 LATEST = Backlogs(
-    looked_at_ms=99_000, backlogs=(COUNTED, TOO_MANY), prepared=1, oldest_prepared_at_ms=1_000, unreadable=("g",)
-)
+    looked_at_ms=99_000, backlogs=(COUNTED, TOO_MANY), prepared=1, oldest_prepared_at_ms=1_000, unreadable=("g",),
+    queries=(QueryLag(query="invoices", destination="orders", records=5, oldest_at_ms=90_000),),
+)  # fmt: skip
 
 
 def of(latest: Backlogs | None) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -45,6 +46,9 @@ def test_a_scrape_tells_what_was_found() -> None:
     assert found["jbm_backlog_oldest_seconds", delayed] == found["jbm_backlog_oldest_held_seconds", orders] == 60
     assert (found["jbm_backlog_parked", orders], found["jbm_backlog_receiving_paused", orders]) == (2, 1)
     assert found["jbm_prepared_branch_oldest_seconds", ()] == 99
+    invoices = (orders[0], ("query", "invoices"))
+    behind = [found[f"jbm_spark_query_behind_{unit}", invoices] for unit in ("records", "seconds")]
+    assert behind == [5, 10]
     of_many = {name for name, labels in found if ("destination", "prices") in labels}
     assert "jbm_backlog_messages" not in of_many, "nothing is known of kinds"
     assert found["jbm_backlog_held", (("destination", "prices"), ("subscription", "c/audit"))] == 90_000

@@ -30,12 +30,13 @@ SENT_MS = 1_700_000_000_000
 
 @dataclass
 class Planted:
-    """One partition of a queue in a namespace of its own. Instants are ms behind `SENT_MS`."""
+    """One partition of a queue in a namespace of its own. Instants are ms behind `sent_ms`."""
 
     bootstrap: str
     namespace: str
     name: str | None = None
     """Of one more queue in a namespace that has one; None: the first."""
+    sent_ms: int = SENT_MS
     queue: Queue = field(init=False)
     dead_letters: Queue = field(init=False)
     topic_id: str = ""
@@ -55,13 +56,16 @@ class Planted:
         create_topic(self.bootstrap, self.queue.name, config={"retention.ms": "-1"})
         [self.topic_id] = topic_ids([self.queue.name], about="look", bootstrap=self.bootstrap).values()
 
-    def send(self, units: Sequence[str | None], headers: Mapping[int, Mapping[str, int]]) -> None:
-        """A message for each unit; `headers` by offset."""
+    def send(
+        self, units: Sequence[str | None], headers: Mapping[int, Mapping[str, int]], at: Mapping[int, int] | None = None
+    ) -> None:
+        """A message for each unit; `headers` by offset, and when it was sent, if later than the others."""
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for offset, unit in enumerate(units):
+            sent_ms = self.sent_ms + (at or {}).get(offset, 0)
             told = [(name, b"%d" % value) for name, value in headers.get(offset, {}).items()]
             producer.produce(self.queue.name, key=None if unit is None else unit.encode(), value=b"body",
-                             headers=[("JMSMessageID", b"ID:%d" % offset), *told], timestamp=SENT_MS)  # fmt: skip
+                             headers=[("JMSMessageID", b"ID:%d" % offset), *told], timestamp=sent_ms)  # fmt: skip
         assert producer.flush(60) == 0
 
     def settle(self, *, below: int, also: Sequence[int]) -> None:
@@ -81,7 +85,7 @@ class Planted:
             topic=self.queue.name,
             partition=0,
             checkpoint_id=f"jbm.x:{number}",
-            at_ms=SENT_MS + at,
+            at_ms=self.sent_ms + at,
             acknowledged=tuple(OffsetRange(each, each) for each in acknowledged),
             messages=tuple(messages),
             topic_id=self.topic_id,
@@ -96,7 +100,7 @@ class Planted:
             reason="max-delivery-attempts", topic_id=self.topic_id,
         )  # fmt: skip
         producer = Producer({"bootstrap.servers": self.bootstrap})
-        written_ms = 0 if at is None else SENT_MS + at
+        written_ms = 0 if at is None else self.sent_ms + at
         producer.produce(self.dead_letters.name, b"body", None, partition, headers=[*headers], timestamp=written_ms)
         assert producer.flush(60) == 0
 
@@ -105,7 +109,7 @@ class Planted:
         [topic_id] = topic_ids([self.dead_letters.name], about="look", bootstrap=self.bootstrap).values()
         moved = self.ended(MessageFate.MOVED, offset, target="queue:elsewhere")
         told = ChannelEvents(
-            self.dead_letters.group_id(self.namespace), self.dead_letters.name, 0, "jbm.y:1", SENT_MS + at, (),
+            self.dead_letters.group_id(self.namespace), self.dead_letters.name, 0, "jbm.y:1", self.sent_ms + at, (),
             (moved,), topic_id,
         )  # fmt: skip
         self._write_events(told)

@@ -14,7 +14,8 @@ _WRITES = {"test_same_as_codec.py", "test_write_messages.py", "test_write_stream
 """Of Spark's files those that `make test` plays and that take longest: the others have a second Spark beside it."""
 _JOBS = {
     *("test_archive_job.py", "test_audit.py", "test_bookstore.py", "test_dead_letters_job.py", "test_delta_archive.py"),
-    *("test_letter_retry.py", "test_load_job.py", "test_many_queues.py", "test_replay_job.py", "test_stream_killed.py"),
+    *("test_letter_retry.py", "test_load_job.py", "test_many_queues.py", "test_quality.py", "test_replay_job.py"),
+    "test_stream_killed.py",
 }
 """And these a third one, so that none of them alone takes half of a run."""
 _STARTS_ITS_OWN = {"test_cluster.py", "test_exactly_once_killed.py"}

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.admin.following.followed_group import FollowedGroup, Marks
+from jbm_kafka.admin.following.followed_readers import FollowedReaders
 from jbm_kafka.codec.branch_records import branches_in
+from jbm_kafka.codec.reader_record import readers_in
 from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.channel.backlog import Backlog, Backlogs
 from jbm_kafka.core.channel.branch import BranchState, PreparedBranch
@@ -36,6 +38,7 @@ class BacklogFollower:
         self._core = core
         self._journal = MemoryJournal(clock=core.cluster.clock)
         self._reader = core.kafka.log_reader()
+        self._readers = FollowedReaders(self._reader)
         self._groups: dict[str, FollowedGroup] = {}
         self._known: dict[str, Backlog] = {}
         """The backlog that was told of each group last."""
@@ -53,10 +56,13 @@ class BacklogFollower:
             now_ms = core.cluster.clock.now_ms()
             groups = self._present()
             unreadable: list[str] = []
-            names = {name for group in groups for name in (group.topic, group.changelog_topic)}
+            queries = [each for _, each in readers_in(core.registry.log.values())
+                       if each is not None and each.is_query and each.counts(now_ms)]  # fmt: skip
+            read = {group.topic for group in groups} | {each.topic for each in queries}
+            names = read | {group.changelog_topic for group in groups}
             described = core.admin.describe(sorted(names))
             counts = {name: each.partitions for name, each in described.items()}
-            topics = {group.topic: counts[group.topic] for group in groups if group.topic in counts}
+            topics = {name: counts[name] for name in read if name in counts}
             begins = core.admin.positions(topics, LogPlace.BEGIN)
             heads = core.admin.positions(topics, LogPlace.END)
             changelogs = {name: counts[name] for name in names - topics.keys() if name in counts}
@@ -84,6 +90,7 @@ class BacklogFollower:
                 )
             self._forget({group.group_id for group in groups})
             branches = self._prepared()
+            lags = self._readers.lags(queries, described, begins, ends)
         backlogs = sorted(self._known.values(), key=lambda each: (each.destination, each.subscription))
         return Backlogs(
             looked_at_ms=now_ms,
@@ -91,6 +98,7 @@ class BacklogFollower:
             prepared=len(branches),
             oldest_prepared_at_ms=min((each.record.prepared_at_ms for each in branches), default=None),
             unreadable=tuple(sorted(unreadable)),
+            queries=lags,
         )
 
     def close(self) -> None:

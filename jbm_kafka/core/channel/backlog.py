@@ -83,6 +83,19 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueryLag:
+    """How far a query or an archive of Spark is behind in one topic."""
+
+    query: str
+    """Its name among the registered readers, without the topic."""
+    destination: str
+    records: int
+    """Records that it has not read, with those that are no messages, as markers of transactions."""
+    oldest_at_ms: int | None
+    """When the oldest of them was written; None: there is none, or it is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backlogs:
     """A namespace at one moment."""
 
@@ -96,3 +109,5 @@ class Backlogs:
     """When the oldest of them was prepared; None: there is none."""
     unreadable: tuple[str, ...]
     """Consumer groups that could not be looked into; what is told of them is older, or nothing is."""
+    queries: tuple[QueryLag, ...] = ()
+    """The queries and archives of Spark that are registered as readers."""

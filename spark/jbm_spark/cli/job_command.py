@@ -19,6 +19,9 @@ JOBS = {
     ),
     "erase": LazyCommand("jbm_spark.jobs.erase_command:erase", "Take messages out of an archive for good."),
     "load": LazyCommand("jbm_spark.jobs.load.load_command:load", "Send the rows of a file to a queue."),
+    "quality": LazyCommand(
+        "jbm_spark.jobs.quality.quality_command:quality", "Keep a table of each hour: counts, times, faults."
+    ),
     "replay": LazyCommand("jbm_spark.jobs.replay:replay", "Send archived messages, or those of a log, once more."),
 }
 

@@ -4,6 +4,7 @@ A job is a module `jbm_spark.jobs.<name>` with `run(spark, ..., bootstrap=, name
 notebooks and schedulers, and a click command of the same arguments that calls it by `in_session`.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import Field, asdict, dataclass
@@ -62,6 +63,8 @@ class Pattern:
 
 
 _ALL = "jbm_spark.is_all"
+_DURATION = re.compile(r"([1-9][0-9]{0,6})(s|m|h|d)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Result = TypeVar("_Result", bound=Result)
 
@@ -117,6 +120,16 @@ def _as_many(context: click.Context, parameter: click.Parameter, value: str | No
         return Pattern(checked_pattern(value.removeprefix("queue:")))
     except InvalidSettingError as error:
         raise click.BadParameter(str(error), context, parameter) from None
+
+
+def as_seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    """The seconds of an option such as `5m`; None where it is not given, and wrong usage where it is no time."""
+    if value is None:
+        return None
+    found = _DURATION.fullmatch(value)
+    if found is None:
+        raise click.BadParameter(f"{value!r}: write a time with its unit, as in 30s, 5m, 2h or 1d", context, parameter)
+    return int(found[1]) * _SECONDS[found[2]]
 
 
 def check_queues(pattern: Pattern, cluster: Cluster) -> None:

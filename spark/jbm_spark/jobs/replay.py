@@ -22,6 +22,7 @@ import click
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Whole
 from jbm_kafka.cli.connect import as_destination
+from jbm_kafka.codec.reader_record import REPLAY
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_spark.errors import OptionRefusedError
 from jbm_spark.jobs.job import in_session, job_options
@@ -135,7 +136,7 @@ def run(
             one_line_errors(f"replay to {target}"),
             ReaderRegistration(bootstrap=bootstrap, namespace=namespace, kafka=kafka) as registration,
         ):
-            registration.renew_first(f"replay-{named}/{target.kafka_topic(namespace)}", target.kafka_topic(namespace))
+            registration.renew_first(f"{REPLAY}{named}/{target.kafka_topic(namespace)}", target.kafka_topic(namespace))
     log, _ = log_of_now(spark, target, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     there = log.where(_begins(prefix))
     left = rows.join(there.select("duplicate_id").distinct(), "duplicate_id", "left_anti")

@@ -24,6 +24,7 @@ from jbm_spark.changelog import held_of
 from jbm_spark.columns import message_columns
 from jbm_spark.committed import committed_records
 from jbm_spark.events import events
+from jbm_spark.jobs.quality.quality_table import checked_table
 from jbm_spark.queue_pattern import queues_named
 from jbm_spark.raw_columns import shown
 from jbm_spark.topic_check import TIMEOUT_S
@@ -38,6 +39,7 @@ def create_views_of_queues(
     bootstrap: str | None = None,
     dead_letters: str | Destination | None = None,
     archive: str | os.PathLike[str] | None = None,
+    quality: str | os.PathLike[str] | None = None,
     prefix: str = "",
     is_global: bool = False,
     namespace: str = "",
@@ -48,7 +50,8 @@ def create_views_of_queues(
     kind, with the column `destination`, as in `queue:orders.eu`, that tells whose a row is.
 
     They are `messages`, `held`, `events` and `letters`, and `archive`, the messages of an archive of many queues, where
-    its folder is given. Make them anew for queues that came later.
+    its folder is given, and `quality`, the hours that `jbm-spark quality` told in that folder. Make them anew for
+    queues that came later.
 
     Args:
         is_global: the views are Spark's global temporary ones, `global_temp.messages`, for all sessions of the program,
@@ -57,7 +60,7 @@ def create_views_of_queues(
     Raises:
         InvalidSettingError: it is no pattern.
         ArchiveError: there is no such archive.
-        SparkJobError: no queue has such a name.
+        SparkJobError: no queue has such a name; there are no hours in that folder.
         The rest as `messages` and `held`.
     """
     check_session(spark)
@@ -85,8 +88,21 @@ def create_views_of_queues(
     if archive is not None:
         kept = read_archive(spark, archive).withColumn(DESTINATION, of_record)
         frames["archive"] = kept.where(F.col("kafka.topic").isin(*names))
+    if quality is not None:
+        path = checked_table(quality)
+        kind = "GLOBAL TEMPORARY" if is_global else "TEMPORARY"
+        # As text: so each query lists the files anew, which runs of the job replace.
+        spark.sql(f"""
+            CREATE OR REPLACE {kind} VIEW {_quoted(f"{prefix}quality")} AS
+            SELECT * FROM parquet.{_quoted(str(path))}
+            WHERE destination IN ({", ".join(f"'queue:{name}'" for name in names)})
+        """)
     for name, frame in frames.items():
         if is_global:
             frame.createOrReplaceGlobalTempView(prefix + name)
         else:
             frame.createOrReplaceTempView(prefix + name)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

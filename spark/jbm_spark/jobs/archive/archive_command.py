@@ -4,7 +4,6 @@ jbm-spark archive orders --to /data/orders [--every 5m] [--format delta]
 jbm-spark archive 'orders.*' --to /data/all-orders
 """
 
-import re
 import signal
 import sys
 import threading
@@ -16,20 +15,8 @@ import click
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_spark.jobs.archive.run_archive import run, run_queues
-from jbm_spark.jobs.job import Pattern, check_queues, in_session, job_options, many_queues
+from jbm_spark.jobs.job import Pattern, as_seconds, check_queues, in_session, job_options, many_queues
 from jbm_spark.topic_check import check_topics, cluster_id
-
-_DURATION = re.compile(r"([1-9][0-9]{0,6})(s|m|h|d)")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-
-
-def _as_seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    if value is None:
-        return None
-    found = _DURATION.fullmatch(value)
-    if found is None:
-        raise click.BadParameter(f"{value!r}: write a time with its unit, as in 30s, 5m, 2h or 1d", context, parameter)
-    return int(found[1]) * _SECONDS[found[2]]
 
 
 @contextmanager
@@ -47,7 +34,7 @@ def _stopped_by_signal() -> Iterator[threading.Event]:
 @many_queues
 @click.option("--to", "folder", metavar="FOLDER", required=True,
               help="The archive, also s3a://bucket/path; made if it is missing.")  # fmt: skip
-@click.option("--every", "every_s", metavar="TIME", callback=_as_seconds, help="Again after 5m, 1h, ..., until ended.")
+@click.option("--every", "every_s", metavar="TIME", callback=as_seconds, help="Again after 5m, 1h, ..., until ended.")
 @click.option(
     "--format", "file_format", metavar="FORMAT", help="parquet, delta or iceberg. [what it has; else parquet]"
 )

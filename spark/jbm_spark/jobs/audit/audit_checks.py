@@ -20,6 +20,8 @@ FATE = (
 )
 LETTER = "struct<target:string,topic_id:string,place:string,at_ms:bigint,has_left:boolean>"
 _ENDS = "('acknowledged', 'dead-lettered', 'removed', 'expired', 'duplicate', 'moved')"
+ENDS = f"({_ENDS[1:-1]}, 'skipped')"
+"""The fates after which a message comes no more."""
 _IS_SAME_OR_LATER = """
     l.seq >= r.seq and ((l.fate = 'delivered' and l.attempt > r.attempts)
                         or (l.fate = 'returned' and l.attempts > r.attempts) or l.fate = 'acknowledged')
@@ -33,7 +35,7 @@ _DOUBLED = f"""
 STEPS = (
     {
         "known": "filter(fates, f -> f.is_known)",
-        "is_ended": f"exists(fates, f -> f.fate in {_ENDS} or f.fate = 'skipped')",
+        "is_ended": f"exists(fates, f -> f.fate in {ENDS})",
         "is_unordered": "exists(fates, f -> coalesce(f.mode in ('PRE', 'NO'), false))",
         "doubled": _DOUBLED,
     },

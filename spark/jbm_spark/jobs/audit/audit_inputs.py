@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from pyroaring import BitMap
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.admin.cluster.admin_core import AdminCore
@@ -75,6 +75,8 @@ class AuditInputs:
     are gone are missing."""
     moves_known_from_ms: int
     """Letters that were moved away since then are told by events."""
+    gone: DataFrame
+    """`queue`, and `until_ms`: the latest event about messages of it that are not there any more."""
 
 
 def read_now(frame: DataFrame) -> DataFrame:
@@ -145,11 +147,14 @@ class AuditSource:
         oldest = {queue: row["oldest"] for queue, row in told.items()}
         letters, kept = self._letters(groups, names)
         letters, moves_known_from_ms = self._without_moved(letters)
-        bounds = self._bounds(topics, log_ids, ends, changelogs)
+        bounds = self._bounds(topics, log_ids, ends, self._begins(ends), changelogs)
         messages = self._messages(topics, log_ids, ends, bounds, changelogs)
+        story = read_now(_story(messages, _fates(events, bounds), letters))
+        # Asked behind the messages, for they are deleted meanwhile.
+        there = self._bounds(topics, log_ids, ends, self._positions([*ends], LogPlace.BEGIN), changelogs)
         return AuditInputs(
             groups={group.group_id: group for group in groups},
-            story=read_now(_story(messages, _fates(events, bounds), letters)),
+            story=story,
             known_from_ms={
                 group.group_id: SINCE_EVER if begins == 0 else oldest.get(group.group_id, _NO_EVENTS_MS)
                 for group in groups
@@ -157,6 +162,7 @@ class AuditSource:
             unreadable={queue: row["unreadable"] for queue, row in told.items()},
             kept_from_ms=kept,
             moves_known_from_ms=moves_known_from_ms,
+            gone=_gone(events, there),
         )
 
     def _positions(self, topics: Collection[str], at: LogPlace) -> Ends:
@@ -169,10 +175,10 @@ class AuditSource:
         )
 
     def _bounds(
-        self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends, changelogs: "_Changelogs"
-    ) -> DataFrame:
+        self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], ends: Ends, begins: Ends,
+        changelogs: "_Changelogs",
+    ) -> DataFrame:  # fmt: skip
         """Return the range of offsets and the watermark of each partition, and of each that an archive knows."""
-        begins = self._begins(ends)
         rows = [
             (group.group_id, log_ids[topic], part, begins[topic][part], end - 1,
              changelogs.watermarks.get((log_ids[topic], part)))
@@ -427,12 +433,7 @@ def _widened(
 def _fates(events: DataFrame, bounds: DataFrame) -> DataFrame:
     """Return the fates at each place of the bounds, in order."""
     known = events.where(F.col("fate") != UNREADABLE)
-    told = F.col("events.topic_id")
-    same = (
-        (F.col("events.group") == F.col("bounds.queue"))
-        & (F.col("events.partition") == F.col("bounds.partition"))
-        & (told.isNull() | (told == F.col("bounds.topic_id")))
-    )
+    told, same = F.col("events.topic_id"), _is_of()
     first, last = F.greatest("events.offset", "lo"), F.least("events.last_offset", "hi")
     within = known.alias("events").join(F.broadcast(bounds).alias("bounds"), same).where(first <= last)
     fate = F.struct(
@@ -444,6 +445,24 @@ def _fates(events: DataFrame, bounds: DataFrame) -> DataFrame:
         "bounds.topic_id", "events.partition", F.explode(F.sequence(first, last)).alias("offset"), fate.alias("each")
     )
     return each.groupBy(*_PLACE).agg(F.sort_array(F.collect_list("each")).alias("fates"))
+
+
+def _is_of() -> Column:
+    """Of `events` and `bounds`: it is about a message of that partition."""
+    told = F.col("events.topic_id")
+    return (
+        (F.col("events.group") == F.col("bounds.queue"))
+        & (F.col("events.partition") == F.col("bounds.partition"))
+        & (told.isNull() | (told == F.col("bounds.topic_id")))
+    )
+
+
+def _gone(events: DataFrame, there: DataFrame) -> DataFrame:
+    """Return when the latest event was of each queue that is about messages below these bounds."""
+    known = events.where(F.col("fate") != UNREADABLE).alias("events")
+    is_there = _is_of() & (F.col("events.offset") >= F.col("bounds.lo"))
+    gone = known.join(F.broadcast(there).alias("bounds"), is_there, "left_anti")
+    return gone.groupBy(F.col("group").alias("queue")).agg(F.max("at_ms").alias("until_ms"))
 
 
 def _story(messages: DataFrame, fates: DataFrame, letters: DataFrame | None) -> DataFrame:

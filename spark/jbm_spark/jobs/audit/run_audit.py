@@ -122,7 +122,7 @@ def run_queues(
         failures: dict[str, str] = {}
 
         def audit(part: "Sequence[ChannelGroup]") -> "Mapping[str, AuditResult]":
-            with _one_line_failures():
+            with one_line_failures():
                 return results(source.read(part), clock_skew_ms, findings_max, namespace)
 
         for done in by_halves([*groups.values()], audit):
@@ -135,7 +135,7 @@ def run_queues(
 
 
 @contextmanager
-def _one_line_failures() -> Iterator[None]:
+def one_line_failures() -> Iterator[None]:
     """Make what Spark raises, and what the brokers tell of one topic, one line; that nobody answers is no topic's."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -155,8 +155,8 @@ def results(inputs: "AuditInputs", skew_ms: int, findings_max: int, namespace: s
     """Return the result of each queue, by the id of its group. `findings_max`: of all of them."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    judged = _judged(inputs, skew_ms)
-    counted = judged.groupBy("queue").agg(
+    found_of = judged(inputs, skew_ms)
+    counted = found_of.groupBy("queue").agg(
         F.count("*").alias("messages"),
         F.sum(F.size("fates")).alias("fates"),
         *(F.expr(f"count_if(fault_{number} is not null)").alias(fault) for number, fault in enumerate(FAULTS)),
@@ -165,7 +165,7 @@ def results(inputs: "AuditInputs", skew_ms: int, findings_max: int, namespace: s
     by_queue = {row["queue"]: row.asDict() for row in counted.collect()}
     found: dict[str, list[Finding]] = {}
     if any(row[fault] for row in by_queue.values() for fault in FAULTS):
-        for row in _found(judged).limit(findings_max).collect():
+        for row in _found(found_of).limit(findings_max).collect():
             group = inputs.groups[row["queue"]]
             one = Finding(
                 fault=FAULTS[row["number"]],
@@ -193,7 +193,7 @@ def results(inputs: "AuditInputs", skew_ms: int, findings_max: int, namespace: s
     return done
 
 
-def _judged(inputs: "AuditInputs", skew_ms: int) -> "DataFrame":
+def judged(inputs: "AuditInputs", skew_ms: int) -> "DataFrame":
     """The story with a column for each fault, and one for each thing that could not be told."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -206,14 +206,14 @@ def _judged(inputs: "AuditInputs", skew_ms: int) -> "DataFrame":
         "kept_from_ms": _one_of("f.target", inputs.kept_from_ms),
         "moves_known_from_ms": _bigint(inputs.moves_known_from_ms),
     }
-    judged = inputs.story
+    frame = inputs.story
     for step in STEPS:
-        judged = judged.withColumns({name: F.expr(sql.format(**values)) for name, sql in step.items()})
-    about = ("queue", "topic_id", "partition", "offset", "message_id", "unit", "fates")
+        frame = frame.withColumns({name: F.expr(sql.format(**values)) for name, sql in step.items()})
+    about = ("queue", "topic_id", "partition", "offset", "message_id", "unit", "sent_at_ms", "is_settled", "fates")
     faults = [F.expr(CHECKS[fault].format(**values)).alias(f"fault_{number}") for number, fault in enumerate(FAULTS)]
     unproven = [F.expr(sql.format(**values)).alias(f"unproven_{number}")
                 for number, sql in enumerate(UNPROVEN.values())]  # fmt: skip
-    return judged.select(*about, *faults, *unproven)
+    return frame.select(*about, *faults, *unproven)
 
 
 def _found(judged: "DataFrame") -> "DataFrame":

@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from jbm_kafka.codec.reader_record import LOAD
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import KafkaClientError
@@ -273,7 +274,7 @@ class _Load:
             with ReaderRegistration(
                 bootstrap=self._bootstrap, namespace=self._namespace, kafka=self._kafka
             ) as registration:
-                registration.renew_first(f"load-{job}/{topic}", topic, self._ends())
+                registration.renew_first(f"{LOAD}{job}/{topic}", topic, self._ends())
         except (KafkaClientError, KeyError) as error:
             log.warning("nothing of %s is kept for the job %r, which would send again what is deleted there: %s",
                         self._queue, job, error)  # fmt: skip

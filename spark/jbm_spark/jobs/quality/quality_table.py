@@ -1,0 +1,158 @@
+"""The folder of the hours: a file for each day, which a run replaces in one step. No Spark needed.
+
+    _quality.json                   of which queues of which cluster it is
+    day=2026-11-30/hours.parquet    the rows of the day (UTC), of all queues
+
+Days are written in their order, so a run that is killed leaves whole days, and the next one goes on behind them.
+"""
+
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from jbm_kafka.devbroker.file_lock import FileLock
+from jbm_spark.archiving.archive_folder import archive_path
+from jbm_spark.archiving.durably import sync, write_text_durably
+from jbm_spark.errors import SparkJobError
+
+IDENTITY_FILE, LOCK_FILE, HOURS_FILE = "_quality.json", "_quality.lock", "hours.parquet"
+DAYS_READ = 8
+"""The hours that a run may tell anew are in the newest of them."""
+_AT = pa.timestamp("ms", tz="UTC")
+SCHEMA = pa.schema([
+    ("destination", pa.string()), ("hour", _AT), ("is_over", pa.bool_()), ("sent", pa.int64()),
+    ("acknowledged", pa.int64()), ("returned", pa.int64()), ("given_up", pa.int64()), ("expired", pa.int64()),
+    ("p50_s", pa.float64()), ("p99_s", pa.float64()), ("oldest_open_at", _AT), ("oldest_open_s", pa.float64()),
+    ("findings", pa.int64()),
+])  # fmt: skip
+"""docs/spark-audit.md describes the columns."""
+
+
+class QualityTable:
+    """The table of one job, which no other writes to meanwhile."""
+
+    def __init__(self, path: Path, table_id: str) -> None:
+        self.path = path
+        self.table_id = table_id
+
+    def oldest_open(self) -> dict[str, dict[int, int | None]]:
+        """Return by destination its latest hours, each with the time at which the oldest message was sent that was open
+        at its end."""
+        found: dict[str, dict[int, int | None]] = {}
+        for day in sorted(self.path.glob("day=*"))[-DAYS_READ:]:
+            for row in _read(day / HOURS_FILE):
+                found.setdefault(row["destination"], {})[row["hour_ms"]] = row["oldest_open_ms"]
+        return found
+
+    def write(self, rows: Iterable[Mapping[str, Any]], now_ms: int) -> None:
+        """Put these rows in the place of those of the same destinations and hours.
+
+        Raises:
+            SparkJobError: the folder cannot be written, or a file of it cannot be read.
+        """
+        days: dict[str, list[Mapping[str, Any]]] = {_day(now_ms): []}  # so that there is a file, and it has the columns
+        for row in rows:
+            days.setdefault(_day(row["hour_ms"]), []).append(row)
+        try:
+            for day, new in sorted(days.items()):
+                file = self.path / f"day={day}" / HOURS_FILE
+                by_key = {(row["destination"], row["hour_ms"]): row for row in (*_read(file), *new)}
+                _replace(file, [by_key[key] for key in sorted(by_key)])
+        except OSError as error:
+            raise not_writable(self.path, error) from None
+
+
+def checked_table(folder: str | os.PathLike[str]) -> Path:
+    """Return the folder, for reading.
+
+    Raises:
+        SparkJobError: no run has told hours there.
+    """
+    path = archive_path(folder)
+    if not any(path.glob(f"day=*/{HOURS_FILE}")):
+        raise SparkJobError(f"{path} has no hours of queues: jbm-spark quality QUEUES --to {path} tells them there")
+    return path
+
+
+@contextmanager
+def quality_table(path: Path, *, cluster_id: str, namespace: str, pattern: str) -> Iterator[QualityTable]:
+    """The table in this folder, made if it is missing, while no other job writes to it.
+
+    Raises:
+        SparkJobError: the folder cannot be written, another job has it, or it is something else.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path / LOCK_FILE)
+        is_ours = lock.try_acquire()
+    except OSError as error:
+        raise not_writable(path, error) from None
+    if not is_ours:
+        raise SparkJobError(f"folder {path} is being written by another job: wait for its end, or stop it")
+    try:
+        yield QualityTable(path, _claimed(path, {"cluster": cluster_id, "namespace": namespace, "queues": pattern}))
+    finally:
+        lock.close()
+
+
+def _claimed(path: Path, wanted: Mapping[str, str]) -> str:
+    """Return the id of the table, which is of these queues."""
+    file = path / IDENTITY_FILE
+    others = sorted(found.name for found in path.iterdir() if found.name != LOCK_FILE)
+    try:
+        if not others:
+            write_text_durably(file, json.dumps({"id": uuid.uuid4().hex, **wanted}) + "\n")
+        known = json.loads(file.read_text(encoding="utf-8"))
+        found = {name: known[name] for name in wanted}
+        table_id = str(known["id"])
+    except FileNotFoundError:
+        raise SparkJobError(f"{path} has other files, such as {others[0]}: name a new folder") from None
+    except OSError as error:
+        raise not_writable(path, error) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise SparkJobError(f"{file} cannot be used ({error}): restore it, or name a new folder") from None
+    if found != wanted:
+        raise SparkJobError(f"folder {path} is of {found}, and this job is for {dict(wanted)}: name a new folder")
+    return table_id
+
+
+def not_writable(path: Path, error: OSError) -> SparkJobError:
+    """The error of a folder or a file that the system refuses."""
+    return SparkJobError(f"folder {path}: {error.strerror or error}; name a folder that this process can write to")
+
+
+def _day(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d")
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    """Return the rows of a day, with times in ms; none where there is no file."""
+    if not file.exists():
+        return []
+    try:
+        read = parquet.ParquetFile(file).read()
+    except pa.ArrowInvalid as error:
+        raise SparkJobError(f"{file} cannot be read ({error}): restore it, or remove it") from None
+    times = {"hour_ms": "hour", "oldest_open_ms": "oldest_open_at"}
+    for name, column in times.items():
+        read = read.append_column(name, read[column].cast(pa.int64())).drop_columns([column])
+    return list(read.to_pylist())
+
+
+def _replace(file: Path, rows: list[Mapping[str, Any]]) -> None:
+    times = {"hour": "hour_ms", "oldest_open_at": "oldest_open_ms"}
+    columns = [pa.array([row[times.get(each.name, each.name)] for row in rows], each.type) for each in SCHEMA]
+    file.parent.mkdir(exist_ok=True)
+    draft = file.with_name(f".{file.name}.draft")
+    parquet.write_table(pa.table(columns, SCHEMA), draft)
+    sync(draft)
+    draft.replace(file)
+    sync(file.parent)
