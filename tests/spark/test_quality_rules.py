@@ -7,6 +7,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from jbm_spark.archiving.quality_table import IDENTITY_FILE, QualityTable, checked_table, quality_table
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs.quality.quality_hours import (
@@ -20,7 +21,6 @@ from jbm_spark.jobs.quality.quality_hours import (
     oldest_open,
     window_of,
 )
-from jbm_spark.jobs.quality.quality_table import IDENTITY_FILE, QualityTable, checked_table, quality_table
 
 NOON_MS = 1_796_040_000_000 // HOUR_MS * HOUR_MS
 MINUTE_MS = HOUR_MS // 60

@@ -18,13 +18,13 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.settings.address_pattern import checked_pattern
 from jbm_spark.archiving.archive_folder import DESTINATION
 from jbm_spark.archiving.archive_reading import read_archive
+from jbm_spark.archiving.quality_table import checked_table
 from jbm_spark.call_checks import check_session
 from jbm_spark.call_sites import without_call_sites
 from jbm_spark.changelog import held_of
 from jbm_spark.columns import message_columns
 from jbm_spark.committed import committed_records
 from jbm_spark.events import events
-from jbm_spark.jobs.quality.quality_table import checked_table
 from jbm_spark.queue_pattern import queues_named
 from jbm_spark.raw_columns import shown
 from jbm_spark.topic_check import TIMEOUT_S

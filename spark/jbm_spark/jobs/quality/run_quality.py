@@ -62,11 +62,10 @@ def run(
         SparkJobError: no queue has such a name; the folder, or the archive, is not of these; Spark failed.
         JMSError: the brokers do not answer, or refuse us.
     """
-    from jbm_spark.archiving.archive_folder import archive_path
+    from jbm_spark.archiving.quality_table import quality_table, table_path
     from jbm_spark.call_checks import check_session
     from jbm_spark.jobs.audit.archived import check_archive_of
     from jbm_spark.jobs.audit.audit_inputs import AuditSource
-    from jbm_spark.jobs.quality.quality_table import quality_table
     from jbm_spark.queue_pattern import queues_named
     from jbm_spark.reader_registration import ReaderRegistration
 
@@ -86,7 +85,7 @@ def run(
         keeping = ReaderRegistration(bootstrap=bootstrap, namespace=namespace, kafka=kafka) if archive is None else None
         with (
             quality_table(
-                archive_path(folder), cluster_id=core.admin.cluster_id(), namespace=namespace, pattern=pattern
+                table_path(folder), cluster_id=core.admin.cluster_id(), namespace=namespace, pattern=pattern
             ) as table,
             keeping or nullcontext(),
         ):

@@ -70,13 +70,26 @@ class QualityTable:
             raise not_writable(self.path, error) from None
 
 
+def table_path(folder: str | os.PathLike[str]) -> Path:
+    """Return the folder.
+
+    Raises:
+        SparkJobError: it is on an object store.
+        ArchiveError: it is no path, or on a file system that is not there.
+    """
+    path = archive_path(folder)
+    if not isinstance(path, Path):
+        raise SparkJobError(f"{path}: hours are kept in a folder that this process has, such as /data/hours: name one")
+    return path
+
+
 def checked_table(folder: str | os.PathLike[str]) -> Path:
     """Return the folder, for reading.
 
     Raises:
         SparkJobError: no run has told hours there.
     """
-    path = archive_path(folder)
+    path = table_path(folder)
     if not any(path.glob(f"day=*/{HOURS_FILE}")):
         raise SparkJobError(f"{path} has no hours of queues: jbm-spark quality QUEUES --to {path} tells them there")
     return path
