@@ -1,4 +1,4 @@
-"""The change feed of a Delta table as messages of a queue, each once (SPARK-19)."""
+"""The change feed of a Delta table as messages of a queue, each once (SPARK-20)."""
 
 import json
 from collections.abc import Callable
@@ -68,7 +68,7 @@ def sent(topics: Topics, queue: str) -> list[tuple[bytes | None, str, int, objec
 def test_each_change_is_sent_once_in_its_units_order(
     topics: Topics, send: Callable[[str], None], table: DeltaTable, tmp_path: Path
 ) -> None:
-    """SPARK-19: what a later run finds follows; what a crash leaves to be done again is not there twice."""
+    """SPARK-20: what a later run finds follows; what a crash leaves to be done again is not there twice."""
     queue = topics.create(2)
     send(queue)
     found = sent(topics, queue)
@@ -97,7 +97,7 @@ def test_each_change_is_sent_once_in_its_units_order(
 def test_a_table_that_was_made_anew_ends_the_query(
     send: Callable[[str], None], table: DeltaTable, topics: Topics, tmp_path: Path
 ) -> None:
-    """SPARK-19: its versions are others, so nothing of it is skipped in silence."""
+    """SPARK-20: its versions are others, so nothing of it is skipped in silence."""
     queue = topics.create()
     send(queue)
     (tmp_path / "customers").rename(tmp_path / "former")
@@ -107,7 +107,7 @@ def test_a_table_that_was_made_anew_ends_the_query(
 
 
 def test_what_cannot_be_is_refused(spark: SparkSession, table: DeltaTable, tmp_path: Path) -> None:
-    """SPARK-19: before the query is made, by one line."""
+    """SPARK-20: before the query is made, by one line."""
     make(tmp_path / "plain", {"id": [1]}, with_feed=False)
     for place, starting, told in (("none", 0, "from version 0"), ("plain", 0, "keeps no changes")):
         with pytest.raises(OptionRefusedError, match=told):
@@ -121,7 +121,7 @@ def test_what_cannot_be_is_refused(spark: SparkSession, table: DeltaTable, tmp_p
 def test_the_pages_program_runs(
     spark: SparkSession, topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SPARK-19: as printed."""
+    """SPARK-20: as printed."""
     monkeypatch.chdir(tmp_path)
     queue = topics.create()
     [program] = [

@@ -1,4 +1,4 @@
-"""Bodies of a schema registry's serializers in Spark: one typed column, whichever schema wrote them (SPARK-19)."""
+"""Bodies of a schema registry's serializers in Spark: one typed column, whichever schema wrote them (SPARK-20)."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -85,7 +85,7 @@ def typed(read: DataFrame) -> list[tuple[Row | None, str | None]]:
 def test_bodies_of_every_schema_are_one_column(
     spark: SparkSession, client: SchemaRegistryClient, registry: SchemaRegistryServer
 ) -> None:
-    """SPARK-19: by Avro's resolution as the latest schema, or a given one; by an id before the body or in a header; the
+    """SPARK-20: by Avro's resolution as the latest schema, or a given one; by an id before the body or in a header; the
     registry is asked by the driver alone."""
     first = written(client, FIRST, {"item": "chair", "qty": 3})
     second = written(client, SECOND, {"item": "table", "qty": 2**40, "tags": [None, "new", True]})
@@ -110,7 +110,7 @@ def test_bodies_of_every_schema_are_one_column(
 
 
 def test_no_body_ends_a_query(spark: SparkSession, client: SchemaRegistryClient) -> None:
-    """SPARK-19: each has its value or the reason, and what fastavro reads to the end is read alike."""
+    """SPARK-20: each has its value or the reason, and what fastavro reads to the end is read alike."""
     value = {"item": "chair", "qty": 300, "tags": ["new", True, None, "used"]}
     good = written(client, SECOND, value)
     start, data = good[:5], good[5:]
@@ -135,7 +135,7 @@ def test_no_body_ends_a_query(spark: SparkSession, client: SchemaRegistryClient)
 
 
 def test_the_reason_says_what_is_wrong(spark: SparkSession, client: SchemaRegistryClient) -> None:
-    """SPARK-19: of ids that the subject has not, of other bodies, and of those that do not fit."""
+    """SPARK-20: of ids that the subject has not, of other bodies, and of those that do not fit."""
     good = written(client, FIRST, {"item": "chair", "qty": 3})
     values = [b"\0\0\0\0\x63x", b"plain", b"\0\0", None, good[:6], good + b"x", b"\1" + b"\xaa" * 16]
     reasons = [error for _, error in typed(with_typed_bodies(frame(spark, *values), client, "orders-value"))]
@@ -153,7 +153,7 @@ def test_the_reason_says_what_is_wrong(spark: SparkSession, client: SchemaRegist
 
 
 def test_json_bodies_are_typed_too(spark: SparkSession, client: SchemaRegistryClient) -> None:
-    """SPARK-19: by the types that the JSON Schema names; what is no object of these types has the reason."""
+    """SPARK-20: by the types that the JSON Schema names; what is no object of these types has the reason."""
     number = client.register_schema("orders-value", Schema(json.dumps(JSON_SCHEMA), "JSON"))
     start = b"\0" + number.to_bytes(4, "big")
     whole = {"item": "ü", "qty": 3, "price": 1.5, "to": {"name": "ann", "boss": {"name": "joe"}}, "marks": [True],
@@ -174,7 +174,7 @@ def test_json_bodies_are_typed_too(spark: SparkSession, client: SchemaRegistryCl
 
 
 def test_a_schema_with_others_in_it_is_read(spark: SparkSession, client: SchemaRegistryClient) -> None:
-    """SPARK-19: those that it names are the registry's; one that cannot be used spoils its own bodies alone."""
+    """SPARK-20: those that it names are the registry's; one that cannot be used spoils its own bodies alone."""
     client.register_schema("customers-value", Schema(json.dumps(CUSTOMER), "AVRO"))
     order = {"type": "record", "name": "acme.Order", "fields": [{"name": "to", "type": "acme.Customer"}]}
     references = [SchemaReference("acme.Customer", "customers-value", 1)]
@@ -188,7 +188,7 @@ def test_a_schema_with_others_in_it_is_read(spark: SparkSession, client: SchemaR
 
 
 def test_an_archives_bodies_are_typed(spark: SparkSession, client: SchemaRegistryClient) -> None:
-    """SPARK-19: what a row of an archive gives back is read as the record itself."""
+    """SPARK-20: what a row of an archive gives back is read as the record itself."""
     good = written(client, FIRST, {"item": "chair", "qty": 3})
     rows = shown(message_rows(archived_rows(records(spark, good), {})), raw=False)
     assert typed(with_typed_bodies(rows, client, "orders-value")) == [(Row(item="chair", qty=3), None)]
@@ -197,7 +197,7 @@ def test_an_archives_bodies_are_typed(spark: SparkSession, client: SchemaRegistr
 def test_what_cannot_be_is_refused(
     spark: SparkSession, client: SchemaRegistryClient, registry: SchemaRegistryServer
 ) -> None:
-    """SPARK-19: by one line, when the frame is made."""
+    """SPARK-20: by one line, when the frame is made."""
     bodies = frame(spark, b"")
     with pytest.raises(RegistryError, match=r"'orders-value'.*not found"):
         with_typed_bodies(bodies, client, "orders-value")
@@ -219,7 +219,7 @@ def test_a_streams_bodies_are_typed_as_the_page_says(
     spark: SparkSession, client: SchemaRegistryClient, registry: SchemaRegistryServer, topics: Topics, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """SPARK-19: of a stream; and the page's program, as printed, of a batch."""
+    """SPARK-20: of a stream; and the page's program, as printed, of a batch."""
     topic = topics.create()
     topics.write(topic, [Record(value=written(client, FIRST, {"item": "chair", "qty": 3})), Record(value=b"plain")])
     stream = with_typed_bodies(message_stream(spark, topic, bootstrap=topics.bootstrap), client, "orders-value")
