@@ -4,11 +4,10 @@ Used by the thread that calls the consumer, within its calls and its callbacks.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from jbm_kafka.kafka.leaked_references import let_error_go
+from jbm_kafka.kafka.leaked_references import Unheeded, let_error_go
 from jbm_kafka.kafka.translated_errors import cause, trouble
 
 _SEEK_TRIES = 20
@@ -164,7 +163,7 @@ class AssignedPartitions:
         """Where the logs ended by the latest fetch; of what was not fetched yet nothing. Nobody is asked for it."""
         found: dict[int, int] = {}
         for partition in self.owned:
-            with suppress(KafkaException):
+            with Unheeded():
                 ends = self._client.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
                 if ends is not None and ends[1] > 0:
                     found[partition] = ends[1]

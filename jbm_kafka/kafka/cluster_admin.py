@@ -36,7 +36,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
 from jbm_kafka.kafka.coordinator_client import GIVEN_UP_BY_US, CoordinatorClient
 from jbm_kafka.kafka.first_contact import FirstContact, check_brokers
-from jbm_kafka.kafka.leaked_references import let_topic_id_go
+from jbm_kafka.kafka.leaked_references import Unheeded, let_topic_id_go
 from jbm_kafka.kafka.questions import Deadline, Questions, only, result
 from jbm_kafka.kafka.stable_ends import StableEnds
 from jbm_kafka.kafka.translated_errors import FENCED, NOT_ALLOWED, UNKNOWN_TOPIC, cause, trouble
@@ -116,11 +116,10 @@ class ConfluentAdmin:
         return self._client.poll(timeout_s)
 
     def _is_answered(self) -> bool:
-        try:
+        with Unheeded():
             self._client.list_topics(_ASKED_TOPIC, timeout=_ANY_ANSWER_S)
-        except KafkaException:
-            return False
-        return True
+            return True
+        return False
 
     # -- topics ------------------------------------------------------------------------------------------------------
 

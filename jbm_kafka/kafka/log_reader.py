@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from jbm_kafka.kafka.header_names import mend_headers
+from jbm_kafka.kafka.leaked_references import Unheeded
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.translated_errors import DAMAGED, UNKNOWN_TOPIC, one_line, trouble
 from jbm_kafka.ports import KafkaRecord, Unreachable
@@ -35,7 +35,7 @@ class ConfluentLogReader:
         consumer = self._consumer(committed_only)
         if (committed_only, topic) not in self._heard_of:
             # A client that is assigned a topic it has not heard of waits about a second before it looks for it.
-            with suppress(KafkaException):
+            with Unheeded():
                 consumer.list_topics(topic, timeout=timeout_s)
             self._heard_of.add((committed_only, topic))
         consumer.assign([TopicPartition(topic, partition, begin) for partition, (begin, _) in open_ranges.items()])

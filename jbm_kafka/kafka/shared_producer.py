@@ -12,12 +12,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from jbm_kafka.kafka.kept_producer import kept_producer
+from jbm_kafka.kafka.leaked_references import Unheeded
 from jbm_kafka.kafka.missing_leaders import partitions_without_leader
 from jbm_kafka.kafka.send_line import Refused, SendLine
 from jbm_kafka.kafka.settings import LOG
@@ -143,7 +143,7 @@ class SharedProducer:
         """
         answers = 0
         for _ in range(_ASKED_AT_MOST):
-            with suppress(KafkaException):  # nobody answers yet
+            with Unheeded():  # nobody answers yet
                 producer.list_topics(_ASKED_TOPIC, timeout=_POLL_S)
                 answers += 1
             self._poll(producer, 0)

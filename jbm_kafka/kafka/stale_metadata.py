@@ -1,7 +1,8 @@
 """Records that librdkafka refuses as for nowhere by metadata that is stale: their topic is there."""
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, Producer
 
+from jbm_kafka.kafka.leaked_references import Unheeded
 from jbm_kafka.kafka.translated_errors import UNKNOWN_TOPIC
 
 ASK_TIMEOUT_S = 5.0
@@ -17,8 +18,7 @@ def is_metadata_stale(error: KafkaError, producer: Producer, topic: str, partiti
     """
     if error.code() not in UNKNOWN_TOPIC:
         return False
-    try:
+    with Unheeded():
         found = producer.list_topics(topic, timeout=ASK_TIMEOUT_S).topics[topic]
-    except KafkaException:
-        return False
-    return found.error is None and partition in found.partitions
+        return found.error is None and partition in found.partitions
+    return False

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from jbm_kafka.kafka.bounded_call import bounded
+from jbm_kafka.kafka.leaked_references import Unheeded
 from jbm_kafka.kafka.missing_leaders import partitions_without_leader
 from jbm_kafka.kafka.profiles import BATCH_BYTES
 from jbm_kafka.kafka.settings import LOG
@@ -325,7 +325,7 @@ class ConfluentTransactionalProducer:
         self._let_go()
 
     def _let_go(self) -> None:
-        with suppress(KafkaException):  # a producer that failed for good says so once more
+        with Unheeded():  # a producer that failed for good says so once more
             self._producer.purge()
         _hear_some(self._producer, 0)
 
@@ -341,7 +341,7 @@ class ConfluentTransactionalProducer:
 
     def _connect(self, known_topic: str) -> None:
         """While it has no connection librdkafka leaves out the search for the coordinator, for half a second."""
-        with suppress(KafkaException):  # then the search fails too, and raises it
+        with Unheeded():  # then the search fails too, and raises it
             # The first answer may come over the connection to the bootstrap address, which ends when it turns out to be
             # that of a broker; the second one over the broker's own.
             for _ in range(2):
@@ -444,7 +444,7 @@ def _bytes_at_most(record: Outgoing) -> int:
 
 def _hear_some(producer: Producer, timeout_s: float) -> None:
     """Serve the callbacks that are due; if there are none, wait for one so long."""
-    with suppress(KafkaException):
+    with Unheeded():
         producer.poll(min(timeout_s, _STEP_S))
 
 
@@ -452,5 +452,5 @@ def _hear_all(producer: Producer, timeout_s: float) -> None:
     """Until nothing is left to be reported; at most so long."""
     deadline = time.monotonic() + timeout_s
     while len(producer) and (remaining_s := deadline - time.monotonic()) > 0:
-        with suppress(KafkaException):
+        with Unheeded():
             producer.flush(min(remaining_s, _STEP_S))

@@ -3,6 +3,7 @@
 from confluent_kafka import KafkaError, KafkaException
 
 from jbm_kafka.kafka.error_codes import Meaning, codes_of
+from jbm_kafka.kafka.leaked_references import let_handled_go
 from jbm_kafka.ports import (
     AccessRefused,
     GroupFenced,
@@ -31,6 +32,7 @@ DAMAGED = codes_of(Meaning.DAMAGED)
 
 def cause(error: KafkaException) -> KafkaError:
     """The error value inside what confluent-kafka raised."""
+    let_handled_go(error)
     value = error.args[0]
     assert isinstance(value, KafkaError), value
     return value

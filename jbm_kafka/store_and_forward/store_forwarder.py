@@ -25,7 +25,7 @@ from jbm_kafka.ports.kafka import (
 )
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.record_to_send import Outgoing
-from jbm_kafka.ports.wake_up import Sleepers
+from jbm_kafka.ports.wake_up import Sleepers, WakeUp
 from jbm_kafka.store_and_forward.forwarding_order import ForwardingOrder, Verdict, next_wait_ms, verdict_of
 from jbm_kafka.store_and_forward.send_store import BatchUnderWay, SendStore
 
@@ -73,7 +73,7 @@ class StoreForwarder:
         self._written_at_ms = 0
         self._one_by_one = 0
         """So many entries go alone, since one of a batch was refused and nobody says which."""
-        self._is_stopped = False
+        self._stop = WakeUp()
         self._through = -1
         """The highest number that was there when all that waits was looked at last; -1: it is being looked at."""
         self._thread = threading.Thread(target=self._run, name="jbm-store-and-forward", daemon=True)
@@ -89,7 +89,7 @@ class StoreForwarder:
 
     def stop(self, timeout_s: float) -> None:
         """Forward no more, and let Kafka go; what waits stays in the store."""
-        self._is_stopped = True
+        self._stop.set()
         self._store.entered.set()
         # Before it is connected it writes nothing, and so it will not, for it finds the store closed.
         self._thread.join(0.0 if self.provider is None else timeout_s)
@@ -114,18 +114,18 @@ class StoreForwarder:
 
     def _run(self) -> None:
         tries = 0
-        while not self._is_stopped:
+        while not self._stop.is_set():
             self._through = -1
             self._store.entered.clear()
             number = self._store.number
             try:
                 has_more = self.forward()
             except Exception as error:  # whatever it is, what is stored is kept, and tried again
-                if self._is_stopped:
+                if self._stop.is_set():
                     break  # its store may be closed by now
                 known = isinstance(error, JMSError | KafkaClientError)
                 self._hinder(str(error) if known else f"{type(error).__name__}: {error}", is_known=known)
-                self._wait(next_wait_ms(tries) / 1_000)
+                self._stop.wait(next_wait_ms(tries) / 1_000)  # what is stored meanwhile waits, too
                 tries += 1
                 continue
             tries = 0
@@ -141,7 +141,7 @@ class StoreForwarder:
         return LOOK_S if due_at_ms is None else min(LOOK_S, max(0.01, (due_at_ms - self._now_ms()) / 1_000))
 
     def _wait(self, seconds: float) -> None:
-        if not self._is_stopped:
+        if not self._stop.is_set():
             self._store.entered.wait(seconds)
 
     def _now_ms(self) -> int:
@@ -328,7 +328,7 @@ class StoreForwarder:
             return self._batches
         if self.provider is None:
             self.provider = self._connect()
-            if self._is_stopped:
+            if self._stop.is_set():
                 raise JMSError("it was stopped while it connected")
         batches = self.provider.numbered_batches(self._store.store_id)
         self._check_cluster(batches.cluster_id())

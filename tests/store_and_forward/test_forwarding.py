@@ -3,6 +3,7 @@
 A kill is the folder as the kernel has it at that moment, copied, and a new process's store opened on the copy.
 """
 
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,8 +16,10 @@ from jbm_kafka.memory.memory_cluster import CommitFault
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.kafka import NobodyAnswers
+from jbm_kafka.store_and_forward.forwarding_order import next_wait_ms
 from jbm_kafka.store_and_forward.send_store import BatchUnderWay
 from tests.support.forwarding_rounds import QUEUES, Rounds
+from tests.support.waiting import wait_until
 
 COUNT = 8
 
@@ -165,6 +168,24 @@ def test_while_kafka_is_away_all_waits_and_then_goes(rounds: Rounds) -> None:
             rounds.world.cluster.faults.step = None
             rounds.forward_all()
     assert rounds.found("a") == list(range(COUNT))
+
+
+def test_new_sends_do_not_cut_the_wait_after_a_failure_short(rounds: Rounds) -> None:
+    """SAF-2: nor does it hinder the end."""
+    tries_s: list[float] = []
+
+    def away(transactional_id: str, step: str) -> None:
+        tries_s.append(time.monotonic())
+        rounds.put(len(tries_s), "a")
+        raise NobodyAnswers(f"{step}: no answer", bootstrap="there")
+
+    rounds.world.cluster.faults.step = away
+    rounds.put(0, "a")
+    rounds.forwarder.start()
+    wait_until(lambda: len(tries_s) >= 3, about="tries", timeout_s=30.0)
+    assert tries_s[2] - tries_s[0] >= (next_wait_ms(0) + next_wait_ms(1)) / 1_000
+    rounds.forwarder.stop(30.0)
+    assert rounds.store.counts().waiting == 1 + len(tries_s)
 
 
 def test_a_right_that_is_missing_makes_dead_letters_of_its_own_entries_only(rounds: Rounds) -> None:
