@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -245,9 +245,10 @@ def test_a_disk_that_lets_nothing_be_opened_has_what_is_stored_forwarded_as_soon
         store_all(store, range(5))
         batch = BatchUnderWay(1, (1, 2))
         store.begin_batch(batch)
-        for tries in (partial(store.end_batch, batch), store.batch, partial(numbers, store)):
+        tries: list[Callable[[], object]] = [partial(store.end_batch, batch), store.batch, partial(numbers, store)]
+        for each in tries:
             with no_file_larger(100), pytest.raises(ResourceAllocationError, match="cannot be written: IO error"):
-                tries()
+                each()
         with no_file_larger(RESERVE_BYTES):
             clock.advance(MEND_MS)
             assert store.counts().full_ratio == 1
