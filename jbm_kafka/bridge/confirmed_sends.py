@@ -57,6 +57,7 @@ class ConfirmedSends:
                 message = self._source.receive(waits=False) if self._may_go_on else None
         arrived = self._settle(waits=self._under_way > 0)
         if self._failure is not None:
+            self._source.counts.arrived += arrived  # of which the lane does not hear
             raise self._failure
         return arrived or (None if self._under_way else 0)
 
@@ -64,7 +65,7 @@ class ConfirmedSends:
         """Settle what is confirmed still; the rest comes again."""
         deadline_s = time.monotonic() + REPORT_S
         while self._under_way and time.monotonic() < deadline_s:
-            self._settle(waits=True)
+            self._source.counts.arrived += self._settle(waits=True)
         self._source.close()
 
     @property

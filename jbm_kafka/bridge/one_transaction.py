@@ -55,6 +55,7 @@ class OneTransaction:
             raise
         self._session.commit()
         if trouble is not None:
+            self._source.counts.arrived += len(sends)  # of which the lane does not hear
             raise trouble
         return len(sends)
 

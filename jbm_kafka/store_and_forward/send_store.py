@@ -120,6 +120,8 @@ class SendStore:
         kept_at_fork(self)
         self._db = _opened(path / ROCKS_FOLDER)
         self._is_open = True
+        self._is_shut = False
+        """RocksDB was closed to be opened again, and the disk did not let it."""
         self._tried_at_ms = 0
         self._said_at_ms: int | None = None
         self._failed: list[int] = []
@@ -131,7 +133,7 @@ class SendStore:
         self._number = self._count()
         self._report_torn_tail()
         self._mark.open(self._number)
-        self._make_reserve()
+        self._make_reserve(room_bytes=0)
         self._is_unsynced = False
         work = self._write_pending if fsync else self._sync_again_and_again
         threading.Thread(target=work, name="jbm-stored-sends", daemon=True).start()
@@ -242,7 +244,7 @@ class SendStore:
     def batch(self) -> BatchUnderWay | None:
         """Returns what was being written when the last process ended, or None."""
         with self._lock:
-            value = self._db.get(_BATCH)
+            value = self._rocks.get(_BATCH)
         if value is None:
             return None
         said = json.loads(value)
@@ -251,7 +253,7 @@ class SendStore:
     def batch_number(self) -> int:
         """Returns the number of the batch that was begun last; 0: none was."""
         with self._lock:
-            value = self._db.get(_BATCH)
+            value = self._rocks.get(_BATCH)
         return 0 if value is None else int(json.loads(value)["number"])
 
     def begin_batch(self, batch: BatchUnderWay) -> None:
@@ -288,19 +290,20 @@ class SendStore:
 
     def retry(self, numbers: Sequence[int] | None = None) -> int:
         """Have entries that were set aside wait again, behind all others; None: all. Returns how many."""
-        chosen = [each for each in self.set_aside_entries() if numbers is None or each[0] in numbers]
-        values = [encode_entry(entry._replace(reason="", set_aside_at_ms=0)) for _, entry in chosen]
+        with self._lock:  # from the choice on: another thread's retry would have them wait twice
+            chosen = [each for each in self.set_aside_entries() if numbers is None or each[0] in numbers]
+            values = [encode_entry(entry._replace(reason="", set_aside_at_ms=0)) for _, entry in chosen]
 
-        def write(rows: WriteBatch) -> None:
-            for at, value in enumerate(values, self._number + 1):
-                rows.put(_NUMBER.pack(_WAITS, at), value)
-            rows.put(_HIGHEST, str(self._number + len(values)).encode())
+            def write(rows: WriteBatch) -> None:
+                for at, value in enumerate(values, self._number + 1):
+                    rows.put(_NUMBER.pack(_WAITS, at), value)
+                rows.put(_HIGHEST, str(self._number + len(values)).encode())
 
-        if chosen:
-            with self._lock:
-                self._remove(_ASIDE, [number for number, _ in chosen], write)
+            if chosen:
+                self._remove(_ASIDE, [number for number, _ in chosen], write, is_synced=True)
                 self._number = self._count()
                 self._mark.set(self._number)
+        if chosen:
             self.entered.set()
         return len(chosen)
 
@@ -310,7 +313,7 @@ class SendStore:
         with self._lock:
             chosen = [number for number, _ in self._rows(kind, 0) if numbers is None or number in numbers]
             if chosen:
-                self._remove(kind, chosen, lambda rows: None)
+                self._remove(kind, chosen, lambda rows: None, is_synced=True)
         return len(chosen)
 
     @property
@@ -424,8 +427,8 @@ class SendStore:
             self._changed.wait_for(lambda: not self._is_open, SYNC_S)
             with self._lock, suppress(Exception):  # a disk that refuses is told to the next send
                 if self._is_open and self._is_unsynced:
-                    self._is_unsynced = False
                     self._db.flush_wal(True)
+                    self._is_unsynced = False
 
     def _written_together(self, taken: Sequence[tuple[bytes, int, Stored | None]]) -> list[NotStored | None]:
         """Write them with one call to the disk; returns for each why it is not stored, if it is not."""
@@ -448,10 +451,12 @@ class SendStore:
             return [answer or error for answer in answers]
         return answers
 
-    def _remove(self, kind: bytes, numbers: Sequence[int], more: Callable[[WriteBatch], None]) -> None:
+    def _remove(
+        self, kind: bytes, numbers: Sequence[int], more: Callable[[WriteBatch], None], *, is_synced: bool = False
+    ) -> None:
         keys = [_NUMBER.pack(kind, number) for number in numbers]
         with self._lock:
-            sizes = [len(value) for key in keys if (value := self._db.get(key)) is not None]
+            sizes = [len(value) for key in keys if (value := self._rocks.get(key)) is not None]
 
             def write(rows: WriteBatch) -> None:
                 for key in keys:
@@ -459,7 +464,7 @@ class SendStore:
                 rows.put(_HIGHEST, str(self._number).encode())
                 more(rows)
 
-            self._forward_write(write, is_synced=False)
+            self._forward_write(write, is_synced=is_synced)
             if kind == _WAITS:
                 self._waiting -= len(sizes)
                 self._waiting_bytes -= sum(sizes)
@@ -478,13 +483,13 @@ class SendStore:
             for is_last in (False, True):
                 rows = WriteBatch(raw_mode=True)
                 fill(rows)
+                db = self._rocks
                 try:
-                    self._db.write(rows, self._synced if is_synced else WriteOptions())
+                    db.write(rows, self._synced if is_synced else WriteOptions())
                 except Exception as error:  # RocksDB knows no finer class
                     self._could_not_write(error, range(0))
-                    if is_last:
+                    if is_last or not self._reopen():
                         raise ResourceAllocationError(self.trouble, path=str(self.path)) from None
-                    self._reopen()
                 else:
                     return
 
@@ -510,16 +515,29 @@ class SendStore:
         if self._clock.monotonic_ms() - self._tried_at_ms < MEND_MS:
             return
         self._tried_at_ms = self._clock.monotonic_ms()
-        if self._make_reserve() and self._reopen():
+        if self._make_reserve(room_bytes=ROOM_BYTES) and self._reopen():
             self.trouble = ""
             self._said_at_ms = None
             log.info("the store in %s can be written again", self.path)
 
+    @property
+    def _rocks(self) -> Rdict:
+        """The database, opened again if it is shut: for that less room is enough than sends need.
+
+        Raises:
+            ResourceAllocationError: the disk does not let it.
+        """
+        if self._is_shut and self._is_open and not self._reopen():
+            raise ResourceAllocationError(self.trouble, path=str(self.path))
+        return self._db
+
     def _reopen(self) -> bool:
+        self._is_shut = True
         with suppress(Exception):  # it says once more what failed, and is closed all the same
             self._db.close()
         try:
             self._db = _opened(self.path / ROCKS_FOLDER)
+            self._is_shut = False
             rows = WriteBatch(raw_mode=True)
             for number in self._failed:  # their senders were told that they are not stored
                 rows.delete(_NUMBER.pack(_WAITS, number))
@@ -530,11 +548,11 @@ class SendStore:
             return False
         return True
 
-    def _make_reserve(self) -> bool:
+    def _make_reserve(self, *, room_bytes: int) -> bool:
         try:
             fd = os.open(self.path / RESERVE_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                os.posix_fallocate(fd, 0, RESERVE_BYTES + ROOM_BYTES)
+                os.posix_fallocate(fd, 0, RESERVE_BYTES + room_bytes)
                 os.ftruncate(fd, RESERVE_BYTES)
             finally:
                 os.close(fd)
@@ -551,7 +569,7 @@ class SendStore:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def _rows(self, kind: bytes, begin: int) -> Iterator[tuple[int, bytes]]:
-        return _rows_of(self._db, kind, begin)
+        return _rows_of(self._rocks, kind, begin)
 
     def _count(self) -> int:
         """Count what it holds; returns the highest number that it knows."""

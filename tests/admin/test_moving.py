@@ -16,6 +16,7 @@ from jbm_kafka.admin.moving import importing
 from jbm_kafka.admin.moving.export_file import read_export, write_export
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.core.channel.entries import Parked, Position
+from jbm_kafka.core.channel.log_id import topic_id_of
 from jbm_kafka.errors import IllegalStateError, InvalidDestinationError, InvalidSettingError, JMSError, JMSSecurityError
 from jbm_kafka.jms.context import Context
 from jbm_kafka.memory.memory_kafka import MemoryKafka
@@ -293,6 +294,22 @@ def test_each_subscription_has_what_it_had(here: Place, there: Place, file: Path
         assert [(m.body, m.delivery_count) for m in (receive(consumer), receive(consumer))] == [("30", 2), ("40", 1)]
         assert consumer.receive_nowait() is None
     assert there.admin.import_messages(file).present == 4
+
+
+def test_the_log_of_a_subscription_tells_its_topic_whoever_made_it(here: Place, there: Place, file: Path) -> None:
+    """Of SPARK-17, LOG-2: one that an operator or an import made has a longer incarnation."""
+    with here.context(client_id="billing") as jms:
+        jms.create_durable_consumer(PRICES, "audit")
+    here.admin.create_subscription(PRICES, "later", shared=True)
+    here.admin.export_messages(PRICES, file)
+    there.admin.import_messages(file)
+    for place in (here, there):
+        core = place.admin._core
+        with core.asking("look"):
+            records = core.catalog.records_of(PRICES)
+            told = [topic_id_of(core.group(each).log_id(each.topic_id)) for each in records]
+        assert told == [each.topic_id for each in records]
+        assert len(told) == 2
 
 
 def test_what_no_subscription_wants_is_not_in_the_file(here: Place, file: Path) -> None:

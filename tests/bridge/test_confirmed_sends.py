@@ -82,6 +82,20 @@ def test_what_the_target_refuses_for_now_comes_again_and_counts_no_attempt(
         assert left(sender, LETTERS) == []
 
 
+def test_what_arrived_beside_a_failure_is_counted(world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged) -> None:
+    """Of BRIDGE-8: in the step that failed, and when its pump was closed."""
+    here, there = world.factory(), elsewhere.factory()
+    faults = elsewhere._world.cluster.faults
+    faults.refuse = lambda record: "not today" if record.value == b"1" else None
+    with here.create_context() as sender, there.create_context() as receiver:
+        send_numbers(sender, 3)
+        bridge = bridged(BridgeEnd(here, IN), BridgeEnd(there, OUT), guarantee="duplicates-okay")
+        wait_for_failures(bridge, 4)
+        faults.refuse = None
+        assert sorted(taken(receiver, 3)) == [0, 1, 2]
+        wait_until(lambda: bridge.statistics().arrived == 3, about="all counted", timeout_s=SOON_S)
+
+
 def test_it_goes_on_when_the_target_has_confirmed_something(
     world: MemoryWorld, elsewhere: MemoryWorld, bridged: Bridged, caplog: pytest.LogCaptureFixture
 ) -> None:

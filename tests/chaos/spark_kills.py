@@ -297,7 +297,9 @@ def _wake(work: Job, zombie: subprocess.Popen[bytes], said: Path) -> list[str]:
     """Another process does its work meanwhile, or is refused; what is wrong."""
     signal_all(members(zombie.pid), signal.SIGSTOP)
     work.is_at_least_once |= not work.is_fenced
+    begin = said.stat().st_size
     code = _run(work, said)
+    told = said.read_bytes()[begin:]
     signal_all(members(zombie.pid), signal.SIGCONT)
     woken = zombie.wait(PATIENCE_S)
     print(f"{type(work).__name__}: the other process ended with {code}, and then the zombie with {woken}", flush=True)
@@ -305,7 +307,7 @@ def _wake(work: Job, zombie: subprocess.Popen[bytes], said: Path) -> list[str]:
         return []
     if woken == 0:
         work.ended()  # the other one was refused
-    is_refused = work.is_locked and "another " in said.read_text()
+    is_refused = work.is_locked and b"another " in told
     return [] if is_refused and woken == 0 else [f"{type(work).__name__}: neither ended as it must, see its log"]
 
 

@@ -78,6 +78,29 @@ def test_without_fsync_the_disk_has_it_soon_though_nobody_forwards(library: Path
     assert done.stdout.splitlines() == ["True"], done.stderr
 
 
+RETRIED = """
+import sys
+from pathlib import Path
+from tests.store_and_forward.test_send_store import entry, opened
+from tests.support.power_losses import synced_sizes
+with opened(Path(sys.argv[1]), fsync=True) as store:
+    store.put(entry(1))
+    store.set_aside([(1, entry(1))], lambda number: "no right")
+    (log,) = (store.path / "rocks").glob("*.log")
+    for change in (store.retry, lambda: store.drop(set_aside=False)):
+        print(change(), log.stat().st_size == synced_sizes()[str(log)])
+"""
+
+
+def test_what_an_operator_retries_or_drops_is_on_the_disk(library: Path, tmp_path: Path) -> None:
+    """SAF-5, SAF-6: else the next start tells of a loss that is none, or sends what was dropped."""
+    environment = {**os.environ, "LD_PRELOAD": str(library), "SYNCED_SIZES": str(tmp_path / "sizes")}
+    (tmp_path / "sizes").touch()
+    command = [sys.executable, "-c", RETRIED, str(tmp_path / "store")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["1 True", "1 True"], done.stderr
+
+
 def losses(library: Path, folder: Path, fsync: str, seed: int) -> Any:
     """What became of it."""
     environment = {**os.environ, "LD_PRELOAD": str(library), "SYNCED_SIZES": str(folder / "sizes")}

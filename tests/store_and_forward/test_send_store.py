@@ -6,8 +6,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -235,6 +236,39 @@ def test_a_disk_that_stays_full_is_told_once_a_minute_and_has_room_when_there_is
             assert caplog.text.count("cannot be written") == 2
         clock.advance(MEND_MS)
         assert store.counts().full_ratio < 1
+
+
+def test_a_disk_that_lets_nothing_be_opened_has_what_is_stored_forwarded_as_soon_as_it_does(tmp_path: Path) -> None:
+    """SAF-4: nothing was read from it any more until there was room for sends, too."""
+    clock = ManualClock()
+    with opened(tmp_path, fsync=True, clock=clock) as store:
+        store_all(store, range(5))
+        batch = BatchUnderWay(1, (1, 2))
+        store.begin_batch(batch)
+        tries: list[Callable[[], object]] = [partial(store.end_batch, batch), store.batch, partial(numbers, store)]
+        for each in tries:
+            with no_file_larger(100), pytest.raises(ResourceAllocationError, match="cannot be written: IO error"):
+                each()
+        with no_file_larger(RESERVE_BYTES):
+            clock.advance(MEND_MS)
+            assert store.counts().full_ratio == 1
+            store.end_batch(batch)
+            assert numbers(store) == [2, 3, 4]
+            with pytest.raises(NotStored):
+                store.put(entry(5))
+        clock.advance(MEND_MS)
+        store.put(entry(5))
+        assert numbers(store) == [2, 3, 4, 5]
+
+
+def test_a_store_with_its_reserve_is_opened_on_a_disk_that_has_no_more_room(tmp_path: Path) -> None:
+    """SAF-4: it let its reserve go to whoever fills the disk, and took no sends."""
+    with opened(tmp_path) as store:
+        store.put(entry(0))
+    with no_file_larger(RESERVE_BYTES), opened(tmp_path) as store:
+        assert (tmp_path / RESERVE_FILE).stat().st_size == RESERVE_BYTES
+        store.put(entry(1))
+        assert numbers(store) == [0, 1]
 
 
 @pytest.fixture

@@ -26,10 +26,15 @@ class SourceName(BaseModel):
     @classmethod
     def of(cls, backlog: Backlog) -> SourceName:
         """Return what the backlog is of."""
-        if "/" not in backlog.subscription:
-            return cls(name=backlog.destination, subscription=backlog.subscription)
-        client_id, _, subscription = backlog.subscription.partition("/")
-        return cls(name=backlog.destination, subscription=subscription, client_id=unquote(client_id))
+        return cls.named(backlog.destination, backlog.subscription)
+
+    @classmethod
+    def named(cls, name: str, full_name: str) -> SourceName:
+        """Return the subscription of this full name (Subscription.full_name); empty: a queue."""
+        first, slash, rest = full_name.partition("/")
+        if not slash:
+            return cls(name=name, subscription=unquote(first))
+        return cls(name=name, subscription=rest, client_id=unquote(first))
 
     @property
     def destination(self) -> Queue | Topic:

@@ -131,8 +131,7 @@ def _steps(hop: LifeHop) -> Iterator[ShownStep]:
 def _source(hop: LifeHop) -> SourceName:
     if not isinstance(hop.destination, Topic) or hop.subscription is None:
         return SourceName(name=hop.destination.name)
-    client_id, slash, name = hop.subscription.rpartition("/")
-    return SourceName(name=hop.destination.name, subscription=name, client_id=client_id if slash else "")
+    return SourceName.named(hop.destination.name, hop.subscription)
 
 
 def _title(step: PastStep) -> str:

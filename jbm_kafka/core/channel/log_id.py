@@ -5,8 +5,8 @@ Kafka's client writes ids of topics in base64, so every fourth has a slash of it
 
 import re
 
-INCARNATION = "/[0-9a-f]{13}$"
-"""What is behind a topic's id; a pattern of Java's, too."""
+INCARNATION = "/[0-9a-f]{13}([0-9a-f]{3})?$"
+"""What is behind a topic's id; a pattern of Java's, too. Operators and imported files make longer ones."""
 
 
 def incarnation_of(chance: float) -> str:
