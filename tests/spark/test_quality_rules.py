@@ -154,6 +154,9 @@ def test_a_folder_is_one_jobs(tmp_path: Path) -> None:
         quality_table(path, cluster_id="c", namespace="", pattern="#"),
     ):
         pass
+    (path / IDENTITY_FILE).rename(path / f".{IDENTITY_FILE}.draft")
+    with table_of(path) as table:
+        assert (path / IDENTITY_FILE).exists(), "a run that was killed as it made the folder"
     (path / IDENTITY_FILE).unlink()
     (path / "notes.txt").write_text("mine")
     with pytest.raises(SparkJobError, match=r"other files, such as notes\.txt"), table_of(path):
