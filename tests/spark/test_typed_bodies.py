@@ -193,6 +193,16 @@ def test_json_bodies_are_typed_too(spark: SparkSession, client: SchemaRegistryCl
         struct_of('{"type": "string"}')
 
 
+def test_a_reference_may_name_what_has_a_slash() -> None:
+    """SPARK-20: as JSON pointers in a URL write it."""
+    schema = {
+        "properties": {"a": {"$ref": "#/$defs/x~1%20~0"}},
+        "type": "object",
+        "$defs": {"x/ ~": {"type": "integer"}},
+    }
+    assert struct_of(json.dumps(schema)).simpleString() == "struct<a:bigint>"
+
+
 def test_a_schema_with_others_in_it_is_read(spark: SparkSession, client: SchemaRegistryClient) -> None:
     """SPARK-20: those that it names are the registry's; one that cannot be used spoils its own bodies alone."""
     client.register_schema("customers-value", Schema(json.dumps(CUSTOMER), "AVRO"))
