@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from jbm_kafka.memory.memory_log import PartitionLog
 from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import (
+    AccessRefused,
     CommittedOffset,
     GroupDescription,
     GroupFenced,
@@ -35,6 +36,10 @@ class MemoryAdmin:
     def describe(self, topics: Sequence[str], *, with_config: bool = False) -> Mapping[str, TopicDescription]:
         self._process.check()
         with self._cluster.changed:
+            denied = self._cluster.faults.operations_denied
+            refused = [name for name in topics if "DESCRIBE" in denied.get(name, ())]
+            if refused:
+                raise AccessRefused(f"describe topic {refused[0]}: Topic authorization failed")
             found = [self._cluster.topics[name] for name in topics if name in self._cluster.topics]
             return {
                 t.name: TopicDescription(

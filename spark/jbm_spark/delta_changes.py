@@ -149,13 +149,16 @@ class _ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         wanted = to_arrow_schema(self._schema, timezone="UTC")
         try:
             found = _table(self._options).load_cdf(partition.begin, partition.end - 1)
-            for batch in pa.RecordBatchReader.from_stream(found):
+            batches = pa.RecordBatchReader.from_stream(found)
+            if more := sorted({*batches.schema.names} - {*wanted.names}):
+                raise ValueError(f"it has the column {more[0]}, too")
+            for batch in batches:
                 yield batch.select(wanted.names).cast(wanted)
         except Exception as error:  # Delta's, Arrow's
             raise QueryError(
                 f"versions {partition.begin} to {partition.end - 1} of {self._options['table']} cannot be read as they "
-                f"were when the query was made: {failure_text(error)}; where they are gone, begin with a new "
-                "checkpoint and starting=VERSION"
+                f"were when the query was made: {failure_text(error)}; where its columns are others, start the query "
+                "again; where they are gone, begin with a new checkpoint and starting=VERSION"
             ) from None
 
     def _same(self, start: Mapping[str, Any]) -> Any:

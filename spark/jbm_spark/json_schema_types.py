@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from pyspark.sql.types import ArrayType, BooleanType, DataType, DoubleType, LongType, MapType, StringType, StructType
 
@@ -51,7 +52,8 @@ def _resolved(schema: Any, whole: Any, behind: frozenset[str]) -> tuple[Mapping[
                 break
             behind, schema = behind | {place}, whole
             for part in place[2:].split("/"):
-                schema = schema.get(part) if isinstance(schema, Mapping) else None
+                name = unquote(part).replace("~1", "/").replace("~0", "~")
+                schema = schema.get(name) if isinstance(schema, Mapping) else None
         elif isinstance(several, list) and len(meant := [each for each in several if each != {"type": "null"}]) == 1:
             schema = meant[0]
         else:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from jbm_spark.extra import pyspark_missing
 
 try:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
     from pyspark.sql import Column, DataFrame
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.avro.functions import from_avro
@@ -21,6 +23,8 @@ except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
 
 from jbm_kafka.codec.schema_registry import ID_HEADER
+from jbm_kafka.core.failure_text import failure_text
+from jbm_kafka.core.wrong_values import shown
 from jbm_spark.call_checks import refuse_connect
 from jbm_spark.columns import last_header
 from jbm_spark.errors import FrameRefusedError, RegistryError, SessionError
@@ -71,7 +75,11 @@ def with_typed_bodies(
     # In steps, or Spark would work the first ones out again for each place that uses them.
     step = frame.withColumn(_HELD, _framed(told))
     step = step.withColumn(_HELD, _with_fault(schemas, subject))
-    step = step.withColumn(_HELD, F.struct(F.col(_HELD)["fault"].alias("fault"), _read(schemas).alias("read")))
+    try:
+        step = step.withColumn(_HELD, F.struct(F.col(_HELD)["fault"].alias("fault"), _read(schemas).alias("read")))
+    except (PySparkException, Py4JError) as error:  # such as one that is within itself
+        raise RegistryError(f"subject {shown(subject)}: Spark has no type for the schema to read by, so name one with "
+                            f"reader=: {failure_text(error)}") from None  # fmt: skip
     read, fault = F.col(_HELD)["read"], F.col(_HELD)["fault"]
     unlike = F.when(read.isNull(), F.lit("it does not fit the schema that it is read by"))
     return step.withColumns({"typed_body": read, "typed_body_error": F.coalesce(fault, unlike)}).drop(_HELD)
@@ -139,7 +147,7 @@ def _alone(schema: str) -> str:
 def _read_json(schemas: SubjectSchemas, data: Column) -> Column:
     try:
         struct = struct_of(schemas.reader)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RegistryError(f"the schema to read by: {error}") from None
     names = struct.names
     with_spoilt = StructType([*struct.fields]).add(_SPOILT, StringType())

@@ -14,11 +14,12 @@ from jbm_kafka.admin import Admin
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.admin.following import followed_group
 from jbm_kafka.admin.following.backlog_follower import BacklogFollower
+from jbm_kafka.admin.following.followed_readers import SLICE
 from jbm_kafka.codec.reader_record import RegisteredReader
 from jbm_kafka.core.channel.backlog import Backlog
 from jbm_kafka.core.channel.held_in_order import HeldKind
 from jbm_kafka.jms.context import Context
-from jbm_kafka.ports import CommittedOffset
+from jbm_kafka.ports import CommittedOffset, Outgoing
 from jbm_kafka.registry.readers import renew_reader
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.support import receive
@@ -224,3 +225,17 @@ def test_each_query_of_spark_is_told_with_what_it_has_not_read(world: MemoryWorl
         at("archive-0a1b", "mild", {0: 1})
         now = found()
         assert (now["invoices", "mild"], now["archive-0a1b", "mild"]) == ((0, None), (2, began_ms + 1_000))
+        with closing(core.kafka.transactional_producer("t", transaction_timeout_ms=MINUTE_MS)) as producer:
+            producer.initialise(WAIT_S)
+            producer.begin()
+            for _ in range(2 * SLICE):
+                producer.produce(Outgoing("mild", 0, None, b"x"))
+            producer.abort(WAIT_S)
+        with context(world) as jms:
+            jms.create_producer().send(Queue("mild"), "x")
+        ages = [found()["invoices", "mild"][1] for _ in range(4)]
+        assert ages[0] is None, "what was rolled back has no age"
+        assert ages[-1] == world.clock.now_ms(), "each look goes on behind the one before"
+        at("strange/theirs", "theirs", {}, topic_id="t")
+        world._world.cluster.faults.operations_denied = {"theirs": frozenset({"DESCRIBE"})}
+        assert found()["invoices", "mild"] == (2 * SLICE + 2, ages[-1]), "one that is refused hides no queue"

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from jbm_kafka.errors import InvalidSettingError
-from jbm_spark.delta_changes import CHANGE_ORDER, delta_changes
+from jbm_spark.delta_changes import CHANGE_ORDER, DeltaChangesSource, delta_changes
 from jbm_spark.errors import OptionRefusedError, QueryError
 from jbm_spark.messages import wait_until_done, write_stream
 from tests.docs.page import read_page
@@ -104,6 +104,21 @@ def test_a_table_that_was_made_anew_ends_the_query(
     make(tmp_path / "customers", {"id": [7], "name": ["eve"], "limit": [0.5]})
     with pytest.raises(QueryError, match="made anew"):
         send(queue)
+
+
+def test_no_message_is_without_a_column_that_came_later(tmp_path: Path) -> None:
+    """SPARK-20: the query that runs fails, and the next one has it."""
+    options = {"table": str(tmp_path / "customers"), "storage": "{}", "starting": "0", "tasks": "1"}
+    make(tmp_path / "customers", {"id": [1]})
+    source = DeltaChangesSource(options)
+    before = source.streamReader(source.schema())
+    write_deltalake(tmp_path / "customers", pa.table({"id": [2], "more": ["x"]}), mode="append", schema_mode="merge")
+    [versions] = before.partitions(before.initialOffset(), before.initialOffset() | {"version": 2})
+    with pytest.raises(QueryError, match="it has the column more, too; where its columns are others, start the query"):
+        [*before.read(versions)]
+    after = source.streamReader(source.schema())
+    rows = [row for batch in after.read(versions) for row in batch.to_pylist()]
+    assert sorted((row["id"], row["more"]) for row in rows) == [(1, None), (2, "x")]
 
 
 def test_what_cannot_be_is_refused(spark: SparkSession, table: DeltaTable, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jbm_spark.archiving.quality_table import IDENTITY_FILE, QualityTable, checked_table, quality_table
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import SparkJobError
+from jbm_spark.jobs.audit.audit_inputs import joined
 from jbm_spark.jobs.quality.quality_hours import (
     EVENTS_KEPT_MS,
     EVERYTHING,
@@ -51,6 +52,12 @@ def test_an_hour_of_which_something_is_gone_is_not_told() -> None:
     assert first_whole_hour(hour(-3) + 1, SINCE_EVER, now_ms) == hour(-2)
     assert first_whole_hour(None, hour(-200) + 1, now_ms) == hour(-199), "an archive has older events"
     assert first_whole_hour(None, 2**63 - 1, now_ms) == NOON_MS + HOUR_MS - EVENTS_KEPT_MS, "none of an idle queue"
+
+
+def test_what_no_archive_has_is_a_gap() -> None:
+    """SPARK-18: where a log went on before it was archived; batches that follow each other, and the log, have none."""
+    assert joined([(60, 99), (0, 10), (10, 20), (15, 18)]) == [(0, 20), (60, 99)]
+    assert joined([]) == []
 
 
 SPANS = st.lists(
@@ -154,6 +161,9 @@ def test_a_folder_is_one_jobs(tmp_path: Path) -> None:
         quality_table(path, cluster_id="c", namespace="", pattern="#"),
     ):
         pass
+    (path / IDENTITY_FILE).rename(path / f".{IDENTITY_FILE}.draft")
+    with table_of(path) as table:
+        assert (path / IDENTITY_FILE).exists(), "a run that was killed as it made the folder"
     (path / IDENTITY_FILE).unlink()
     (path / "notes.txt").write_text("mine")
     with pytest.raises(SparkJobError, match=r"other files, such as notes\.txt"), table_of(path):

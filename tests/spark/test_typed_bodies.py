@@ -134,6 +134,26 @@ def test_no_body_ends_a_query(spark: SparkSession, client: SchemaRegistryClient)
     assert all(body is None for body, _ in found[len(damaged) :])
 
 
+def test_no_block_of_items_leads_beside_what_was_looked_at(spark: SparkSession, client: SchemaRegistryClient) -> None:
+    """SPARK-20: where the reader has no such field, Avro goes on behind as many bytes as the block announces: here
+    within a text, where a length of 10**9 stands."""
+    arrays = [{"name": f"a{kind}", "type": {"type": "array", "items": kind}} for kind in ("int", "null")]
+    start = written(client, FIRST | {"fields": [*arrays, ITEM]}, {"aint": [], "anull": [], "item": ""})[:5]
+    client.register_schema("orders-value", Schema(json.dumps(FIRST | {"fields": [ITEM]}), "AVRO"))
+    text = b"\0\0\xf4\x8f\xbf\xbf\x07aaa"
+    behind = b"\x04\0" + b"\0" + bytes([2 * len(text)]) + text
+    nulls = b"\0" + b"\x02" + b"\xfe" + b"\xff" * 8 + b"\x01" + b"\0" + b"\x02a"
+    values = [b"\x01\x02" + behind, b"\x01\x08" + behind, nulls]
+    [(body, _), *others] = typed(
+        with_typed_bodies(frame(spark, *(start + each for each in values)), client, "orders-value")
+    )
+    assert body == Row(item=text.decode())
+    assert others == [
+        (None, "it does not fit schema 1: a block announces 4 bytes, and has 1"),
+        (None, "it does not fit schema 1: it announces more items than it has bytes"),
+    ]
+
+
 def test_the_reason_says_what_is_wrong(spark: SparkSession, client: SchemaRegistryClient) -> None:
     """SPARK-20: of ids that the subject has not, of other bodies, and of those that do not fit."""
     good = written(client, FIRST, {"item": "chair", "qty": 3})
@@ -173,6 +193,16 @@ def test_json_bodies_are_typed_too(spark: SparkSession, client: SchemaRegistryCl
         struct_of('{"type": "string"}')
 
 
+def test_a_reference_may_name_what_has_a_slash() -> None:
+    """SPARK-20: as JSON pointers in a URL write it."""
+    schema = {
+        "properties": {"a": {"$ref": "#/$defs/x~1%20~0"}},
+        "type": "object",
+        "$defs": {"x/ ~": {"type": "integer"}},
+    }
+    assert struct_of(json.dumps(schema)).simpleString() == "struct<a:bigint>"
+
+
 def test_a_schema_with_others_in_it_is_read(spark: SparkSession, client: SchemaRegistryClient) -> None:
     """SPARK-20: those that it names are the registry's; one that cannot be used spoils its own bodies alone."""
     client.register_schema("customers-value", Schema(json.dumps(CUSTOMER), "AVRO"))
@@ -206,6 +236,9 @@ def test_what_cannot_be_is_refused(
     client.register_schema("orders-value", Schema(json.dumps(FIRST), "AVRO"))
     with pytest.raises(RegistryError, match="orders-value"):
         with_typed_bodies(bodies, client, "orders-value", reader="no JSON")
+    within_itself = FIRST | {"fields": [{"name": "next", "type": ["null", "acme.Order"]}]}
+    with pytest.raises(RegistryError, match="'orders-value': Spark has no type for the schema to read by"):
+        with_typed_bodies(bodies, client, "orders-value", reader=json.dumps(within_itself))
     client.register_schema("protos-value", Schema("", "PROTOBUF"))
     with pytest.raises(RegistryError, match="AVRO and JSON"):
         with_typed_bodies(bodies, client, "protos-value")

@@ -58,9 +58,10 @@ class BacklogFollower:
             unreadable: list[str] = []
             queries = [each for _, each in readers_in(core.registry.log.values())
                        if each is not None and each.is_query and each.counts(now_ms)]  # fmt: skip
-            read = {group.topic for group in groups} | {each.topic for each in queries}
-            names = read | {group.changelog_topic for group in groups}
-            described = core.admin.describe(sorted(names))
+            names = {name for group in groups for name in (group.topic, group.changelog_topic)}
+            others = self._others({each.topic for each in queries} - names)
+            described = {**core.admin.describe(sorted(names)), **others}
+            read = {group.topic for group in groups} | others.keys()
             counts = {name: each.partitions for name, each in described.items()}
             topics = {name: counts[name] for name in read if name in counts}
             begins = core.admin.positions(topics, LogPlace.BEGIN)
@@ -115,6 +116,16 @@ class BacklogFollower:
             *queues,
             *(ChannelGroup.of_subscription(each.subscription, each, namespace=core.namespace) for each in recorded),
         ]
+
+    def _others(self, names: set[str]) -> Mapping[str, TopicDescription]:
+        """Describe topics of which there are queries alone; none where that is refused, for no queue hangs on them."""
+        try:
+            return self._core.admin.describe(sorted(names))
+        except KafkaClientError as error:
+            more = self._lines.next_line("", self._core.cluster.clock.monotonic_ms())
+            if more is not None:
+                log.warning("queries of %s are not told: %s", ", ".join(sorted(names)), error)
+            return {}
 
     def _looked(self, followed: FollowedGroup, marks: Marks, described: TopicDescription) -> bool:
         try:

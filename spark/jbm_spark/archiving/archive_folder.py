@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.settings.address_pattern import matches
 from jbm_kafka.devbroker.file_lock import FileLock
-from jbm_spark.archiving.durably import sync, write_text_durably
+from jbm_spark.archiving.durably import draft_of, sync, write_text_durably
 from jbm_spark.checkpoint_lock import local_folder
 from jbm_spark.errors import ArchiveError
 
@@ -183,7 +183,8 @@ def locked_archive(
 
 
 def _claimed(path: Path, destination: str, cluster_id: str, file_format: str | None) -> ArchiveIdentity:
-    others = sorted(found.name for found in path.iterdir() if found.name not in (LOCK_FILE, IDENTITY_FILE, STAGING))
+    ours = {LOCK_FILE, IDENTITY_FILE, STAGING, draft_of(path / IDENTITY_FILE).name}
+    others = sorted(found.name for found in path.iterdir() if found.name not in ours)
     if not (path / IDENTITY_FILE).exists() and others:
         raise _has_others(path, others[0])
     try:

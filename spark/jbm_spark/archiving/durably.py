@@ -21,9 +21,14 @@ def sync_all(folder: Path) -> None:
         sync(Path(place))
 
 
+def draft_of(path: Path) -> Path:
+    """The place where the file is written, and where a process that is killed leaves it."""
+    return path.with_name(f".{path.name}.draft")
+
+
 def write_text_durably(path: Path, text: str) -> None:
     """The file has this text, or, after a crash, is not there."""
-    draft = path.with_name(f".{path.name}.draft")
+    draft = draft_of(path)
     draft.write_text(text, encoding="utf-8")
     sync(draft)
     draft.rename(path)

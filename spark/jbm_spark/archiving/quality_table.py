@@ -20,7 +20,7 @@ from pyarrow import parquet
 
 from jbm_kafka.devbroker.file_lock import FileLock
 from jbm_spark.archiving.archive_folder import archive_path
-from jbm_spark.archiving.durably import sync, write_text_durably
+from jbm_spark.archiving.durably import draft_of, sync, write_text_durably
 from jbm_spark.errors import SparkJobError
 
 IDENTITY_FILE, LOCK_FILE, HOURS_FILE = "_quality.json", "_quality.lock", "hours.parquet"
@@ -119,7 +119,8 @@ def quality_table(path: Path, *, cluster_id: str, namespace: str, pattern: str) 
 def _claimed(path: Path, wanted: Mapping[str, str]) -> str:
     """Return the id of the table, which is of these queues."""
     file = path / IDENTITY_FILE
-    others = sorted(found.name for found in path.iterdir() if found.name != LOCK_FILE)
+    ours = {LOCK_FILE, draft_of(file).name}
+    others = sorted(found.name for found in path.iterdir() if found.name not in ours)
     try:
         if not others:
             write_text_durably(file, json.dumps({"id": uuid.uuid4().hex, **wanted}) + "\n")
@@ -152,7 +153,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
         return []
     try:
         read = parquet.ParquetFile(file).read()
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OSError) as error:
         raise SparkJobError(f"{file} cannot be read ({error}): restore it, or remove it") from None
     times = {"hour_ms": "hour", "oldest_open_ms": "oldest_open_at"}
     for name, column in times.items():
@@ -163,8 +164,10 @@ def _read(file: Path) -> list[dict[str, Any]]:
 def _replace(file: Path, rows: list[Mapping[str, Any]]) -> None:
     times = {"hour": "hour_ms", "oldest_open_at": "oldest_open_ms"}
     columns = [pa.array([row[times.get(each.name, each.name)] for row in rows], each.type) for each in SCHEMA]
-    file.parent.mkdir(exist_ok=True)
-    draft = file.with_name(f".{file.name}.draft")
+    if not file.parent.exists():
+        file.parent.mkdir()
+        sync(file.parent.parent)
+    draft = draft_of(file)
     parquet.write_table(pa.table(columns, SCHEMA), draft)
     sync(draft)
     draft.replace(file)

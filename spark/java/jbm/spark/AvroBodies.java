@@ -3,6 +3,7 @@ package jbm.spark;
 import java.util.HashMap;
 import java.util.Map;
 
+import org.apache.avro.AvroRuntimeException;
 import org.apache.avro.Schema;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -29,7 +30,11 @@ public final class AvroBodies {
         Map<UTF8String, Schema> known = SCHEMAS.get();
         Schema found = known.get(schema);
         if (found == null) {
-            found = new Schema.Parser().parse(schema.toString());
+            try {
+                found = new Schema.Parser().setValidateDefaults(false).parse(schema.toString()); // as from_avro
+            } catch (AvroRuntimeException none) {
+                return UTF8String.fromString("Avro cannot use that schema: " + none.getMessage());
+            }
             known.put(schema.copy(), found);
         }
         AvroBodies body = new AvroBodies(data);
@@ -79,20 +84,24 @@ public final class AvroBodies {
 
     private void passBlocks(Schema value, boolean haveKeys, int depth) {
         for (long count = number(); count != 0; count = number()) {
-            if (count < 0) {
-                number(); // how many bytes they take
-                count = -count;
-            }
+            boolean isSized = count < 0;
+            long size = isSized ? number() : 0;
+            int begin = at;
+            count = isSized ? -count : count;
             // Even an item that takes nothing makes an object, and others take a byte at least.
-            items += count;
-            if (count < 0 || items > data.length) {
+            if (count < 0 || count > data.length - items) {
                 throw new Odd("it announces more items than it has bytes");
             }
+            items += count;
             for (long i = 0; i < count; i++) {
                 if (haveKeys) {
                     text();
                 }
                 pass(value, depth + 1);
+            }
+            // Avro goes on behind that many bytes, where the reader has no such field: lengths there were not looked at.
+            if (isSized && size != at - begin) {
+                throw new Odd("a block announces " + size + " bytes, and has " + (at - begin));
             }
         }
     }

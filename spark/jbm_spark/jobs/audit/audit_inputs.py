@@ -9,7 +9,7 @@ Many queues are read as one is: each kind of topic by one query, and whose a row
 """
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
@@ -151,7 +151,7 @@ class AuditSource:
         messages = self._messages(topics, log_ids, ends, bounds, changelogs)
         story = read_now(_story(messages, _fates(events, bounds), letters))
         # Asked behind the messages, for they are deleted meanwhile.
-        there = self._bounds(topics, log_ids, ends, self._positions([*ends], LogPlace.BEGIN), changelogs)
+        there = self._there(topics, log_ids, self._positions([*ends], LogPlace.BEGIN))
         return AuditInputs(
             groups={group.group_id: group for group in groups},
             story=story,
@@ -186,6 +186,20 @@ class AuditSource:
         ]  # fmt: skip
         if self.archive is not None:
             rows = _widened(rows, {topic: group.group_id for topic, group in topics.items()}, self.archive)
+        return self.spark.createDataFrame(rows, _BOUNDS)
+
+    def _there(self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], begins: Ends) -> DataFrame:
+        """Return the stretches of each partition whose messages the log or the archive has; there are gaps where the
+        log went on, or the topic ended, before it was archived."""
+        found = {(topic, log_ids[topic], part): [(begin, _EVERY_OFFSET)]
+                 for topic in topics for part, begin in begins[topic].items()}  # fmt: skip
+        if self.archive is not None:
+            for topic, topic_id, part, begin, end in archived_bounds(self.archive, [*topics]):
+                found.setdefault((topic, topic_id, part), []).append((begin, end))
+        rows = [
+            (topics[topic].group_id, topic_id, part, begin, end - 1, None)
+            for (topic, topic_id, part), stretches in found.items() for begin, end in joined(stretches)
+        ]  # fmt: skip
         return self.spark.createDataFrame(rows, _BOUNDS)
 
     def _begins(self, ends: Ends) -> Ends:
@@ -457,10 +471,22 @@ def _is_of() -> Column:
     )
 
 
+def joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Begins and ends, those in one that touch each other."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(stretches):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((begin, end))
+    return found
+
+
 def _gone(events: DataFrame, there: DataFrame) -> DataFrame:
-    """Return when the latest event was of each queue that is about messages below these bounds."""
+    """Return when the latest event was of each queue that is about messages beside these stretches."""
     known = events.where(F.col("fate") != UNREADABLE).alias("events")
-    is_there = _is_of() & (F.col("events.offset") >= F.col("bounds.lo"))
+    last = F.coalesce("events.last_offset", "events.offset")
+    is_there = _is_of() & (F.col("events.offset") >= F.col("bounds.lo")) & (last <= F.col("bounds.hi"))
     gone = known.join(F.broadcast(there).alias("bounds"), is_there, "left_anti")
     return gone.groupBy(F.col("group").alias("queue")).agg(F.max("at_ms").alias("until_ms"))
 

@@ -84,10 +84,10 @@ def run(
         )  # fmt: skip
         keeping = ReaderRegistration(bootstrap=bootstrap, namespace=namespace, kafka=kafka) if archive is None else None
         with (
+            keeping or nullcontext(),
             quality_table(
                 table_path(folder), cluster_id=core.admin.cluster_id(), namespace=namespace, pattern=pattern
             ) as table,
-            keeping or nullcontext(),
         ):
             now_ms = time.time_ns() // 1_000_000
             keep = _Keeping(keeping, core.admin, f"quality-{table.table_id[:12]}")
