@@ -167,6 +167,7 @@ def test_of_two_jobs_that_go_on_from_one_state_one_is_refused(
             ArchiveError, match=r"another job has published meanwhile, and nothing of this one: let one"
         ):
             theirs.publish(rows=4, spans=[Span("id", {0: 5}, {0: 9}, {})])
+        assert not theirs._staged.exists()  # an erasure meanwhile does not know of it
         # The other one's commit comes between our last look and ours.
         theirs.manifests()
         stage(theirs, 9, 12)
@@ -179,6 +180,8 @@ def test_of_two_jobs_that_go_on_from_one_state_one_is_refused(
         publish(mine, 11, 12)
         with pytest.raises(ArchiveError, match="another job has published meanwhile"):
             theirs.replace(fragments)
+        with pytest.raises(ArchiveError, match="another job has published meanwhile"):
+            theirs.holding({theirs.path / "compacted-meanwhile.parquet": 1})
         assert positions(mine)["id"].end == positions(theirs)["id"].end == {0: 12}
         assert spark.read.parquet(*map(str, mine.files())).count() == 12
 
