@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from pyarrow import ArrowException, parquet
 
-from jbm_spark.archiving.hadoop_path import HadoopPath
+from jbm_spark.archiving.hadoop_path import FoundFile, HadoopPath
 from jbm_spark.archiving.manifest import Erasure, Manifest, Span, compacted, read_manifest
 from jbm_spark.archiving.table_folder import BATCHES_MAX, SEGMENT_BYTES, Fragments
 from jbm_spark.errors import ArchiveError
@@ -159,8 +159,13 @@ class LakeFolder:
         self._commit_position(added, gone, whole, found)
 
     def remove_replaced(self) -> None:
-        """Remove every file that the newest version has not, whatever older ones need."""
-        self._remove_unnamed()
+        """Remove every file that the newest version has not, whatever older ones need. A job that is writing some is
+        refused."""
+        if self._remove_unnamed():
+            whole, number = self._newest()
+            assert whole is not None, "there is a position"
+            self._commit_position([], [], whole, number)  # a later one, from which they do not go on
+            self._remove_unnamed()
 
     def _newest(self) -> tuple[Manifest | None, int | None]:
         """The manifest of all batches, and its number."""
@@ -209,22 +214,27 @@ class LakeFolder:
             except FileExistsError:
                 raise self._refused() from None
 
-    def _remove_unnamed(self, age_ms: int | None = None, *, besides: AbstractSet[object] = frozenset()) -> None:
+    def _remove_unnamed(self, age_ms: int | None = None, *, besides: AbstractSet[object] = frozenset()) -> bool:
         """Remove files that no commit names and no later one can: those that are older than the position, from which
-        every commit to come has to go on. `age_ms` None: of whatever age, for our clock is not the store's."""
+        every commit to come has to go on. `age_ms` None: of whatever age, for our clock is not the store's. Return True
+        if there are others."""
         with self._told("what no version needs is still there"):
-            since: list[int] = []
-            while not since:  # another job may commit, and take the position away, before we look at its time
+            place: list[FoundFile] = []
+            while not place:  # another job may commit, and take the position away, before we look at its time
                 _, number = self._newest()
                 if number is None:
-                    return
-                since = [each.changed_ms for each in self._place(number).all_files()]
-            named = {self.path / each.place for each in self._log.files()} | besides
+                    return False
+                place = [*self._place(number).all_files()]
+            named = {each.path for each in place} | {self.path / each.place for each in self._log.files()} | besides
+            since = [each.changed_ms for each in place]
             until = min(since if age_ms is None else [*since, int(time.time() * 1000) - age_ms])
-            for each in (*self.path.all_files(), *self._positions.all_files()):
-                is_log = str(each.path).startswith(tuple(f"{self.path}/{name}/" for name in _LOGS))
-                if each.path not in named and not is_log and each.changed_ms < until:
+            logs = tuple(f"{self.path}/{name}/" for name in _LOGS)
+            found = [*self.path.all_files(), *self._positions.all_files()]
+            unnamed = [each for each in found if each.path not in named and not str(each.path).startswith(logs)]
+            for each in unnamed:
+                if each.changed_ms < until:
                     each.path.remove()
+            return any(each.changed_ms >= until for each in unnamed)
 
     def _fragments(self, files: Sequence[LakeFile]) -> Fragments:
         rows, data_bytes = sum(each.rows for each in files), sum(each.size for each in files)
