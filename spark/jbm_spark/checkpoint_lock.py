@@ -125,7 +125,7 @@ def check_file_system(spark: SparkSession, checkpoint: str) -> None:
             return  # Spark raises it when it looks
         raise CheckpointError(
             f"checkpoint {checkpoint}: no file system for {scheme}: in this session; make the session with its jar (the"
-            " setting spark.jars.packages, as in 'org.apache.hadoop:hadoop-aws:3.4.2'), or name a folder here"
+            " setting spark.jars.packages, as in 'org.apache.hadoop:hadoop-aws:3.5.0'), or name a folder here"
         ) from None
     except (PySparkException, AttributeError):  # Spark Connect: its driver is elsewhere
         return

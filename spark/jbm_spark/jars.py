@@ -245,7 +245,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m jbm_spark.jars", description="the jars PySpark needs for Kafka")
     parser.add_argument("action", choices=["check", "fetch"])
     parser.add_argument("--with", dest="extras", metavar="SETS", type=lambda text: text.split(","), default=[],
-                        help=f"fetch these, too, for all sessions: {', '.join(EXTRAS)}")  # fmt: skip
+                        help=f"these, too, for all sessions: {', '.join(EXTRAS)}")  # fmt: skip
     chosen = parser.parse_args(arguments)
     for name in chosen.extras:
         if name not in EXTRAS:
@@ -258,6 +258,8 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             check()
             extra_jars()
+            for name in chosen.extras:
+                _checked_extra(name, _extra_folder(name))
     except JarsError as error:
         print(error, file=sys.stderr)
         return 1

@@ -167,3 +167,13 @@ def test_a_set_of_jars_is_there_for_whoever_fetched_it_and_whole(
     with pytest.raises(SystemExit):
         jars.main(["fetch", "--with", "s3,gs"])
     assert capsys.readouterr().err.endswith("--with gs: there are s3\n")
+
+
+def test_a_set_that_somebody_asks_for_is_checked_though_it_was_never_fetched(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JBM_CACHE", str(tmp_path))
+    monkeypatch.setenv(jars.JARS_FOLDER_VARIABLE, str(folder))
+    assert jars.main(["check"]) == 0
+    assert jars.main(["check", "--with", "s3"]) == 1
+    assert capsys.readouterr().err.endswith("python -m jbm_spark.jars fetch --with s3\n")

@@ -167,6 +167,7 @@ def test_of_two_jobs_that_go_on_from_one_state_one_is_refused(
             ArchiveError, match=r"another job has published meanwhile, and nothing of this one: let one"
         ):
             theirs.publish(rows=4, spans=[Span("id", {0: 5}, {0: 9}, {})])
+        assert not [*theirs._staged.all_files()]  # an erasure meanwhile does not know of it
         # The other one's commit comes between our last look and ours.
         theirs.manifests()
         stage(theirs, 9, 12)
@@ -179,6 +180,20 @@ def test_of_two_jobs_that_go_on_from_one_state_one_is_refused(
         publish(mine, 11, 12)
         with pytest.raises(ArchiveError, match="another job has published meanwhile"):
             theirs.replace(fragments)
+        with pytest.raises(ArchiveError, match="another job has published meanwhile"):
+            theirs.holding({theirs.path / "compacted-meanwhile.parquet": 1})
+        # An erasure removes what a killed job left, though its last commit was before that.
+        theirs.manifests()
+        stage(theirs, 12, 15)
+
+        def is_removed() -> bool:
+            mine.remove_replaced()
+            return not [*theirs._staged.all_files()]
+
+        # The times of a store may be whole seconds.
+        wait_until(is_removed, about="the removal of what nobody can publish", timeout_s=60)
+        with pytest.raises(ArchiveError, match="another job has published meanwhile"):
+            theirs.publish(rows=3, spans=[Span("id", {0: 12}, {0: 15}, {})])
         assert positions(mine)["id"].end == positions(theirs)["id"].end == {0: 12}
         assert spark.read.parquet(*map(str, mine.files())).count() == 12
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from posixpath import normpath
 from typing import TYPE_CHECKING, TypeAlias
 
 from jbm_kafka.core.destination import Destination, Queue
@@ -42,7 +43,7 @@ DESTINATION = "destination"
 """The column by which the folders of an archive of many queues are divided, above the days: as in `queue:orders`."""
 MANY = "queues"
 """The kind of what an archive of many queues is of; a pattern follows."""
-_MODULES = {DELTA: "jbm_spark.archiving.delta_folder", ICEBERG: "jbm_spark.archiving.iceberg_log"}
+MODULES = {DELTA: "jbm_spark.archiving.delta_folder", ICEBERG: "jbm_spark.archiving.iceberg_log"}
 """The modules that need the package of a format."""
 
 
@@ -97,12 +98,14 @@ def archive_path(folder: object) -> ArchivePath:
     from jbm_spark.archiving.hadoop_path import SCHEMES, HadoopPath  # needs Spark
 
     scheme, _, rest = text.partition("://")
-    if scheme not in SCHEMES or not rest.strip("/"):
+    store, _, below = rest.partition("/")
+    if scheme not in SCHEMES or not store:
         raise ArchiveError(
             f"archive {text!r}: an archive is in a folder that this process and all executors have, such as "
             f"/data/orders, or at {', '.join(f'{each}://' for each in SCHEMES)}, as in s3a://bucket/orders"
         )
-    return HadoopPath(text)
+    place = normpath("/" + below.strip("/"))  # so Hadoop and Spark name its files, and names are compared
+    return HadoopPath(f"{scheme}://{store}{place}")
 
 
 def check_many(destination: str, folder: object, file_format: str | None) -> None:
@@ -158,16 +161,13 @@ def locked_archive(
             f"--format {file_format}: an archive is of format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
         )
     check_many(destination, path, file_format)
-    if file_format in _MODULES:
-        importlib.import_module(_MODULES[file_format])  # where its package is missing nothing is made
+    if file_format in MODULES:
+        importlib.import_module(MODULES[file_format])  # where its package is missing nothing is made
     if not isinstance(path, Path):
         yield _claimed_there(path, destination, cluster_id, file_format)
         return
     if file_format == ICEBERG:
-        raise ArchiveError(
-            f"archive {path}: Iceberg tables have absolute names of their files, and are for object stores, as in "
-            "s3a://bucket/orders; here take --format delta"
-        )
+        raise iceberg_is_elsewhere(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path / LOCK_FILE)
@@ -210,9 +210,9 @@ def _claimed_there(path: "HadoopPath", destination: str, cluster_id: str, file_f
                     f"archive {path}: Parquet files alone are published by renaming a folder in one step, which this "
                     f"store cannot: give --format {' or --format '.join(REMOTE_FORMATS)}"
                 )
-            others = path.iterdir()
+            others = [each.name for each in path.iterdir() if each.name != IDENTITY_FILE]
             if others:
-                raise _has_others(path, others[0].name)
+                raise _has_others(path, others[0])
             made = ArchiveIdentity(uuid.uuid4().hex, destination, cluster_id, file_format or PARQUET)
             with suppress(FileExistsError):
                 file.create((json.dumps(made.as_json()) + "\n").encode())
@@ -235,6 +235,14 @@ def _checked(path: ArchivePath, destination: str, cluster_id: str, file_format: 
             "--format out"
         )
     return identity
+
+
+def iceberg_is_elsewhere(path: Path) -> ArchiveError:
+    """The error of an Iceberg table that is to be, or was copied, on this machine."""
+    return ArchiveError(
+        f"archive {path}: Iceberg tables have absolute names of their files, and are for object stores, as in "
+        "s3a://bucket/orders; here take --format delta"
+    )
 
 
 def _has_others(path: ArchivePath, name: str) -> ArchiveError:

@@ -10,6 +10,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -45,13 +46,13 @@ class DeltaLog:
 
     def refresh(self) -> None:
         """Copy what is new."""
-        names = {each.name for each in (self._path / LOG).iterdir()}
         first = 0
-        if _LAST_CHECKPOINT in names:
+        with suppress(FileNotFoundError, ValueError, KeyError, TypeError):  # where it is damaged, all commits are there
             text = (self._path / LOG / _LAST_CHECKPOINT).read_text()
-            (self._log / _LAST_CHECKPOINT).write_text(text, encoding="utf-8")
             first = int(json.loads(text)["version"])
-        for name in sorted(names):
+            (self._log / _LAST_CHECKPOINT).write_text(text, encoding="utf-8")
+        # After it, so that the checkpoint that it names is among them.
+        for name in sorted(each.name for each in (self._path / LOG).iterdir()):
             version = name[:_VERSION_DIGITS]
             is_needed = name.endswith((".json", ".parquet")) and version.isdigit() and int(version) >= first
             if is_needed and not (self._log / name).exists():
@@ -100,7 +101,8 @@ class DeltaLog:
         except DeltaError as error:
             raise OSError(str(error)) from None
         if version % CHECKPOINT_EVERY == 0:
-            self._checkpoint()
+            with suppress(OSError, DeltaError):  # the commit is made, and readers do with the checkpoint before
+                self._checkpoint()
 
     def _create(self) -> DeltaTable:
         fields = json.loads(self._schema_json or "{}")

@@ -165,6 +165,8 @@ class HadoopPath:
             return rows
 
         for url, size, changed_ms in self._do(listed):
+            if not url.startswith(f"{self._url}/"):  # what is not known by its name must not be taken for a stranger
+                raise OSError(f"{url} is listed below {self._url}: name that folder as the store does")
             yield FoundFile(HadoopPath(url), size, changed_ms)
 
     def remove(self) -> None:

@@ -7,6 +7,7 @@ and a file of the store's that is made once makes a version. `version-hint.text`
 import io
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from types import TracebackType
 
@@ -14,7 +15,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DateType, StringType, StructType
 
 from jbm_spark.archiving.hadoop_path import HadoopFile, HadoopPath
-from jbm_spark.archiving.lake_folder import LakeFile
 from jbm_spark.errors import ArchiveError
 
 try:
@@ -31,6 +31,8 @@ try:
     from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
     from pyiceberg.transforms import IdentityTransform
     from pyiceberg.typedef import Record
+
+    from jbm_spark.archiving.lake_folder import LakeFile
 except ModuleNotFoundError as error:
     raise ArchiveError(
         f"an archive of --format iceberg needs Iceberg's own package, and {error.name} is not installed: pip install "
@@ -68,6 +70,8 @@ class _Written(io.BytesIO):
     ) -> None:
         if kind is None:
             self.close()
+        else:
+            super().close()  # else it would be written when it is collected
 
     def close(self) -> None:
         if not self.closed:
@@ -121,7 +125,8 @@ class _OneTable(NoopCatalog):
         """Return the place of this version."""
         place = self.place(version)
         place.create(metadata.model_dump_json(exclude_none=True).encode())
-        (self._path / METADATA / HINT).write_text(str(version))
+        with suppress(OSError):  # the version is made, and found without it
+            (self._path / METADATA / HINT).write_text(str(version))
         return str(place)
 
     def place(self, version: int) -> HadoopPath:
@@ -132,7 +137,7 @@ class _OneTable(NoopCatalog):
         """The table; None: it was not made yet."""
         try:
             version = int((self._path / METADATA / HINT).read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):  # not there yet, or written by halves where files are not made at once
             version = 0
         while self.place(version + 1).exists():  # whoever made a version may have been killed before the hint
             version += 1
@@ -188,7 +193,9 @@ class IcebergLog:
                             if self._lake_file(data_file).place in gone:
                                 snapshot.delete_data_file(data_file)
             if not is_change:
-                table.maintenance.expire_snapshots().older_than(datetime.now(UTC).replace(tzinfo=None) - _KEPT).commit()
+                with suppress(OSError):  # the compaction is made; the next one forgets them
+                    old = datetime.now(UTC).replace(tzinfo=None) - _KEPT
+                    table.maintenance.expire_snapshots().older_than(old).commit()
         finally:
             self._table = None
 

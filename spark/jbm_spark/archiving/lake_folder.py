@@ -9,7 +9,8 @@ number is made up for it, and the commit names that number.
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
@@ -18,7 +19,7 @@ from uuid import uuid4
 
 from pyarrow import ArrowException, parquet
 
-from jbm_spark.archiving.hadoop_path import HadoopPath
+from jbm_spark.archiving.hadoop_path import FoundFile, HadoopPath
 from jbm_spark.archiving.manifest import Erasure, Manifest, Span, compacted, read_manifest
 from jbm_spark.archiving.table_folder import BATCHES_MAX, SEGMENT_BYTES, Fragments
 from jbm_spark.errors import ArchiveError
@@ -78,14 +79,18 @@ class LakeFolder:
 
     def files(self) -> Sequence[HadoopPath]:
         """Return the files of the newest version; raises as `manifests`, and where one of them is missing."""
-        with self._told("it cannot be read"):
-            self._log.refresh()
-            wanted = [self.path / each.place for each in self._log.files()]
-            there = {each.path for each in self.path.all_files()} if wanted else set()
-        missing = next((path for path in wanted if path not in there), None)
-        if missing is not None:
-            raise ArchiveError(f"archive {self.path}: file {missing.relative_to(self.path)} is missing: restore it")
-        return wanted
+        seen: list[HadoopPath] = []
+        while True:
+            with self._told("it cannot be read"):
+                self._log.refresh()
+                wanted = [self.path / each.place for each in self._log.files()]
+                there = {each.path for each in self.path.all_files()} if wanted else set()
+            missing = next((path for path in wanted if path not in there), None)
+            if missing is None:
+                return wanted
+            if wanted == seen:  # else an erasure removed it, after its commit
+                raise ArchiveError(f"archive {self.path}: file {missing.relative_to(self.path)} is missing: restore it")
+            seen = wanted
 
     def staged(self) -> HadoopPath:
         """A place that nobody else has, below the table."""
@@ -100,7 +105,7 @@ class LakeFolder:
         decided_on = self._decided_on
         before, found = self._newest()
         if found != decided_on:
-            raise self._overtaken()
+            raise self._refused()
         number = 0 if before is None else before.last + 1
         added = self._staged_files()
         batch = Manifest(number, number, rows, sum(each.size for each in added), tuple(spans))
@@ -122,12 +127,14 @@ class LakeFolder:
         return self._fragments(small) if small else None
 
     def holding(self, rows: Mapping[HadoopPath, int]) -> list[tuple[Fragments, int]]:
-        """Return the files, day by day."""
+        """Return the files, day by day. Raises ArchiveError where another job has replaced one."""
         by_day: dict[str, list[LakeFile]] = {}
         self._newest()
         for each in self._log.files():
             if self.path / each.place in rows:
                 by_day.setdefault(each.partition["day"], []).append(each)
+        if sum(map(len, by_day.values())) != len(rows):  # compacted meanwhile: the rows are in another file now
+            raise self._overtaken()
         return [
             (self._fragments(files), sum(rows[self.path / each.place] for each in files))
             for _, files in sorted(by_day.items())
@@ -139,11 +146,11 @@ class LakeFolder:
         replaced = set(fragments.paths)
         gone = [each for each in self._log.files() if self.path / each.place in replaced]
         if found != self._staged_on or len(gone) != len(replaced):
-            raise self._overtaken()
+            raise self._refused()
         added = self._staged_files()
         if erasure is None:
             self._commit(added, gone, None)
-            self._remove_unnamed(_KEPT_MS)
+            self._remove_unnamed(_KEPT_MS, besides=replaced)
             return
         assert before is not None, "files of no batch"
         size = before.data_bytes - fragments.data_bytes + sum(each.size for each in added)
@@ -152,21 +159,27 @@ class LakeFolder:
         self._commit_position(added, gone, whole, found)
 
     def remove_replaced(self) -> None:
-        """Remove every file that the newest version has not, whatever older ones need."""
-        self._newest()
-        self._remove_unnamed(0)
+        """Remove every file that the newest version has not, whatever older ones need. A job that is writing some is
+        refused."""
+        if self._remove_unnamed():
+            whole, number = self._newest()
+            assert whole is not None, "there is a position"
+            self._commit_position([], [], whole, number)  # a later one, from which they do not go on
+            self._remove_unnamed()
 
     def _newest(self) -> tuple[Manifest | None, int | None]:
         """The manifest of all batches, and its number."""
-        with self._told("its log cannot be read"):
-            self._log.refresh()
-            number = self._log.position()
-            while number is not None and not (self._place(number)).exists():
-                self._log.refresh()  # the place of a position goes with the next commit
-                if self._log.position() == number:
-                    break
+        seen: int | None = None
+        while True:
+            with self._told("its log cannot be read"):
+                self._log.refresh()
                 number = self._log.position()
-        return (None if number is None else read_manifest(self._place(number))), number
+            try:
+                return (None if number is None else read_manifest(self._place(number))), number
+            except ArchiveError:
+                if number == seen:  # else the next commit may have taken it away
+                    raise
+                seen = number
 
     def _place(self, number: int) -> HadoopPath:
         return self._positions / f"{number:016x}"
@@ -176,8 +189,8 @@ class LakeFolder:
             return [
                 LakeFile(str(place), _partition(place), each.size, parquet.read_metadata(each.path.open()).num_rows)
                 for each in self._staged.all_files()
-                if each.path.name.endswith(".parquet") and not each.path.name.startswith((".", "_"))
                 for place in [each.path.relative_to(self.path)]
+                if place.name.endswith(".parquet") and not any(part.startswith((".", "_")) for part in place.parts)
             ]
 
     def _commit_position(
@@ -189,35 +202,50 @@ class LakeFolder:
         self._commit(added, removed, number)
         self._decided_on = number
         if before is not None:
-            with self._told("an old position could not be removed"):
+            with suppress(OSError):  # it is published: who was told of a failure would publish the same once more
                 self._place(before).remove()
 
     def _commit(self, added: Sequence[LakeFile], removed: Sequence[LakeFile], position: int | None) -> None:
-        with self._told("nothing was published, since the log refuses the commit"):
+        with self._told(
+            "its log did not take the commit, or the answer was lost: the next run goes on from what is there"
+        ):
             try:
                 self._log.commit(added, removed, position=position, is_change=position is not None)
             except FileExistsError:
-                raise self._overtaken() from None
+                raise self._refused() from None
 
-    def _remove_unnamed(self, age_ms: int) -> None:
+    def _remove_unnamed(self, age_ms: int | None = None, *, besides: AbstractSet[object] = frozenset()) -> bool:
         """Remove files that no commit names and no later one can: those that are older than the position, from which
-        every commit to come has to go on."""
+        every commit to come has to go on. `age_ms` None: of whatever age, for our clock is not the store's. Return True
+        if there are others."""
         with self._told("what no version needs is still there"):
-            self._log.refresh()
-            number = self._log.position()
-            if number is None:
-                return
-            named = {self.path / each.place for each in self._log.files()}
-            since = [each.changed_ms for each in self._place(number).all_files()]
-            until = min([*since, int(time.time() * 1000) - age_ms])
-            for each in (*self.path.all_files(), *self._positions.all_files()):
-                is_log = str(each.path).startswith(tuple(f"{self.path}/{name}/" for name in _LOGS))
-                if each.path not in named and not is_log and each.changed_ms < until:
+            place: list[FoundFile] = []
+            while not place:  # another job may commit, and take the position away, before we look at its time
+                _, number = self._newest()
+                if number is None:
+                    return False
+                place = [*self._place(number).all_files()]
+            named = {each.path for each in place} | {self.path / each.place for each in self._log.files()} | besides
+            since = [each.changed_ms for each in place]
+            until = min(since if age_ms is None else [*since, int(time.time() * 1000) - age_ms])
+            logs = tuple(f"{self.path}/{name}/" for name in _LOGS)
+            found = [*self.path.all_files(), *self._positions.all_files()]
+            unnamed = [each for each in found if each.path not in named and not str(each.path).startswith(logs)]
+            for each in unnamed:
+                if each.changed_ms < until:
                     each.path.remove()
+            return any(each.changed_ms >= until for each in unnamed)
 
     def _fragments(self, files: Sequence[LakeFile]) -> Fragments:
         rows, data_bytes = sum(each.rows for each in files), sum(each.size for each in files)
         return Fragments(tuple(self.path / each.place for each in files), rows, data_bytes)
+
+    def _refused(self) -> ArchiveError:
+        """The error to raise; what was staged is removed, for it may have what an erasure takes out meanwhile."""
+        if self._staged != self.path:
+            with suppress(OSError):
+                self._staged.remove()
+        return self._overtaken()
 
     def _overtaken(self) -> ArchiveError:
         return ArchiveError(
