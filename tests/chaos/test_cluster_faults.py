@@ -32,6 +32,7 @@ def test_nothing_is_lost_doubled_or_out_of_order(cluster: Cluster, fault: str, t
     assert row.is_right, row
 
 
+@pytest.mark.slow  # a dozen processes beside three brokers keep all else waiting
 def test_nothing_is_lost_whatever_receives(cluster: Cluster, tmp_path: Path) -> None:
     """CONN-3: beside sessions a subscription, handlers, sidecars and a transaction manager, while a leader dies."""
     row = play(Scene(cluster, tmp_path, Event().wait), "leader_and_worker", seed=1, each=30)

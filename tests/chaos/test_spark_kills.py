@@ -22,7 +22,7 @@ for number in range(begin, count):
 """
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", [Replay, Letters, Erase])
 def test_a_job_that_is_killed_does_its_work_once(kind: type[Job], bootstrap: str, tmp_path: Path) -> None:

@@ -38,7 +38,6 @@ EXPECTED_S = {
     _PAGE.format("operating"): 150,
     "tests/console/test_pages_in_browser.py": 130,
     "tests/chaos/test_drains.py": 120,
-    "tests/chaos/test_spark_kills.py": 120,
     "tests/chaos/test_xa_kills.py": 120,
     "builds and installs once": 120,
     "tests/bridge/test_killed_bridges.py": 100,
