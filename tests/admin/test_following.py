@@ -225,12 +225,12 @@ def test_each_query_of_spark_is_told_with_what_it_has_not_read(world: MemoryWorl
         at("archive-0a1b", "mild", {0: 1})
         now = found()
         assert (now["invoices", "mild"], now["archive-0a1b", "mild"]) == ((0, None), (2, began_ms + 1_000))
-        with closing(core.kafka.transactional_producer("t", transaction_timeout_ms=MINUTE_MS)) as producer:
-            producer.initialise(WAIT_S)
-            producer.begin()
+        with closing(core.kafka.transactional_producer("t", transaction_timeout_ms=MINUTE_MS)) as rolled:
+            rolled.initialise(WAIT_S)
+            rolled.begin()
             for _ in range(2 * SLICE):
-                producer.produce(Outgoing("mild", 0, None, b"x"))
-            producer.abort(WAIT_S)
+                rolled.produce(Outgoing("mild", 0, None, b"x"))
+            rolled.abort(WAIT_S)
         with context(world) as jms:
             jms.create_producer().send(Queue("mild"), "x")
         ages = [found()["invoices", "mild"][1] for _ in range(4)]

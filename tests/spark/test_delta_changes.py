@@ -117,7 +117,7 @@ def test_no_message_is_without_a_column_that_came_later(tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="it has the column more, too; where its columns are others, start the query"):
         [*before.read(versions)]
     after = source.streamReader(source.schema())
-    rows = [row for batch in after.read(versions) for row in batch.to_pylist()]
+    rows = [row for batch in after.read(versions) for row in pa.Table.from_batches([batch]).to_pylist()]
     assert sorted((row["id"], row["more"]) for row in rows) == [(1, None), (2, "x")]
 
 
