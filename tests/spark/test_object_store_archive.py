@@ -37,7 +37,7 @@ from tests.spark.any_record import any_record
 from tests.spark.archive_process import archiving
 from tests.spark.conftest import Topics
 from tests.spark.object_store import BUCKET, SECRET, ObjectStore, object_store
-from tests.spark.planted_archive import PlantedArchive, message
+from tests.spark.planted_archive import PlantedArchive, message, topic_id
 from tests.spark.records import Record
 from tests.spark.test_archive_job import comparable
 from tests.support.waiting import wait_until
@@ -117,13 +117,13 @@ def test_the_files_of_a_day_and_a_queue_alone_are_read(spark: SparkSession, plac
     days = [datetime(2026, 11, day, 12, tzinfo=UTC) for day in (1, 2)]
     planted = PlantedArchive(archive_path(place), "queues:toys.*", file_format)
     for number, queue in enumerate(("toys.cars", "toys.dolls")):
-        span = Span(queue, {0: 0}, {0: 2}, {}, queue)
+        span = Span(topic_id(queue), {0: 0}, {0: 2}, {}, queue)
         planted.add(MESSAGES, [message(queue, each, f"u{number}", day) for each, day in enumerate(days)], [span])
     frame = read_archive(spark, place)
     assert {"day", "topic_id", "destination"}.isdisjoint(frame.columns)
     cars = frame.where("destination = 'queue:toys.cars' and day = '2026-11-02'")
     assert [(row.topic_id, str(row.day)) for row in cars.select("topic_id", "day").collect()] == [
-        ("toys.cars", "2026-11-02")
+        (topic_id("toys.cars"), "2026-11-02")
     ]
     assert re.search(r"PartitionFilters: \[[^\]]*destination[^\]]*day", str(cars._jdf.queryExecution().executedPlan()))
     assert erase(spark, place, unit="u1", older_than_days=1, queue="toys.dolls").messages == 2
@@ -239,7 +239,8 @@ def test_plain_files_and_places_of_others_are_refused_in_one_line(
         read_archive(spark, "abfss://lake@account.dfs.core.windows.net/x")
 
 
-@pytest.mark.parametrize("file_format", ["delta", pytest.param("iceberg", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@of_both
 @pytest.mark.timeout(1500)  # Spark starts twice
 def test_an_archive_on_an_object_store_after_a_kill_is_equal_to_the_topic(
     topics: Topics, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_format: str
