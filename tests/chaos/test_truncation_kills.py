@@ -181,7 +181,8 @@ def test_kills_never_have_deleted_what_somebody_needs(
         truncate="settled", truncate_look_ms=LOOK_MS,
     )  # fmt: skip
     ends = end_offsets(bootstrap, queue_name)
-    with Crew(run.task, seed=seed) as crew, ForeignGroup(bootstrap, queue_name, ends) as foreign:
+    foreign = ForeignGroup(bootstrap, queue_name, ends)  # has read nothing, so nothing is deleted yet
+    with Crew(run.task, seed=seed) as crew:
         crew.hire_ready(1)  # the registry is there
         register_reader(bootstrap, queue_name)
         crew.hire_ready(2)
@@ -190,7 +191,7 @@ def test_kills_never_have_deleted_what_somebody_needs(
             committed = foreign.committed
             return [unsettled(run.folder, run.sent, ends, run.task.max_attempts), committed, {0: READ_UP_TO}]
 
-        with Checker(bootstrap, queue_name, needed) as checker:
+        with foreign, Checker(bootstrap, queue_name, needed) as checker:
             run.at_progress(3, crew.kill_one)
             run.wait_done()
             foreign.wait_end()
