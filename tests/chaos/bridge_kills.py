@@ -98,7 +98,8 @@ class Parties:
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
-        self._all: dict[str, Callable[[], None]] = {}
+        self._all: dict[str, dict[str, Callable[[], None]]] = {}
+        """By their kinds, which the first words of their names are."""
         self.kills: dict[str, int] = {}
 
     def add(self, name: str, kill: Callable[[], None], start: Callable[[], None]) -> None:
@@ -108,15 +109,16 @@ class Parties:
             kill()
             start()
 
-        self._all[name] = again
+        self._all.setdefault(name.partition(" ")[0], {})[name] = again
         self.kills[name] = 0
 
     def kill_until(self, is_over: threading.Event, seconds: float) -> None:
-        """Kill one, and wait for two to five seconds, until so much time has passed."""
+        """Kill one, each kind as often, and wait for two to five seconds, until so much time has passed."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and not is_over.wait(self._chance.uniform(2.0, 5.0)):
-            name = self._chance.choice(sorted(self._all))
-            self._all[name]()
+            kind = self._all[self._chance.choice(sorted(self._all))]
+            name = self._chance.choice(sorted(kind))
+            kind[name]()
             self.kills[name] += 1
 
 
@@ -250,7 +252,7 @@ def across_clusters(folder: Path, *, count: int, seconds: float, brokers: int, s
         )
         for bootstrap, topics in ((here, (IN, MID)), (there, (OUT,))):
             for topic in topics:
-                create_topic(bootstrap, topic, partitions=4)
+                create_topic(bootstrap, topic, partitions=4, config={"retention.ms": "-1"})
         send_paced(here, count, seconds)
         for name in ("within", "across"):
             _bridge(folder, name, CLUSTERS_FILE, here, there, stack, parties)
