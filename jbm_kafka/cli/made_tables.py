@@ -15,7 +15,7 @@ from typing import get_args
 
 from jbm_kafka.admin.doctor.finding import Ailment
 from jbm_kafka.cli.api_pages import members
-from jbm_kafka.configuration.models import ClusterTable, FileTables, Table
+from jbm_kafka.configuration.models import ClusterTable, ConsoleTable, FileTables, Table
 from jbm_kafka.core.channel.blocking_rule import Rule
 from jbm_kafka.core.channel.states import TRANSITIONS, MessageState, Move, Outcome
 from jbm_kafka.core.settings.address_settings import AddressSettings
@@ -76,8 +76,8 @@ def _address_settings() -> str:
     return _table(("setting", "default", "what it does"), rows)
 
 
-def _cluster() -> str:
-    return _table(("setting", "is"), _keys(ClusterTable))
+def _of_file(table: type[Table]) -> Callable[[], str]:
+    return lambda: _table(("setting", "is"), _keys(table))
 
 
 def _keys(table: type[Table]) -> Iterator[tuple[str, str]]:
@@ -151,8 +151,9 @@ TABLES: Mapping[str, Callable[[], str]] = MappingProxyType(
     {
         "arguments": _arguments,
         "address settings": _address_settings,
-        "a cluster's settings": _cluster,
+        "a cluster's settings": _of_file(ClusterTable),
         "the file": _file,
+        "the console's settings": _of_file(ConsoleTable),
         "metrics": _metrics,
         "metrics of all queues": _backlog_metrics,
         "findings": _enum(Ailment, "kind", lambda kind: str(kind.value)),

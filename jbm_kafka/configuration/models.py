@@ -307,23 +307,31 @@ class ConsoleTable(Table):
     """The console: docs/console.md#who-may. `[users]` says who may come in."""
 
     listen: Text = "127.0.0.1:8161"
-    """HOST:PORT."""
+    """HOST:PORT; 127.0.0.1:8161. Another address than this machine's needs users, and a certificate."""
     certificate: Text | None = None
-    """A PEM file, from the file's folder on, as the next."""
+    """A PEM file, its chain, from the file's folder on, as the next; without it no TLS."""
     key: Text | None = None
+    """Its key, unless it is in the certificate's file."""
     plain_without_tls: bool = False
-    """A proxy before it has the TLS."""
+    """true where a proxy before it has the TLS."""
     read_only: bool = False
+    """true: by this console nobody changes anything."""
     hosts: list[str] = Field(default_factory=list)
-    """Names by which browsers reach it."""
+    """Names by which browsers reach it, others are refused; any, and without users those of this machine."""
     secret_file: Text | None = None
-    """Has what signs the cookies."""
+    """Has 32 random bytes or more, which sign the cookies: the same for several consoles behind one address. Without it
+    a restart logs all out."""
     schema_registry: Text | None = None
-    """Its address, for bodies that its serializers wrote."""
+    """Its address: bodies that its serializers wrote are shown as Avro, JSON or Protobuf; without it as bytes."""
     schema_registry_user: Text | None = None
+    """The user there."""
     schema_registry_password: SecretStr | None = None
+    """The user's password."""
     proxy: TrustedProxyTable | None = None
+    """Single sign-on: a proxy with an address of these `networks` says in the `header` which user asks, as `header =
+    "X-Remote-User"`, `networks = ["10.0.0.0/24"]`."""
     tokens: dict[str, TokenTable] = Field(default_factory=dict)
+    """Programs, with `sha256`, `look` and `operate`; `jbm-kafka console --new-token NAME` prints the lines."""
 
 
 class ExporterTable(Table):
