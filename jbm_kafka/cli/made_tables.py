@@ -6,13 +6,16 @@ there. What a table says of a thing is the docstring of that thing, and stands n
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from inspect import cleandoc
+from pathlib import Path
 from types import MappingProxyType
 from typing import get_args
 
+import jbm_kafka
 from jbm_kafka.admin.doctor.finding import Ailment
 from jbm_kafka.cli.api_pages import members
 from jbm_kafka.configuration.models import ClusterTable, ConsoleTable, FileTables, Table
@@ -128,6 +131,21 @@ def _picture() -> str:
     return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> NOT_COMMITTED", "    [*] --> NEW", *lines, "```"])
 
 
+def _files(folder: str) -> Callable[[], str]:
+    """Tell of each file by the first sentences of its docstring."""
+
+    def made() -> str:
+        root = Path(jbm_kafka.__file__).parent
+        rows = []
+        for path in sorted(root.joinpath(folder).rglob("*.py")):
+            told = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            if path.name != "__init__.py":
+                rows.append((f"`{path.relative_to(root).as_posix()}`", _told(told.partition("\n\n")[0])))
+        return _table(("file", "is"), rows)
+
+    return made
+
+
 def _metrics() -> str:
     from jbm_kafka.metrics.collector import METRICS  # not everybody has prometheus-client
 
@@ -166,6 +184,8 @@ TABLES: Mapping[str, Callable[[], str]] = MappingProxyType(
         "states": _enum(MessageState, "state"),
         "moves": _enum(Move, "move"),
         "outcomes": _enum(Outcome, "outcome"),
+        "files of core": _files("core"),
+        "files of sidecar": _files("sidecar"),
     }
 )
 """By name; each is made when it is asked for."""
