@@ -1,4 +1,4 @@
-"""`jbm-kafka docs`: the pages that come with the package, with their tables, and the two of public names."""
+"""`jbm-kafka docs`: the pages that come with the package, and the two of public names that it writes itself."""
 
 from __future__ import annotations
 
