@@ -7,6 +7,7 @@ there. What a table says of a thing is the docstring of that thing, and stands n
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -18,6 +19,7 @@ from typing import get_args
 import jbm_kafka
 from jbm_kafka.admin.doctor.finding import Ailment
 from jbm_kafka.cli.api_pages import members
+from jbm_kafka.codec.schemas import schemas_folder
 from jbm_kafka.configuration.models import ClusterTable, ConsoleTable, FileTables, Table
 from jbm_kafka.core.channel.blocking_rule import Rule
 from jbm_kafka.core.channel.states import TRANSITIONS, MessageState, Move, Outcome
@@ -48,7 +50,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _told(text: str) -> str:
-    """Make links of the pages that a docstring names."""
+    """Make links of the pages that a docstring names, and keep `<name>` from being taken for HTML."""
+    text = re.sub(r"(`[^`]*`)|<", lambda part: part[1] or "&lt;", text)
     return re.sub(r"\bdocs/([\w-]+)[.]md(#[\w-]+)?", _link, text).replace("|", "\\|")
 
 
@@ -146,6 +149,16 @@ def _files(folder: str) -> Callable[[], str]:
     return made
 
 
+def _records() -> str:
+    rows = []
+    for path in sorted(schemas_folder().iterdir(), key=lambda each: each.name):
+        if path.name.endswith(".avsc"):
+            schema = json.loads(path.read_text(encoding="utf-8"))
+            fields = "; ".join(f"`{each['name']}`: {each['doc'].removesuffix('.')}" for each in schema["fields"])
+            rows.append((f"`{schema['name']}`", _told(schema["doc"]), _told(fields)))
+    return _table(("record", "is", "fields"), rows)
+
+
 def _metrics() -> str:
     from jbm_kafka.metrics.collector import METRICS  # not everybody has prometheus-client
 
@@ -184,6 +197,7 @@ TABLES: Mapping[str, Callable[[], str]] = MappingProxyType(
         "states": _enum(MessageState, "state"),
         "moves": _enum(Move, "move"),
         "outcomes": _enum(Outcome, "outcome"),
+        "records": _records,
         "files of core": _files("core"),
         "files of sidecar": _files("sidecar"),
     }

@@ -52,6 +52,9 @@ def test_tables_have_all_that_there_is() -> None:
     assert first("findings") == [each.value for each in Ailment]
     assert first("metrics") == [each.exposed for each in METRICS]
     assert first("metrics of all queues") == [each.name for each in SPECS]
+    assert first("records") == sorted(path.stem for path in (ROOT / "schemas").glob("*.avsc"))
+    assert "`watermark`: An offset." in TABLES["records"]()
+    assert {"core/channel/offer.py", "core/murmur2.py"} <= set(first("files of core"))
     assert len(first("transitions")) == len(TRANSITIONS)
     assert {"url", "prefetch", "store_age_max_ms"} <= set(first("arguments"))
     assert {row[0]: row[1] for row in rows(TABLES["address settings"]())}["`partitions`"] == "16"
