@@ -365,6 +365,7 @@ class Feeds:
         self._is_draining = False
 
     async def _until(self, timeout_s: float, holds: Callable[[], bool]) -> None:
+        """Return when the condition holds, or the time is over: the caller looks which of the two it was."""
         ends_at = get_running_loop().time() + timeout_s
         while not holds() and get_running_loop().time() < ends_at:
             await sleep(LOOK_S)

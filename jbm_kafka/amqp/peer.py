@@ -351,6 +351,7 @@ class Peer:
         self._open({})
 
     async def _open_alone(self, wanted: str) -> None:
+        """Open the connection once the cluster has given it this client id; where another has the id, end it."""
         try:
             name = checked_client_id(wanted)
             await self.call(lambda: self.provider.hold_client_id(name, self.connection_id, self._client_id_lost))

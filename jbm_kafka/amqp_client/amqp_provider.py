@@ -537,7 +537,10 @@ class AmqpProvider:
             self._io.spawn(self._send_again())
 
     async def _send_again(self) -> None:
-        """Send by the next connection, in order, what came while there was none."""
+        """Send what came while there was no connection, in order, by the next one.
+
+        If none can be made each of these sends fails with a SendTimeoutError: nothing of it was sent.
+        """
         try:
             connection = await self._connected()
         except JMSError as error:

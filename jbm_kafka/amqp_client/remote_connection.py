@@ -128,7 +128,10 @@ class RemoteConnection:
         return made
 
     async def close(self) -> None:
-        """End it in order."""
+        """End the connection: wait for the server's close, CLOSE_TIMEOUT_S at most, then drop the socket.
+
+        Returns when the socket is closed, or after as long again.
+        """
         if self.is_over:
             return
         self._is_closing = True

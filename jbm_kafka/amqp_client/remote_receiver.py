@@ -70,7 +70,7 @@ class RemoteReceiver(RemoteLink):
         return self.owner.destination
 
     def serve(self, link: Link) -> None:
-        """Receive for this one."""
+        """Hand over to this link from now on, and be found by its id."""
         self.served = link
         self.link_id = link.terms.link_id
         self.owner.receivers[self.link_id] = self
@@ -185,6 +185,10 @@ class RemoteReceiver(RemoteLink):
         self.flow()  # with its last message the credit of a drain is used up, and nothing else tells
 
     def _hand_over(self, arrived: Sequence[Granted]) -> None:
+        """Put what has arrived, and is still ours, into the link's buffer.
+
+        A link that takes nothing more gives it back unread; where arrival acknowledges, it is acknowledged now.
+        """
         link = self.served
         self.owner.arriving.difference_update(each.offset for each in arrived)
         here = [each for each in arrived if self.owner.has(each.offset)]
@@ -248,6 +252,7 @@ class RemoteReceiver(RemoteLink):
             self.drained(give_back)
 
     def drained(self, then: Callable[[], None]) -> None:
+        """Call `then` when nothing is on its way to this receiver any more; at once if nothing was asked for."""
         if self.has_gone or not (self.link.credit or self._is_draining):
             then()
             return

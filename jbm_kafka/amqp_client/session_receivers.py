@@ -276,7 +276,10 @@ class SessionReceivers:
         self._say(returning, row.offset, Delivery.MODIFIED)
 
     def _say(self, returning: Returning, number: int, state: int) -> None:
-        """Tell the outcome, which the server confirms; until then what comes of the unit is stale."""
+        """Tell the server the outcome of one message; what comes of its unit until the server confirms that is stale.
+
+        A message that is no longer ours is passed over; if it was to be acknowledged `returning` fails: it comes again.
+        """
         found = self._with_us.pop(number, None)
         if found is None:
             if state == Delivery.ACCEPTED:
@@ -377,6 +380,7 @@ class SessionReceivers:
     def _with(
         self, link_id: str, do: Callable[[SessionReceiver], None], otherwise: Callable[[], None] | None = None
     ) -> None:
+        """Call `do` with the receiver of that link, or `otherwise` if it is gone or the session has ended."""
         found = self.receivers.get(link_id)
         if found is not None and self.is_running:
             do(found)

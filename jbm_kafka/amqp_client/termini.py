@@ -66,7 +66,7 @@ def lookup_of(session: Any, client_id: str, name: str) -> Any:
 
 
 def browser_of(session: Any, queue: Queue, selector: Selector | None, wanted: str) -> Any:
-    """A receiver that consumes nothing."""
+    """Return a receiver link that takes copies: what it gets is settled on arrival, and stays in the queue."""
     link = receiver_of(session, queue, "" if selector is None else selector.text, wanted)
     link.source.distribution_mode = Terminus.DIST_MODE_COPY
     link.snd_settle_mode = ProtonLink.SND_SETTLED

@@ -146,6 +146,10 @@ class CallLane:
         return "it was done" if error is None else f"it failed: {error}"
 
     def _work(self) -> None:
+        """Run the calls one after another on this thread, and end when there are none.
+
+        A call that raises does not stop the next ones. A result that nobody waits for any more is taken back.
+        """
         while True:
             with self._lock:
                 if not self._entries:

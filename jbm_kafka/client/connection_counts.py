@@ -99,6 +99,7 @@ def _row(name: str, sent: int, handlers: Histogram | None, limits: Mapping[Limit
 
 
 def _add(to: SentByTopic, sent: SentByTopic) -> None:
+    """Add the counts of `sent` to those of `to`; all temporary destinations count under one name."""
     for topic, count in list(sent.items()):
         name = TEMPORARY_TOPIC if topic.endswith(f".{TEMPORARY_TOPIC}") else topic
         to[name] = to.get(name, 0) + count

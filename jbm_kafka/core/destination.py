@@ -216,7 +216,7 @@ def with_namespace(name: str, namespace: str) -> str:
 
 
 def percent_encode(text: str) -> str:
-    """Everything but ASCII letters and digits as `%` and two hex digits per UTF-8 byte.
+    """Return the text with `%` and two hex digits for each UTF-8 byte of what is no ASCII letter or digit.
 
     So no part of a group id holds the `.` that separates the parts, nor the `|` of a changelog key.
     """

@@ -116,7 +116,7 @@ class Session:
         return self._connection.temporaries.create(TemporaryQueue)
 
     def create_temporary_topic(self) -> TemporaryTopic:
-        """A topic of this connection, as `create_temporary_queue`."""
+        """Make a topic that ends with this connection, which alone receives from it: see `create_temporary_queue`."""
         self._core.check_open()
         return self._connection.temporaries.create(TemporaryTopic)
 
@@ -466,6 +466,10 @@ class Session:
     # -- called when it is closed --------------------------------------------------------------------------------------
 
     def _begin_close(self) -> bool:
+        """Return True to the one thread that is to close the session; others, and later calls, get False.
+
+        Receives that wait are woken, and end.
+        """
         core = self._core
         with core.lock:
             if self._is_over or self._closer:

@@ -112,6 +112,7 @@ def _turn(settings: StoreSettings) -> threading.RLock:
 
 
 def _after_fork() -> None:
+    """Forget all stores in a forked child, and let go of their locks: the parent has them."""
     global _turns_lock  # noqa: PLW0603 - another thread may have held it
     _turns_lock = threading.Lock()
     _turns.clear()

@@ -322,7 +322,10 @@ class SendStore:
         return self._number
 
     def counts(self) -> StoreCounts:
-        """Returns how much it holds now. A disk that was full is tried again, as by a send: there may come none."""
+        """Return how much the store holds now.
+
+        If the disk was full this tries it again, as a send does: there may come no send that would.
+        """
         with self._lock:
             if self.trouble and self._is_open:
                 self._mend()
@@ -361,6 +364,11 @@ class SendStore:
         return IllegalStateError(f"the store in {self.path} is closed; nothing was stored")
 
     def _check_room(self, size_bytes: int) -> None:
+        """Let a send of that size pass, after an attempt to mend a disk that had failed.
+
+        Raises:
+            NotStored: the store is closed or at a limit, or its disk still fails.
+        """
         if not self._is_open:
             raise NotStored(self._closed())
         held_bytes = self._waiting_bytes + self._aside_bytes
@@ -532,6 +540,10 @@ class SendStore:
         return self._db
 
     def _reopen(self) -> bool:
+        """Close the database and open it anew, without the entries whose senders were told that they are not stored.
+
+        Returns False if it cannot be opened; `trouble` says why, and the next call tries again.
+        """
         self._is_shut = True
         with suppress(Exception):  # it says once more what failed, and is closed all the same
             self._db.close()
@@ -591,6 +603,10 @@ class SendStore:
         return highest
 
     def _report_torn_tail(self) -> None:
+        """Record and log that entries were lost whose sends were confirmed, and pass over their numbers.
+
+        The mark beside the database has the last number that was given; where it may be behind, a warning is all.
+        """
         missing = self._mark.number - self._number
         if missing > 0:
             self._lost += missing
