@@ -167,6 +167,10 @@ class Forwarded:
         self._end()
 
     def _say(self, state: int, remote: Any = None, *, is_settled: bool = True) -> None:
+        """Tell the owner's sidecar what the receiver said of the message; a state of 0 tells nothing.
+
+        Unless `is_settled` is False nothing more is said of it. Nothing is said when the feed is over.
+        """
         if self._feed.is_over:
             return
         if remote is not None and state == Sent.MODIFIED:

@@ -242,7 +242,7 @@ class Neighbours:
         await self._beside(self._forwarding.withdraw_address)
 
     def join(self, feeds: Feeds) -> None:
-        """A receiver gets from all of them."""
+        """Have this receiver get messages from every neighbour, those that are reached later too."""
         self._receivers[feeds] = None
         for each in self._reached.values():
             each.add(feeds)

@@ -169,6 +169,12 @@ class AmqpProvider:
                 await asyncio.sleep(PAUSE_S)
 
     async def _connect_to_any(self) -> RemoteConnection:
+        """Connect to the first server of the list that answers, and make it the provider's connection.
+
+        Raises:
+            JMSSecurityError: a server refuses the user; no other one is asked. So it is with a client id.
+            ConnectionFailedError: none answers; the text has what each said.
+        """
         errors: list[str] = []
         for address in self._settings.addresses:
             made = RemoteConnection(self._on_loop_lost)

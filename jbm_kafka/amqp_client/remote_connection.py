@@ -233,6 +233,7 @@ class RemoteConnection:
             self._opened.set_result(None)
 
     def _remote_closed(self) -> None:
+        """Answer the server's close: whoever waits for an open or a close hears it, and the socket ends soon after."""
         condition: Condition | None = self.engine.remote_condition
         if condition is not None:
             error = error_of(condition, "the AMQP server ended the connection", default=ConnectionFailedError)

@@ -179,10 +179,10 @@ def name_fault(name: str) -> str | None:
 
 
 def parse_destination(text: str) -> Destination:
-    """The destination that `str(destination)` wrote, as in `queue:orders`.
+    """Return the destination that `str(destination)` wrote, as in `queue:orders`.
 
     Raises:
-        InvalidDestinationError: another form, or a name that is not legal.
+        InvalidDestinationError: the text has another form, or its name is not legal.
     """
     kind, colon, name = text.partition(":")
     if colon and kind in _BY_KIND:

@@ -132,7 +132,7 @@ class Connection:
         return self._added(Session(self._core, acknowledge_mode))
 
     def _added(self, session: SomeSession) -> SomeSession:
-        """The session, which is one of this connection's from now on."""
+        """Count the session among those of this connection, and the sends of those that have ended; return it."""
         with self._lock:
             going_on = self._open_sessions()
             for ended in set(self._sessions).difference(going_on):
@@ -279,7 +279,7 @@ class Connection:
             session._core.guard.refuse_for_ever()
 
     def _is_in_a_close(self) -> bool:
-        """The caller is what the closing of one of its sessions waits for: a signal handler in it, or a listener."""
+        """Return True if the closing of a session waits for the caller: for a signal handler in it, or its listener."""
         return not self.is_closed and any(
             session._closer == threading.get_ident() or (session._closer and session._core.is_listener_thread())
             for session in self._open_sessions()

@@ -153,6 +153,7 @@ class XASession(Session):
         return super().transaction()
 
     def _finish_close(self) -> None:
+        """Close it, and roll back the branch that was begun; a prepared one goes on without the session."""
         branch = self._branch
         super()._finish_close()
         if branch is not None and not self._is_prepared:

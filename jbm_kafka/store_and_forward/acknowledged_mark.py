@@ -58,7 +58,7 @@ class AcknowledgedMark:
         _NUMBER.pack_into(self._map, _NUMBER_AT, number)
 
     def close(self, number: int) -> None:
-        """Say that the store was closed in order, when all of it is on the disk."""
+        """Record that the store was closed in order with this last number; call it when all is on the disk."""
         _FORM.pack_into(self._map, 0, _MAGIC, False, boot(), number)
         self._map.flush()
         self.let_go()

@@ -502,6 +502,7 @@ class SendStore:
                     return
 
     def _could_not_write(self, error: Exception, numbers: range) -> None:
+        """Note why a write failed, and what it was to store; the reserve goes, so that forwarding has room."""
         self._hindered(error)
         self._failed.extend(numbers)
         self._tried_at_ms = self._clock.monotonic_ms()
@@ -561,6 +562,10 @@ class SendStore:
         return True
 
     def _make_reserve(self, *, room_bytes: int) -> bool:
+        """Keep a part of the disk free for forwarding; return False, with the reason in `trouble`, if it has no room.
+
+        `room_bytes` must be free beyond it, so that sends are not taken again for a moment only.
+        """
         try:
             fd = os.open(self.path / RESERVE_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:

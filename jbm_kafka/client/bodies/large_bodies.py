@@ -134,10 +134,10 @@ def fetched(bodies: BodyReader | None, headers: Sequence[Header] | None) -> byte
 
 
 def large_bodies_of(given: object, limit_bytes: Any, *, no_limit: object) -> LargeBodies | None:
-    """Return what the arguments `large_bodies` and `large_body_bytes` say; None: bodies stay in their records.
+    """Return the place for large bodies that these two arguments choose, or None: bodies stay in their records.
 
     Raises:
-        InvalidSettingError: they cannot be.
+        InvalidSettingError: there is no such store, or a limit without a store.
     """
     is_limited = limit_bytes is not no_limit
     if given is None:
@@ -148,7 +148,7 @@ def large_bodies_of(given: object, limit_bytes: Any, *, no_limit: object) -> Lar
 
 
 def open_store(given: object) -> BodyStore:
-    """The store of a URL, or the object itself.
+    """Return the store that a URL names, or the application's own object as it is.
 
     Raises:
         InvalidSettingError: it is neither.
@@ -177,6 +177,11 @@ def _folder(given: str, rest: str) -> BodyStore:
 
 
 def _over_fsspec(url: str) -> BodyStore:
+    """Return the store that fsspec opens by this URL.
+
+    Raises:
+        InvalidSettingError: fsspec is not installed or cannot open it; the text has no credentials of the URL.
+    """
     try:
         from fsspec.core import url_to_fs
     except ImportError:
