@@ -136,6 +136,11 @@ class RemoteReceiver(RemoteLink):
                 self.owner.wake()  # a receive that waits for nothing more has its answer
 
     def _arrive(self, delivery: Any) -> None:
+        """Take what came of a message; when it is whole, keep it for `handled`.
+
+        One that cannot be decoded is rejected. One of a unit that goes back is dropped: the server has taken it back.
+        Where attempts are recorded first, it is announced, and arrives when the server has recorded it.
+        """
         if delivery.aborted:
             self._parts = []
             delivery.settle()

@@ -153,7 +153,7 @@ class XASession(Session):
         return super().transaction()
 
     def _finish_close(self) -> None:
-        """Close it, and roll back the branch that was begun; a prepared one goes on without the session."""
+        """Close it. A branch that is not prepared is rolled back and forgotten; a prepared one goes on."""
         branch = self._branch
         super()._finish_close()
         if branch is not None and not self._is_prepared:

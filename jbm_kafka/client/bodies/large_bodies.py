@@ -172,7 +172,7 @@ def _folder(given: str, rest: str) -> BodyStore:
     if not folder.is_absolute() or (rest.startswith("//") and not rest.startswith("///")):
         raise wrong_value("large_bodies", given, "write file:/ and the whole path of a folder")
     if folder.exists() and not folder.is_dir():
-        raise wrong_value("large_bodies", given, "it is a file; name a folder, which is made if it is not there")
+        raise wrong_value("large_bodies", given, "it is a file; name a folder that all machines have there")
     return FolderStore(folder)
 
 
