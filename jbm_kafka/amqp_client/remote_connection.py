@@ -121,7 +121,7 @@ class RemoteConnection:
         self.touch()
 
     def new_session(self) -> Any:
-        """One of AMQP's, which the connection's sessions share."""
+        """Open a session of AMQP's, which the connection's sessions share."""
         made = self.engine.session()
         open_session(made)
         self.touch()
@@ -153,11 +153,11 @@ class RemoteConnection:
         self._wire.touch()
 
     def flush(self) -> bool:
-        """True when all that was said is on its way, or the connection is over."""
+        """Return True when all that was said is on its way, or the connection is over."""
         return self._wire.flush()
 
     def add(self, link: RemoteLink) -> None:
-        """One more, which its caller opens."""
+        """Take one more link, which its caller opens."""
         self._links[link.link] = link
         if self.is_over:
             link.lost(self._over_error())
@@ -175,7 +175,7 @@ class RemoteConnection:
                 )
 
     def forget(self, link: Any) -> None:
-        """It has ended on both sides. It is freed here alone, and once: else the engine corrupts its memory."""
+        """Free a link that has ended on both sides, here alone, and once: else the engine corrupts its memory."""
         if self._links.pop(link, None) is not None:
             link.free()
 

@@ -66,7 +66,7 @@ class RemoteReceiver(RemoteLink):
 
     @property
     def destination(self) -> Destination:
-        """Where it receives from."""
+        """Return where it receives from."""
         return self.owner.destination
 
     def serve(self, link: Link) -> None:
@@ -76,7 +76,7 @@ class RemoteReceiver(RemoteLink):
         self.owner.receivers[self.link_id] = self
 
     def wait_left(self, timeout_s: float) -> bool:
-        """True when it has left, and the server knows. Any other thread."""
+        """Return True when it has left, and the server knows. Any other thread may call it."""
         return self._left.wait_done(timeout_s)
 
     def touch(self) -> None:

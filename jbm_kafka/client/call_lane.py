@@ -56,7 +56,7 @@ class _Entry:
         """The value that it returned or the error that it raised; None: that is not known yet."""
 
     def end(self, result: object, error: BaseException | None) -> bool:
-        """It has ended; True when somebody is left whose result it is. The caller holds the lock."""
+        """End the entry with its result; return True if somebody still waits for that. The caller holds the lock."""
         self.outcome = result, error
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self.loop.call_soon_threadsafe(_set, self.answer, result, error)

@@ -26,7 +26,7 @@ def partition_of(info: TopicInfo, unit: bytes | None, duplicate_id: bytes | None
 
 
 def other_count(info: TopicInfo) -> OrderError:
-    """The error for sending a unit to a topic that has got more partitions."""
+    """Return the error for sending a unit to a topic that has got more partitions."""
     return OrderError(
         f"{info.topic} has {info.partitions} partitions now, and its units are routed by {info.unit_partitions}: by "
         f"another count they would leave their earlier messages behind. Let them be routed anew, each when nothing of "

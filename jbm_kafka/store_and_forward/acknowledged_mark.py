@@ -53,7 +53,7 @@ class AcknowledgedMark:
         self._map.flush()
 
     def set(self, number: int) -> None:
-        """This one is confirmed, and all before it."""
+        """Note that this number is confirmed, and all before it."""
         self.number = number
         _NUMBER.pack_into(self._map, _NUMBER_AT, number)
 

@@ -37,7 +37,7 @@ class OpenStore:
     users: int = 1
 
     def release(self) -> None:
-        """One user less; the last one closes it."""
+        """Count one user less; the last one closes the store."""
         with _turn(self.settings):
             self.users -= 1
             if self.users:

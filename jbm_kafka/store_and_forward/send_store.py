@@ -282,7 +282,7 @@ class SendStore:
             self._aside_bytes += sum(len(value) for _, value in aside)
 
     def keep_cluster(self, cluster_id: str) -> None:
-        """The store forwards to this cluster, and to no other from now on."""
+        """Bind the store to this cluster: it forwards to no other from now on."""
         self.cluster_id = self._said["cluster"] = cluster_id
         _write_id(self.path, self._said)
 
@@ -318,7 +318,7 @@ class SendStore:
 
     @property
     def number(self) -> int:
-        """The number that was given last."""
+        """Return the number that was given last."""
         return self._number
 
     def counts(self) -> StoreCounts:
@@ -354,7 +354,7 @@ class SendStore:
         self._file_lock.close()
 
     def forget_lock(self) -> None:
-        """In a forked child: let go of the inherited lock, or the folder stays locked as long as the child lives."""
+        """Let go of the inherited lock, in a forked child, or the folder stays locked as long as the child lives."""
         self._is_open = False
         self._file_lock.close()
 
@@ -531,7 +531,7 @@ class SendStore:
 
     @property
     def _rocks(self) -> Rdict:
-        """The database, opened again if it is shut: for that less room is enough than sends need.
+        """Return the database, opened again if it is shut: for that less room is enough than sends need.
 
         Raises:
             ResourceAllocationError: the disk does not let it.

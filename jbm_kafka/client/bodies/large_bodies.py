@@ -37,7 +37,7 @@ class BodyReader(Protocol):
     """Whatever has the bodies that records name."""
 
     def fetch(self, headers: Sequence[Header] | None) -> bytes:
-        """The body that a record's headers name. Raises LargeBodyError when it cannot be had."""
+        """Return the body that a record's headers name. Raises LargeBodyError when it cannot be had."""
 
 
 class FetchedBody:
@@ -88,7 +88,7 @@ class LargeBodies:
         return reference_headers(reference)
 
     def fetch(self, headers: Sequence[Header] | None) -> bytes:
-        """The body that a record's headers name.
+        """Return the body that a record's headers name.
 
         Raises:
             LargeBodyError: it is not there, cannot be read, or is not the one that was sent.
@@ -118,7 +118,7 @@ class LargeBodies:
 
 
 def fetched(bodies: BodyReader | None, headers: Sequence[Header] | None) -> bytes:
-    """The body that a record's headers name; `bodies`: None where no store was given.
+    """Return the body that a record's headers name; `bodies` is None where no store was given.
 
     Raises:
         LargeBodyError: it cannot be had.
