@@ -1,4 +1,4 @@
-"""`jbm-kafka docs`: the pages that come with the package, and the two of public names that it writes itself."""
+"""`jbm-kafka docs`: the pages that come with the package, and those of public names that it writes itself."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ class ConnectionFactory:
 
     @classmethod
     def from_config(cls, path: str | os.PathLike[str] | None = None, **overrides: Any) -> Self:
-        """A factory as the configuration says: arguments, then JBM_ variables, then the file, then defaults.
+        """Make a factory as the configuration says: arguments, then JBM_ variables, then the file, then defaults.
 
         docs/configuration.md has the file. Where nobody names a cluster it is the local broker.
 
@@ -214,7 +214,7 @@ class ConnectionFactory:
 
     @classmethod
     def from_env(cls, **overrides: Any) -> Self:
-        """The same of arguments and JBM_ variables alone; no file is read."""
+        """Make one of arguments and JBM_ variables alone; no file is read."""
         return cls._configured(None, reads_file=False, overrides=overrides)
 
     @classmethod
@@ -241,7 +241,7 @@ class ConnectionFactory:
         return f"<ConnectionFactory {self._defaults.url}>"
 
     def create_connection(self, username: str | None = None, password: str | None = None) -> Connection:
-        """A connection, stopped.
+        """Make a connection, stopped.
 
         Raises:
             ConnectionFailedError: nobody answers at the cluster's address.
@@ -268,7 +268,10 @@ class ConnectionFactory:
         return Context(self._connect(replace(self._defaults, called="context")), acknowledge_mode)
 
     def create_sender(self) -> Sender:
-        """A sender that any thread may use at once, with a connection of its own. Errors as of create_connection."""
+        """Make a sender that any thread may use at once, with a connection of its own.
+
+        Errors as of create_connection.
+        """
         return sender_of(self._connect(replace(self._defaults, called="sender")))
 
     def _at(self, other: ConnectionFactory) -> ConnectionFactory:
@@ -393,7 +396,7 @@ def _store_settings(folder: object, given: Mapping[str, Any], scheme: str) -> St
 
 
 def checked_namespace(value: str) -> str:
-    """The namespace, if it can be that of our topics and groups.
+    """Return the namespace, if it can be that of our topics and groups.
 
     Raises:
         InvalidSettingError: it cannot.

@@ -22,7 +22,7 @@ class OneUnit:
         )
 
     def receive(self, timeout_s: float) -> Message | None:
-        """The unit's next message; None when for so many seconds none of any unit came.
+        """Return the unit's next message; None when for so many seconds none of any unit came.
 
         Raises:
             ResourceAllocationError: too many others come before it.
