@@ -125,7 +125,6 @@ test-slow: setup  ## the long targets: many kills, many seeds; and compiled what
 	$(PYTEST) -n auto --dist worksteal $(SEEN_PURE) $(OF_CORE)
 
 kills-bridge: setup  ## every party is killed again and again while 100,000 messages cross, between clusters, then from Artemis and back; some ten minutes each
-	$(BIN)/python -m pytest tests/bridge -m slow --timeout 1800
 	$(BIN)/python -m tests.chaos.bridge_kills
 
 kills-spark: setup  ## Spark's jobs are killed ten times each, and stopped: all, or JOB="load erase"; then streams, and an audit of 200,000 messages; two hours

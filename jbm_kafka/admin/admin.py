@@ -402,7 +402,7 @@ class Admin:
 
         Raises:
             InvalidSettingError: that names no process.
-            IllegalStateError: it runs no `jbm-kafka run` or `Worker.run()`: end it as it was started.
+            IllegalStateError: it runs no `jbm-kafka run`, `bridge` or `Worker.run()`: end it as it was started.
             JMSError: no process of that name has answered.
         """
         self._processes.drain(process, timeout_s=timeout_s)

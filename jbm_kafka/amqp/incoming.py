@@ -227,7 +227,7 @@ class Producer:
             self._reject(delivery, error)
 
     def _named(self, message: IncomingMessage) -> Destination:
-        target = parse_address(message.to or "", message.to_kind)
+        target = parse_address(message.to or "", message.to_kind, self._peer.settings.aliases)
         self._peer.authorise("send", target)
         return target
 
@@ -237,7 +237,7 @@ class Producer:
             return None
         budget = Budget(AT_ONCE_VALUES)
         try:
-            return decode_transfer(data, now_ms=self._peer.provider.clock.now_ms(), budget=budget)
+            return self._decoded(data, budget)
         except MessageFormatError:
             if budget.is_exceeded:
                 return None
@@ -248,8 +248,12 @@ class Producer:
         peer, first = self._peer, self._lane.waiting[0]
         assert not isinstance(first.taken, IncomingMessage), "it is read once"
         budget = Budget(VALUES_MAX, _let_others_run)
-        read = partial(decode_transfer, first.taken, now_ms=peer.provider.clock.now_ms(), budget=budget)
-        first.taken = await peer.server.beside.do(peer.whose, read)
+        first.taken = await peer.server.beside.do(peer.whose, partial(self._decoded, first.taken, budget))
+
+    def _decoded(self, data: bytes | bytearray, budget: Budget) -> IncomingMessage:
+        peer = self._peer
+        now_ms, aliases = peer.provider.clock.now_ms(), peer.settings.aliases
+        return decode_transfer(data, now_ms=now_ms, budget=budget, aliases=aliases)
 
     async def _keep_beside(self, message: IncomingMessage, bodies: LargeBodies, value: bytes) -> None:
         """Keep a large body, and have the message name it. What its session sends after it waits too."""

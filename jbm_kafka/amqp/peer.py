@@ -472,7 +472,7 @@ class Peer:
         elif target.address is None:
             self._serve(link, self._producer(link, None))
         else:
-            destination = parse_address(target.address, kind_of(capabilities(target)))
+            destination = self._named(target)
             self.authorise("send", destination)
             self.spawn(self._produce(link, destination), link)
 
@@ -525,6 +525,9 @@ class Peer:
             served.pump()
         self.touch()
 
+    def _named(self, end: Terminus) -> Destination:
+        return parse_address(end.address or "", kind_of(capabilities(end)), self.settings.aliases)
+
     def _receiver_opened(self, link: Sender) -> None:
         source = link.remote_source
         if source.type == Terminus.UNSPECIFIED or (source.address is None and not source.dynamic):
@@ -533,7 +536,7 @@ class Peer:
         if source.dynamic:
             self.spawn(self._receive_temporary(link), link)
             return
-        destination = parse_address(source.address or "", kind_of(capabilities(source)))
+        destination = self._named(source)
         filters = Filters(source)
         client_id = (link.remote_properties or {}).get(FORWARDED)
         if client_id is not None:

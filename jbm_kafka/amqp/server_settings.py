@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from jbm_kafka.amqp.access import OPEN, Access
 from jbm_kafka.client.bodies.large_bodies import LargeBodies
+from jbm_kafka.codec.amqp.address_forms import Aliases
 from jbm_kafka.configuration.server_limits import USUAL_LIMITS, Limits
 
 
@@ -53,3 +54,5 @@ class ServerSettings:
     """Where bodies go that are too large for Kafka; None: nowhere, and such a message is refused."""
     counts_released: bool = False
     """An outcome `released`, as by a listener that raises, counts as an attempt."""
+    aliases: Aliases = field(default_factory=dict)
+    """What clients call destinations whose names cannot be that."""

@@ -15,6 +15,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from jbm_kafka.bench.bridge_client import bridge_within, send_into_store
 from jbm_kafka.bench.dramatiq_client import handle_in_dramatiq
 from jbm_kafka.bench.forward import forward_jbm, forward_raw
 from jbm_kafka.bench.handlers_client import burn_in_worker, handle_in_pool, handle_in_worker
@@ -56,6 +57,8 @@ CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "waiting": receive_beside,
     "forward": forward_jbm,
     "forward-raw": forward_raw,
+    "bridge": bridge_within,
+    "store": send_into_store,
     "worker": handle_in_worker,
     "pool": handle_in_pool,
     "burn": burn_in_worker,

@@ -30,6 +30,8 @@ class Plan:
     sends_with_callback: int = 60_000
     forward_commits: int = 400
     """Commits of one session that receives and sends, of 1 and of 100 messages."""
+    bridged: int = 100_000
+    """Messages that a bridge takes on, and sends into a store."""
     handled: int = 40_000
     """Messages that handlers work on."""
     held_behind: int = 100_000
@@ -79,7 +81,7 @@ class Plan:
 
 QUICK = Plan(
     repeats=2, backlog_messages=50_000, warm_ups=0, latency_s=1.0, latency_warm_up_s=0.5,
-    sends=500, sends_beside_flood=50, sends_with_callback=10_000, forward_commits=60, handled=10_000,
+    sends=500, sends_beside_flood=50, sends_with_callback=10_000, forward_commits=60, bridged=20_000, handled=10_000,
     held_behind=20_000, held_others=100_000, subscriptions=(1, 10), subscribed_copies=10_000,
     waiting_delayed=50_000, waiting_delayed_units=50_000, waiting_blocked=20_000, waiting_unchosen=50_000,
     waiting_returned=20_000, waiting_others=50_000,

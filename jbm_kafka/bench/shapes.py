@@ -12,6 +12,7 @@ from jbm_kafka.bench.measured_client import MeasuredClient, measure
 from jbm_kafka.bench.numbers import Judgement, counted_rows, paired_ratio, ratio, summary
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.quiet import QuietMachine
+from jbm_kafka.bench.shape_bridge import bridge
 from jbm_kafka.bench.shape_forward import forward
 from jbm_kafka.bench.shape_handlers import handlers
 from jbm_kafka.bench.shape_latency import latency
@@ -204,6 +205,7 @@ SHAPES: Mapping[str, Callable[[Cluster, Plan, Progress], ShapeResult]] = {
     "latency": latency,
     "send": send,
     "forward": forward,
+    "bridge": bridge,
     "handlers": handlers,
     "held": held,
     "subscriptions": subscriptions,

@@ -86,6 +86,8 @@ class Bridge:
         )
         self._drain_s = checked_seconds("drain_s", drain_s)
         self._running: RunningBridge | None = None
+        self._asked_to_end: threading.Event | None = None
+        """Ends the process that runs it; None: who called `start` has a program of his own."""
         self._lock = threading.Lock()
 
     @classmethod
@@ -138,7 +140,7 @@ class Bridge:
         with self._lock:
             if self._running is not None:
                 raise IllegalStateError(f"start(): bridge {self.name} runs; stop() it first")
-            self._running = RunningBridge(self._spec)
+            self._running = RunningBridge(self._spec, self._drain_asked)
             self._running.start()
 
     def stop(self) -> bool:
@@ -151,8 +153,8 @@ class Bridge:
         return True if running is None else running.end(self._drain_s)
 
     def run(self) -> int:
-        """Start, wait for SIGTERM or SIGINT, and stop: 0, or 1 when something was left in hand, or another process has
-        taken the bridge over."""
+        """Start, wait for SIGTERM, SIGINT or an operator (`jbm-kafka drain`), and stop: 0, or 1 when something was left
+        in hand, or another process has taken the bridge over."""
         return run_all([self])
 
     def health(self, timeout: float | None = 5.0) -> Health:
@@ -177,13 +179,20 @@ class Bridge:
         running = self._running
         return "it does not run" if running is None else running.trouble
 
+    def _drain_asked(self) -> bool:
+        asked = self._asked_to_end
+        if asked is not None:
+            asked.set()
+        return asked is not None
+
     def __repr__(self) -> str:
         state = "stopped" if self._running is None else "running"
         return f"<Bridge {self.name} from {self._spec.source!r} to {self._spec.target!r} {state}>"
 
 
 def run_all(bridges: Sequence[Bridge]) -> int:
-    """Start them, wait for SIGTERM or SIGINT, and stop them: 0, or 1 when something was left in hand.
+    """Start them, wait for SIGTERM, SIGINT or an operator (`jbm-kafka drain`), and stop them: 0, or 1 when something
+    was left in hand.
 
     It ends with 1 as well when another process has taken one of them over. A second signal ends the process at once.
     """
@@ -196,6 +205,7 @@ def run_all(bridges: Sequence[Bridge]) -> int:
     before = {number: signal.signal(number, signalled) for number in _SIGNALS}
     try:
         for bridge in bridges:
+            bridge._asked_to_end = asked
             bridge.start()
         while not asked.wait(LOOK_S) and not any(bridge.is_over for bridge in bridges):
             pass  # another thread may take the signal, and this one sleeps on
@@ -204,4 +214,6 @@ def run_all(bridges: Sequence[Bridge]) -> int:
         for number, handler in before.items():
             signal.signal(number, handler)
         have_ended = [bridge.stop() for bridge in bridges]
+        for bridge in bridges:
+            bridge._asked_to_end = None
     return 0 if all(have_ended) and not is_over else 1

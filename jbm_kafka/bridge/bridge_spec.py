@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jbm_kafka.bridge.ends import BridgeEnd, named_text
+from jbm_kafka.codec.amqp.address_forms import is_foreign
 from jbm_kafka.core.bridge_way import Guarantee, Way, decide_way
 from jbm_kafka.core.destination import Destination, parse_destination
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError
@@ -27,6 +28,8 @@ class ReplyRule:
     """Reply-tos that no other rule names stay as they are."""
     mapped: Mapping[Destination, Destination | None]
     """The new reply-to, by the one in the message; None: it is left out."""
+    addresses: Mapping[str, Destination | None]
+    """The same by addresses of AMQP servers that no destination has."""
 
     def applied(self, reply_to: Destination | None, *, is_temporary_there: bool) -> Destination | None:
         """Return what the message says at the target. `is_temporary_there`: a temporary one of the source can be
@@ -123,13 +126,18 @@ def _guarantee(given: object) -> Guarantee | None:
 def _replies(given: object) -> ReplyRule:
     rule = "it is 'keep', 'drop', or a dict from where answers go now to where they are to go, '' for nowhere"
     if given in ("keep", "drop"):
-        return ReplyRule(given == "keep", {})
+        return ReplyRule(given == "keep", {}, {})
     if not isinstance(given, Mapping):
         raise wrong_value("reply_to", given, rule)
     mapped: dict[Destination, Destination | None] = {}
+    addresses: dict[str, Destination | None] = {}
     for before, after in given.items():
-        mapped[_reply(before, rule)] = None if after == "" else _reply(after, rule)
-    return ReplyRule(True, mapped)
+        to = None if after == "" else _reply(after, rule)
+        if isinstance(before, str) and is_foreign(before):
+            addresses[before] = to
+        else:
+            mapped[_reply(before, rule)] = to
+    return ReplyRule(True, mapped, addresses)
 
 
 def _reply(text: object, rule: str) -> Destination:

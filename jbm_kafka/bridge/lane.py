@@ -17,6 +17,9 @@ BACKOFF_FIRST_S = 0.1
 BACKOFF_MOST_S = 30.0
 SAY_AGAIN_MS = 60_000
 """So often it is logged that a side is still away."""
+CALM_MS = 3_000
+"""So long a new pump works before it is said to go on: with one message that is refused for now each brings others, and
+then fails."""
 
 
 class BridgeLane:
@@ -30,6 +33,9 @@ class BridgeLane:
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"jbm-bridge-{name}", daemon=True)
         self._said_ms: int | None = None
+        """When trouble was logged last."""
+        self._is_told = False
+        """Its trouble of now is in the log."""
         self.trouble: str | None = "it has not begun yet"
         """Why nothing goes on now; None: it does."""
         self.failure: str | None = None
@@ -71,26 +77,26 @@ class BridgeLane:
 
     def _work(self) -> None:
         pump = self._make(self.counts)
+        calm_at_ms = self._now_ms() + CALM_MS if self.counts.failures else 0
         try:
             while not self._ends.is_set():
                 arrived = pump.step()
                 if arrived is not None:
                     self.counts.arrived += arrived
-                    self._goes_on()
+                    if self._now_ms() >= calm_at_ms:
+                        self._goes_on()
         finally:
             pump.close()
 
     def _goes_on(self) -> None:
-        if self.trouble is not None:
-            if self._said_ms is not None:
-                log.info("bridge %s goes on", self._name)
-                self._said_ms = None
-            self.trouble = None
+        if self._is_told:
+            log.info("bridge %s goes on", self._name)
+        self.trouble, self._is_told = None, False
 
     def _failed(self, why: str) -> None:
         self.trouble = why
         self.counts.failures += 1
         now_ms = self._now_ms()
         if self._said_ms is None or now_ms - self._said_ms >= SAY_AGAIN_MS:
-            self._said_ms = now_ms
+            self._said_ms, self._is_told = now_ms, True
             log.warning("bridge %s: nothing goes on, and it is tried again: %s", self._name, why)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 from jbm_kafka.bridge.bridge_counts import BridgeStatistics, LaneCounts
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
@@ -16,15 +17,17 @@ from jbm_kafka.bridge.sides import BridgeTarget
 from jbm_kafka.core.bridge_way import Way
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.statistics import Health
-from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.connection import Connection, provider_of
 from jbm_kafka.ports.clock import SystemClock
 
 
 class RunningBridge:
     """From start to stop."""
 
-    def __init__(self, spec: BridgeSpec) -> None:
+    def __init__(self, spec: BridgeSpec, drain: Callable[[], bool]) -> None:
+        """`drain` is called when an operator asks this process to end."""
         self._spec = spec
+        self._drain = drain
         self._lock = threading.Lock()
         """Guards what is connected; never held over a call that waits."""
         self._connecting = threading.Lock()
@@ -108,6 +111,7 @@ class RunningBridge:
             if self._source is None and self._spec.source.is_kafka:
                 source = self._spec.source.factory.create_connection()
                 source.start()
+                provider_of(source).on_drain(self._drain)
                 self._keep(source, None)
             if self._target is None:
                 is_same = self._spec.shares_installation

@@ -217,10 +217,15 @@ class BridgeTarget:
         return value, headers
 
     def _ruled(self, said: bytes, answers_to: Destination | None) -> bytes | None:
-        """Where answers go by the rule; what cannot be read here stays as it is, or goes."""
+        """Where answers go by the rule; what no rule names and cannot be read here stays as it is, or goes."""
+        rule = self._spec.replies
         if answers_to is None:
-            return said if self._spec.replies.keeps else None
-        ruled = self._spec.replies.applied(answers_to, is_temporary_there=self._stays)
+            address = said.decode(errors="replace")
+            if address not in rule.addresses:
+                return said if rule.keeps else None
+            ruled = rule.addresses[address]
+        else:
+            ruled = rule.applied(answers_to, is_temporary_there=self._stays)
         return None if ruled is None else said if ruled == answers_to else str(ruled).encode()
 
     def _partition(self, info: TopicInfo, record: KafkaRecord, key: bytes | None) -> int:

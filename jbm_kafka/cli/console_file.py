@@ -65,6 +65,7 @@ def console_of(
 
 def _settings(loaded: Loaded, overrides: Mapping[str, Any]) -> ConsoleSettings:
     table, users = loaded.tables.console, users_of(loaded.tables.users)
+    store = loaded.tables.connection.store_and_forward
     secret = None if table.secret_file is None else loaded.beside("secret_file", table.secret_file, "console")
     return ConsoleSettings(
         read_only=table.read_only,
@@ -80,6 +81,7 @@ def _settings(loaded: Loaded, overrides: Mapping[str, Any]) -> ConsoleSettings:
         schema_registry_password=_said(table.schema_registry_password),
         secret=b"" if secret is None else _secret(secret),
         bridges={name: _bridge(loaded, name, overrides) for name in loaded.tables.bridges},
+        store=None if store is None else loaded.beside("store_and_forward", store, "connection"),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import ssl
 from collections.abc import Mapping, Sequence
@@ -15,10 +16,13 @@ from jbm_kafka.amqp.server_settings import ForwardingSettings, Listener, ServerS
 from jbm_kafka.cli.cluster_settings import Cluster, SettingsFault, settle
 from jbm_kafka.cli.connect import factory_of
 from jbm_kafka.client.bodies.large_bodies import LargeBodies, large_bodies_of
+from jbm_kafka.codec.amqp.address_forms import is_foreign
 from jbm_kafka.configuration.local_cluster import default_bootstrap
 from jbm_kafka.configuration.server_limits import Limits
-from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError
 from jbm_kafka.core.sentinels import UNSET
+from jbm_kafka.core.settings.addresses import destination_at
 from jbm_kafka.core.wrong_values import checked_int, wrong_value
 from jbm_kafka.jms.base.arguments import checked_seconds
 from jbm_kafka.jms.factory import ConnectionFactory
@@ -96,6 +100,7 @@ def server_of(loaded: Loaded) -> ServerSettings:
             verify_user_id=amqp.verify_user_id,
             counts_released=amqp.counts_released,
             large_bodies=_large_bodies(loaded),
+            aliases=_aliases(amqp.aliases),
         )
     except InvalidSettingError as error:
         where = loaded.path or "the configuration"
@@ -105,6 +110,20 @@ def server_of(loaded: Loaded) -> ServerSettings:
 def _large_bodies(loaded: Loaded) -> LargeBodies | None:
     limit = loaded.tables.connection.large_body_bytes
     return large_bodies_of(loaded.tables.large_bodies, UNSET if limit is None else limit, no_limit=UNSET)
+
+
+def _aliases(table: Mapping[str, str]) -> dict[str, Destination]:
+    made: dict[str, Destination] = {}
+    for address, name in table.items():
+        setting = f"amqp.aliases.{json.dumps(address)}"
+        if not is_foreign(address):
+            rule = "it is for an address that no queue or topic of ours can have, as '/queues/orders' or 'a:b'"
+            raise wrong_value(setting, name, rule)
+        try:
+            made[address] = destination_at(name)
+        except InvalidDestinationError as error:
+            raise wrong_value(setting, name, f"{error}") from None
+    return made
 
 
 def _listeners(loaded: Loaded, amqp: AmqpTable) -> list[Listener]:

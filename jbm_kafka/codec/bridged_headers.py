@@ -6,7 +6,13 @@ from enum import Enum
 from functools import lru_cache
 
 from jbm_kafka.codec.dead_letter import HOP_PROPERTIES
-from jbm_kafka.codec.headers import REPLY_TO_HEADER, parse_reply_to, property_of_header, utf8_or_none
+from jbm_kafka.codec.headers import (
+    REPLY_TO_ADDRESS_HEADER,
+    REPLY_TO_HEADER,
+    parse_reply_to,
+    property_of_header,
+    utf8_or_none,
+)
 from jbm_kafka.codec.identity import foreign_message_id
 from jbm_kafka.codec.property_header import Property, property_header
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, SUBSCRIPTION_HEADER, Header, parse_count
@@ -38,7 +44,7 @@ class _Fate(Enum):
 class PassedHeaders:
     """Those of a received record, read once: for each message this is what a bridge does most."""
 
-    __slots__ = ("_kept", "_timestamp_ms", "hops", "message_id", "reply_to")
+    __slots__ = ("_kept", "_reply_header", "_timestamp_ms", "hops", "message_id", "reply_to")
 
     def __init__(self, record: KafkaRecord) -> None:
         self._kept: list[Header] = []
@@ -46,7 +52,8 @@ class PassedHeaders:
         timestamp_ms: int | None = None
         hops: str | None = None
         self.reply_to: bytes | None = None
-        """Where answers go, as the record says it; None: nowhere."""
+        """Where answers go, as the record says it, be it by an address of AMQP that is none of ours; None: nowhere."""
+        self._reply_header = REPLY_TO_HEADER
         for header in record.headers() or ():
             name, value = header
             fate = _fate(name)
@@ -58,8 +65,8 @@ class PassedHeaders:
                 message_id = utf8_or_none(value)
             elif name == _TIMESTAMP:
                 timestamp_ms = parse_count(value)
-            elif name == REPLY_TO_HEADER:
-                self.reply_to = value
+            elif name in (REPLY_TO_HEADER, REPLY_TO_ADDRESS_HEADER):
+                self.reply_to, self._reply_header = value, name
             else:
                 hops = utf8_or_none(value)
         self._timestamp_ms = record.timestamp()[1] if timestamp_ms is None else timestamp_ms
@@ -85,7 +92,7 @@ class PassedHeaders:
         if self._timestamp_ms > 0:
             headers.append((_TIMESTAMP, b"%d" % self._timestamp_ms))
         if reply_to is not None:
-            headers.append((REPLY_TO_HEADER, reply_to))
+            headers.append((self._reply_header if reply_to is self.reply_to else REPLY_TO_HEADER, reply_to))
         passed = f"{_BETWEEN.join(self.hops)}{_BETWEEN}{hop}" if self.hops else hop
         headers.append((_HOPS_HEADER, passed.encode()))
         return headers
@@ -96,6 +103,6 @@ def _fate(name: str) -> _Fate:
     if name in _NOT_BRIDGED:
         return _Fate.LEFT
     known = property_of_header(name)[1]
-    if name in (MESSAGE_ID_HEADER, _TIMESTAMP, REPLY_TO_HEADER) or known == HOPS:
+    if name in (MESSAGE_ID_HEADER, _TIMESTAMP, REPLY_TO_HEADER, REPLY_TO_ADDRESS_HEADER) or known == HOPS:
         return _Fate.WRITTEN_ANEW
     return _Fate.LEFT if known in HOP_PROPERTIES else _Fate.KEPT

@@ -37,6 +37,8 @@ DECODE_ERROR = "_JBM_DECODE_ERROR"
 """The property that says what could not be decoded."""
 
 REPLY_TO_HEADER = "JMSReplyTo"
+REPLY_TO_ADDRESS_HEADER = "amqp.reply-to"
+"""An address of AMQP for answers that is none of ours."""
 _TEXT_HEADERS = frozenset(
     [
         MESSAGE_ID_HEADER,

@@ -278,6 +278,8 @@ class AmqpTable(Table):
     drain_s: Seconds | None = None
     verify_user_id: Literal["off", "check", "set"] = "off"
     counts_released: bool = False
+    aliases: dict[str, Text] = Field(default_factory=dict)
+    """Queues, or topic:NAME, by what clients call them, where no name of ours can be that."""
     plain_without_tls: bool = False
     metrics_port: Port | None = None
     console_port: Port | None = None

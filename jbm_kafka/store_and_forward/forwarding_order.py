@@ -96,8 +96,7 @@ class ForwardingOrder:
         for number, entry, entry_bytes in entries:
             assert number >= self.position, (number, self.position)
             if self._must_wait(entry):
-                waiting = set(self.waiting_destinations)
-                self._held.update(lane_of(send) for send in entry.sends if send.destination not in waiting)
+                self._held.update(lane_of(send) for send in entry.sends if not self._is_waiting(send.destination))
             elif chosen and (len(chosen) == self.entries_max or size_bytes + entry_bytes > self.bytes_max):
                 break
             else:
@@ -130,6 +129,12 @@ class ForwardingOrder:
         for destination in destinations:
             self._waits.pop(destination, None)
 
+    def set_aside(self, entry: StoredEntry) -> None:
+        """It will not go: a destination that it was tried at is no longer one that waited for it."""
+        for send in entry.sends:
+            if not self._is_waiting(send.destination):
+                self._waits.pop(send.destination, None)
+
     def begin_again(self) -> None:
         """Look at all from the beginning, as when a batch was not written."""
         self.position = 0
@@ -142,9 +147,11 @@ class ForwardingOrder:
     @property
     def waiting_destinations(self) -> list[str]:
         """Returns those that take nothing for now, by name."""
-        return sorted(name for name, wait in self._waits.items() if wait.until_ms >= 0)
+        return sorted(filter(self._is_waiting, self._waits))
 
     def _must_wait(self, entry: StoredEntry) -> bool:
-        return any(
-            (wait := self._waits.get(send.destination)) is not None and wait.until_ms >= 0 for send in entry.sends
-        ) or any(lane_of(send) in self._held for send in entry.sends)
+        return any(self._is_waiting(send.destination) or lane_of(send) in self._held for send in entry.sends)
+
+    def _is_waiting(self, destination: str) -> bool:
+        wait = self._waits.get(destination)
+        return wait is not None and wait.until_ms >= 0

@@ -318,6 +318,7 @@ class StoreForwarder:
                 "%s: entry %d to %s is set aside as a dead letter of the store: %s",
                 *(self._store.path, number, entry.sends[0].destination, reasons[number]),
             )
+            self._order.set_aside(entry)
         self._store.set_aside(list(entries.items()), lambda number: reasons[number])
 
     # -- taking over -----------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
 from jbm_kafka.amqp import receiver_links
+from jbm_kafka.amqp.access import ANONYMOUS, Access, User
 from jbm_kafka.amqp.amqp_server import Server
 from jbm_kafka.amqp.incoming import VALUES_MAX
 from jbm_kafka.amqp.server_settings import Listener, ServerSettings
@@ -770,3 +771,25 @@ def test_an_object_of_the_engine_that_another_thread_drops_is_freed_by_its_own()
     is_dropped.set()
     owner.join(TIMEOUT_S)
     assert freed == [1]
+
+
+def test_a_destination_is_reached_by_its_alias_and_rights_are_its_own(provider: Any) -> None:
+    """AMQP-3: by links, by a message without one, and for answers."""
+    aliases = {"/queues/orders": Queue("orders"), "shop:answers": Queue("answers"), "/queues/bills": Queue("bills")}
+    access = Access({ANONYMOUS: User(None, {"send": ["orders"], "receive": ["orders"]})})
+    settings = ServerSettings([Listener(port=0)], access, drain_s=0.0, aliases=aliases)
+    with Server(settings, lambda: provider) as made:
+        client = connect(made)
+        client.create_sender("/queues/orders").send(Message("by a link", durable=True, reply_to="shop:answers"))
+        client.create_sender(None).send(Message("by itself", durable=True, address="/queues/orders"))
+        for name in ("/queues/orders", "orders"):
+            receiver = client.create_receiver(name, credit=1)
+            found = receiver.receive(TIMEOUT_S)
+            assert (found.body, found.reply_to) in [("by a link", "answers"), ("by itself", None)]
+            receiver.accept()
+            receiver.close()
+        with pytest.raises(LinkDetached, match="queue:bills"):
+            client.create_sender("/queues/bills")
+        with pytest.raises(LinkDetached, match="/queues/others"):
+            client.create_sender("/queues/others")
+        client.close()

@@ -19,7 +19,7 @@ from jbm_kafka.cli.main import main
 
 TINY = Plan(
     repeats=1, warm_ups=1, partitions=3, units=20, backlog_messages=3_000, latency_s=0.2, latency_warm_up_s=0.1,
-    sends=50, sends_beside_flood=20, sends_with_callback=500, forward_commits=8, handled=200,
+    sends=50, sends_beside_flood=20, sends_with_callback=500, forward_commits=8, bridged=3_000, handled=200,
     held_behind=500, held_others=2_000, subscriptions=(1, 3), subscribed_copies=300, quiet_patience_s=0,
     waiting_kinds=("unchosen",), waiting_unchosen=300, waiting_others=500,
 )  # fmt: skip
@@ -44,6 +44,7 @@ def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, na
             *("raw-1", "tuned-1", "jbm-1", "xa-1", "raw-100", "tuned-100", "jbm-100"),
             *("32", "jbm-1-wide", "32-wide"),
         },
+        "bridge": {"bridge", "store", "store-fsync"},
         "handlers": {"pool-1", "threads-1", "pool-10", "threads-10", "coroutines-10", "burn-1", "burn-2"},
         "held": {"free", "held"},
         "subscriptions": {"1 subscriptions", "3 subscriptions"},
@@ -57,6 +58,7 @@ def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, na
         "latency": 4,
         "send": 2,
         "forward": 6,
+        "bridge": 2,
         "handlers": 4,
         "held": 1,
         "waiting": 3,

@@ -132,6 +132,35 @@ def test_a_topic_is_received_by_a_subscription_that_lasts(
         assert bodies(here, OUT, 1) == ["1.30"], bridge.health()
 
 
+@pytest.mark.parametrize(
+    ("rule", "arrives"),
+    [
+        ("keep", (None, b"/queue/answers")),
+        ("drop", (None, None)),
+        ({"/queue/answers": "answers"}, (Queue("answers"), None)),
+        ({"/queue/answers": ""}, (None, None)),
+        ({"/queue/others": "answers"}, (None, b"/queue/answers")),
+    ],
+)
+def test_answers_to_an_address_that_is_no_name_of_ours_go_where_the_rule_says(
+    world: MemoryWorld, elsewhere: MemoryWorld, server: str, bridged: Bridged, rule: str | dict[str, str],
+    arrives: tuple[Queue | None, bytes | None],
+) -> None:  # fmt: skip
+    """BRIDGE-6: they were kept, whatever the rule was, and could not be mapped."""
+    headers = [
+        *encode_headers(message_id="ID:1", properties={}, body_kind=b"text"),
+        ("amqp.reply-to", b"/queue/answers"),
+    ]
+    data = encode_transfer(AmqpRecord("", None, None, b"x", headers, 0), b"text", IN, delivery_count=0, now_ms=0)
+    with closing(TransferConnection(settings_of(server))) as connection, world.factory().create_context() as here:
+        connection.send_to(IN, IN.name).send(data, lambda outcome, reason: None)
+        bridged(BridgeEnd(server, IN), BridgeEnd(world.factory(), OUT), reply_to=rule)
+        found = here.create_consumer(OUT).receive(SOON_S)
+    assert found is not None
+    assert found._record is not None
+    assert (found.reply_to, dict(found._record.headers() or ()).get("amqp.reply-to")) == arrives
+
+
 def test_no_more_go_than_the_rate_says(
     world: MemoryWorld, elsewhere: MemoryWorld, server: str, bridged: Bridged
 ) -> None:

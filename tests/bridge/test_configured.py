@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import socket
 import threading
@@ -122,6 +123,35 @@ def test_the_command_runs_all_until_it_is_asked_to_end(
     assert found[:2] == ["away", "home"]
     assert found[2].strip() == "ok"
     assert 'jbm_bridge_goes_on{bridge="home"} 1.0' in found[3]
+
+
+def test_an_operator_has_the_process_end_in_order_and_what_comes_then_waits(file: Path, world: MemoryWorld) -> None:
+    """Of BRIDGE-8: by `jbm-kafka drain`; in a program that has only started the bridge it is refused."""
+    me = f"{platform.node()}/{os.getpid()}"
+    codes: list[int] = []
+
+    def use() -> None:
+        try:
+            with world.factory().create_context() as here:
+                here.create_producer().send(Queue("in"), "before")
+                wait_until(lambda: not list(here.create_browser(Queue("in"))), about="it went", timeout_s=SOON_S)
+                codes.append(main(["drain", me, "--bootstrap", world.url]))
+        finally:
+            if codes != [0]:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    assert main(["bridge", str(file), "--only", "away"]) == 0
+    thread.join()
+    assert codes == [0]
+    bridge = Bridge.from_config("away", file)
+    bridge.start()
+    try:
+        wait_until(lambda: bridge.trouble is None, about="it runs", timeout_s=SOON_S)
+        assert main(["drain", me, "--bootstrap", world.url]) == 1
+    finally:
+        bridge.stop()
 
 
 def test_without_bridges_the_command_says_what_to_write(

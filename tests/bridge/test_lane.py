@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
 import pytest
 
 from jbm_kafka.bridge.bridge_counts import LaneCounts
-from jbm_kafka.bridge.lane import BridgeLane
+from jbm_kafka.bridge.lane import CALM_MS, BridgeLane
 from jbm_kafka.bridge.pumps import Pump
 from jbm_kafka.errors import ConnectionFailedError
 
@@ -48,3 +49,75 @@ def test_it_is_tried_again_later_each_time_and_one_line_a_minute_says_so(caplog:
     assert [record.message for record in caplog.records] == [
         "bridge across: nothing goes on, and it is tried again: nobody answers"
     ] * 3
+
+
+class OneIsRefused:
+    """Implements `Pump`: others arrive, and then one is refused, round by round; in the last round it arrives, too."""
+
+    def __init__(self, lane: BridgeLane, now_ms: list[int], rounds: int) -> None:
+        self._lane, self._now_ms, self._rounds = lane, now_ms, rounds
+        self._steps = 0
+        self.troubles: list[str | None] = []
+        """What the lane said before each step but the first of a round."""
+
+    def step(self) -> int:
+        self._steps += 1
+        if self._steps > 1:
+            self.troubles.append(self._lane.trouble)
+        if self._rounds and self._steps == 2:
+            raise ConnectionFailedError("full")
+        if self._steps == 3:
+            self._now_ms[0] += CALM_MS
+        if self._steps == 5:
+            self._lane.ask_to_end()
+        return 1
+
+    def close(self) -> None:
+        self._rounds, self._steps = self._rounds - 1, 0
+
+
+def test_while_one_is_refused_it_is_not_said_to_go_on_because_others_do(caplog: pytest.LogCaptureFixture) -> None:
+    """BRIDGE-8: the log said in turn, round by round, that it goes on and that nothing does."""
+    caplog.set_level(logging.INFO)
+    now_ms = [0]
+    lane = BridgeLane("across", lambda _: pump, lambda: now_ms[0])
+    pump = OneIsRefused(lane, now_ms, rounds=3)
+    lane.start()
+    assert lane.join(10.0)
+    assert pump.troubles == [None, "full", "full", "full", "full", None, None]
+    assert [record.message for record in caplog.records] == [
+        "bridge across: nothing goes on, and it is tried again: full",
+        "bridge across goes on",
+    ]
+
+
+class NowAndThen:
+    """Implements `Pump`: it goes on for a while, and then fails."""
+
+    def __init__(self, now_ms: list[int]) -> None:
+        self._now_ms = now_ms
+        self._has_failed = False
+
+    def step(self) -> int:
+        self._now_ms[0] += CALM_MS
+        self._has_failed = not self._has_failed
+        if not self._has_failed:
+            raise ConnectionFailedError("slow")
+        return 1
+
+    def close(self) -> None: ...
+
+
+def test_what_fails_and_goes_on_again_and_again_is_told_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    """BRIDGE-8: a pair of lines."""
+    caplog.set_level(logging.INFO)
+    now_ms = [0]
+    lane = BridgeLane("across", lambda _: NowAndThen(now_ms), lambda: now_ms[0])
+    lane._ends = Ends()
+    lane.start()
+    assert lane.join(10.0)
+    assert now_ms[0] == 2 * TRIES * CALM_MS == 84_000
+    assert [record.message.partition(",")[0] for record in caplog.records] == [
+        "bridge across: nothing goes on",
+        "bridge across goes on",
+    ] * 2

@@ -1,11 +1,12 @@
-"""Bridges under kills, from Artemis to Kafka and back: every party is killed again and again.
+"""Bridges under kills, within a cluster and to another, and from Artemis to Kafka and back: every party is killed
+again and again.
 
-`python -m tests.chaos.bridge_kills [--messages N] [--seconds S] [--brokers 1|3] [--seed N]` sends N
+`python -m tests.chaos.bridge_kills [clusters|artemis] [--messages N] [--seconds S] [--brokers 1|3] [--seed N]` sends N
 numbered messages of 200 units while bridges run as processes of `jbm-kafka bridge`, and every two to five seconds one
-of the parties is killed and started again: a bridge, Artemis, and one of three brokers. A broker that is alone is left
-alone: killed between a commit and its marks it may never end that transaction. Then it waits until all have arrived,
-and reads nothing but Kafka's topics and Artemis' queue: a message that is not there, there twice, or behind a later one
-of its unit, is a fault, of which the first are printed, and exit code 1.
+of the parties is killed and started again: a bridge, Artemis, and one of a cluster's three brokers. A broker that is
+alone is left alone: killed between a commit and its marks it may never end that transaction. Then it waits until all
+have arrived, and reads nothing but Kafka's topics and Artemis' queue: a message that is not there, there twice, or
+behind a later one of its unit, is a fault, of which the first are printed, and exit code 1.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
-from jbm_kafka import Queue
+from jbm_kafka import ConnectionFactory, DeliveryMode, Queue
 from jbm_kafka.amqp_client.amqp_records import AmqpRecord
 from jbm_kafka.amqp_client.client_settings import ClientSettings
 from jbm_kafka.amqp_client.transfer_connection import Sending, TransferConnection, TransferOutcome
@@ -37,7 +38,7 @@ from jbm_kafka.codec.property_header import Property
 from jbm_kafka.core.jms_errors import JMSError
 from tests.support.artemis import ArtemisServer
 from tests.support.broker import local_broker
-from tests.support.cluster import three_brokers
+from tests.support.cluster import Cluster, Node, three_brokers
 from tests.support.topics import create_topic
 
 UNITS = 200
@@ -53,6 +54,14 @@ state_dir = "{folder}/state-{name}"
 bootstrap = "{here}"
 [clusters.there]
 bootstrap = "{there}"
+"""
+CLUSTERS_FILE = """
+[bridges.within]
+source.destination = "kept.in"
+target.destination = "mid"
+[bridges.across]
+source.destination = "mid"
+target = {destination = "kept.out", cluster = "there"}
 """
 ARTEMIS_FILE = """
 [bridges.arriving]
@@ -89,7 +98,8 @@ class Parties:
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
-        self._all: dict[str, Callable[[], None]] = {}
+        self._all: dict[str, dict[str, Callable[[], None]]] = {}
+        """By their kinds, which the first words of their names are."""
         self.kills: dict[str, int] = {}
 
     def add(self, name: str, kill: Callable[[], None], start: Callable[[], None]) -> None:
@@ -99,15 +109,16 @@ class Parties:
             kill()
             start()
 
-        self._all[name] = again
+        self._all.setdefault(name.partition(" ")[0], {})[name] = again
         self.kills[name] = 0
 
     def kill_until(self, is_over: threading.Event, seconds: float) -> None:
-        """Kill one, and wait for two to five seconds, until so much time has passed."""
+        """Kill one, each kind as often, and wait for two to five seconds, until so much time has passed."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and not is_over.wait(self._chance.uniform(2.0, 5.0)):
-            name = self._chance.choice(sorted(self._all))
-            self._all[name]()
+            kind = self._all[self._chance.choice(sorted(self._all))]
+            name = self._chance.choice(sorted(kind))
+            kind[name]()
             self.kills[name] += 1
 
 
@@ -203,22 +214,61 @@ def _kafka(brokers: int, folder: Path, parties: Parties, name: str) -> Iterator[
         return
     with three_brokers(folder) as cluster:
         for node in cluster.nodes.values():
-            parties.add(f"{name} {node.number}", node.kill, node.start)
+            parties.add(f"{name} {node.number}", partial(_kill_of_all, cluster, node), node.start)
         yield cluster.bootstrap
 
 
-def _bridge(folder: Path, name: str, stack: ExitStack, parties: Parties) -> None:
-    command = [sys.executable, "-m", "jbm_kafka", "bridge", str(folder / f"{name}.toml"), "--only", name]
+def _kill_of_all(cluster: Cluster, node: Node) -> None:
+    """Two that are away stop all: on a busy machine nothing would be on its way at the next kill."""
+    cluster.wait_whole()
+    node.kill()
+
+
+def _bridge(folder: Path, name: str, text: str, here: str, there: str, stack: ExitStack, parties: Parties) -> None:
+    """Run one of the file's bridges as a process, with a file and a state folder of its own."""
+    file = folder / f"{name}.toml"
+    file.write_text(_HEAD.format(folder=folder, name=name, here=here, there=there) + text, encoding="utf-8")
+    file.chmod(0o600)
+    command = [sys.executable, "-m", "jbm_kafka", "bridge", str(file), "--only", name]
     program = Program(command, folder / f"{name}.log")
     stack.callback(program.kill)
     parties.add(f"bridge {name}", program.kill, program.start)
 
 
-def _write_file(folder: Path, name: str, addresses: Mapping[str, str]) -> None:
-    """Each process has a state folder of its own."""
-    file = folder / f"{name}.toml"
-    file.write_text(_HEAD.format(folder=folder, name=name, **addresses) + ARTEMIS_FILE, encoding="utf-8")
-    file.chmod(0o600)
+def send_paced(bootstrap: str, count: int, seconds: float) -> None:
+    """Every seventh is due at its share of the time, and what is behind it in its unit waits for it: so there is
+    something to take as long as there are kills."""
+    with ConnectionFactory(bootstrap).create_connection() as connection:
+        producer = connection.create_session().create_producer(Queue(IN))
+        for number in range(count):
+            producer.send(
+                str(number),
+                unit_of_order=f"u{number % UNITS}",
+                delivery_mode=DeliveryMode.NON_PERSISTENT,
+                delivery_delay_ms=0 if number % 7 else int(seconds * 1_000 * number / count),
+            )
+
+
+def across_clusters(folder: Path, *, count: int, seconds: float, brokers: int, seed: int) -> list[str]:
+    """From a queue to another of the same cluster, and from there to another cluster; what is wrong."""
+    parties = Parties(seed)
+    with ExitStack() as stack:
+        here, there = (
+            stack.enter_context(_kafka(brokers, folder / name, parties, name)) for name in ("source", "target")
+        )
+        for bootstrap, topics in ((here, (IN, MID)), (there, (OUT,))):
+            for topic in topics:
+                create_topic(bootstrap, topic, partitions=4, config={"retention.ms": "-1"})
+        send_paced(here, count, seconds)
+        for name in ("within", "across"):
+            _bridge(folder, name, CLUSTERS_FILE, here, there, stack, parties)
+        parties.kill_until(threading.Event(), seconds)
+        print(f"killed: {parties.kills}", flush=True)
+        over = time.monotonic()
+        wrong = faults(read_topic(here, MID, QUIET_S, count), count, "within the cluster")
+        wrong += faults(read_topic(there, OUT, QUIET_S, count), count, "the other cluster")
+        print(f"all was read {time.monotonic() - over:.0f} s after the last kill", flush=True)
+        return wrong
 
 
 def over_artemis(folder: Path, *, count: int, seconds: float, brokers: int, seed: int) -> list[str]:
@@ -232,8 +282,7 @@ def over_artemis(folder: Path, *, count: int, seconds: float, brokers: int, seed
         bootstrap = stack.enter_context(_kafka(brokers, folder / "kafka", parties, "broker"))
         create_topic(bootstrap, MID, partitions=4)
         for name in ("arriving", "leaving"):
-            _write_file(folder, name, {"here": bootstrap, "there": server.url})
-            _bridge(folder, name, stack, parties)
+            _bridge(folder, name, ARTEMIS_FILE, bootstrap, server.url, stack, parties)
         side = ArtemisSide(server.port)
         sender = threading.Thread(target=side.send_all, args=(range(count), failed), daemon=True)
         sender.start()
@@ -245,23 +294,30 @@ def over_artemis(folder: Path, *, count: int, seconds: float, brokers: int, seed
         return wrong + faults(side.read_all(OUT, QUIET_S, count), count, "Artemis")
 
 
+HALVES = {"clusters": across_clusters, "artemis": over_artemis}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
+    parser.add_argument("half", nargs="?", choices=HALVES)
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=3)
     parser.add_argument("--seed", type=int, default=random.randrange(10_000))
     given = parser.parse_args()
     print(f"seed {given.seed}", flush=True)
+    found = [_played(HALVES[half], given) for half in ([given.half] if given.half else HALVES)]
+    return 1 if any(found) else 0
+
+
+def _played(half: Callable[..., list[str]], given: argparse.Namespace) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="jbm-bridge-kills-", ignore_cleanup_errors=True) as folder:
-        wrong = over_artemis(
-            Path(folder), count=given.messages, seconds=given.seconds, brokers=given.brokers, seed=given.seed
-        )
+        wrong = half(Path(folder), count=given.messages, seconds=given.seconds, brokers=given.brokers, seed=given.seed)
         for line in wrong:
             print(line)
         for log in sorted(Path(folder).glob("*.log")) if wrong else ():
             print(f"--- {log.name}\n{log.read_text(errors='replace')[-4_000:]}")
-    return 1 if wrong else 0
+    return wrong
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from proton import Message
 from proton.utils import BlockingConnection, ConnectionClosed
 
 from jbm_kafka.cli.sidecar_file import read_sidecar_file
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.settings.address_settings import AddressSettings
 from jbm_kafka.devbroker.ports import free_port
 from tests.cli.conftest import Run
@@ -211,6 +211,9 @@ def test_a_whole_file_is_understood(tmp_path: Path) -> None:
             url = "amqps://0.0.0.0:5679"
             certificate = "{certificates.server}"
             client_ca = "certificates/authority.crt"
+            [amqp.aliases]
+            "/queues/orders" = "orders"
+            "a:b" = "topic:prices"
             [address_settings."orders.#"]
             max_delivery_attempts = 3
             dead_letter_address = ""
@@ -224,6 +227,7 @@ def test_a_whole_file_is_understood(tmp_path: Path) -> None:
     server = read.server
     assert (server.limits.idle_timeout_s, server.limits.frame_bytes, server.drain_s) == (30, 4096, 5)
     assert (server.counts_released, read.metrics_port) == (True, 9000)
+    assert server.aliases == {"/queues/orders": Queue("orders"), "a:b": Topic("prices")}
     assert server.large_bodies is not None
     assert (repr(server.large_bodies), server.large_bodies.limit_bytes) == (f"file:{tmp_path}/bodies", 100_000)
     assert server.access.mechanisms(is_encrypted=True, certificate_user="carol") == ["EXTERNAL"]
@@ -255,6 +259,8 @@ def test_a_whole_file_is_understood(tmp_path: Path) -> None:
         ("amqp.forwarding = {advertised = 'x:1', user = 'x'}", "forwarding.password is missing"),
         ("amqp.forwarding = {advertised = 'x', user = 'x', password = 'y'}", "forwarding.advertised is 'x'"),
         ("amqp.metrics_port = 70000", "metrics_port is 70000"),
+        ("amqp.aliases = {orders = 'bills'}", "amqp.aliases.\"orders\" is 'bills': it is for an address that no queue"),
+        ("amqp.aliases = {'/orders' = 'a b'}", "amqp.aliases.\"/orders\" is 'a b': queue 'a b': "),
         ("amqp.listeners = []", "listeners is []"),
         ("amqp.listeners = [1]", "listeners[0] is an int: it is a table; write [[amqp.listeners]]"),
         ("amqp.listeners = [{url = 'http://x'}]", "listeners[0].url is 'http://x'"),

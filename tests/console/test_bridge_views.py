@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
 
-from jbm_kafka import Topic
+from jbm_kafka import ConnectionFactory, Queue, Topic
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.console_file import console_of
 from jbm_kafka.codec.bridge_marks import batch_key, batch_value
@@ -68,3 +69,25 @@ def test_what_waits_for_a_bridge_and_what_it_has_recorded(
     assert "password_file" in rows["server"]["fault"]
     assert "/topics/prices/subscription?subscription=audit" in page
     assert "is of a form that this version does not know" in trouble
+
+
+def test_the_store_that_the_configuration_names_is_counted_while_a_sender_has_it(
+    world: MemoryWorld, look_with: MakeLooking, tmp_path: Path
+) -> None:
+    path, folder = tmp_path / "jbm-kafka.toml", tmp_path / "stored"
+    path.write_text(f'bootstrap = "{world.url}"\nconnection.store_and_forward = "stored"\n')
+    looking = look_with(console_of(load(path), Cluster(world.url)).settings)
+    before = looking.json("/bridges")["store"]
+    assert before["waiting"] is None
+    assert str(folder) in before["fault"]
+    with ConnectionFactory("127.0.0.1:1", store_and_forward=folder).create_sender() as sender:  # nobody answers there
+        sender.send(Queue("orders"), "1")
+        sender.send(Queue("orders"), "2")
+        looking.console.changed()
+        store = looking.json("/bridges")["store"]
+        page = looking.page("/bridges")
+    assert (store["waiting"], store["dead_letters"], store["lost"]) == (2, 0, 0)
+    assert store["process"] == str(os.getpid())
+    assert store["oldest_at_ms"] > 0
+    assert f"jbm-kafka store show {folder}" in page
+    assert look_with().json("/bridges")["store"] is None

@@ -141,3 +141,17 @@ def test_a_destination_that_begins_to_wait_is_new_until_something_went_there() -
     assert order.suspend("queue:b", LONGEST_WAIT_MS)
     order.sent(["queue:a"])
     assert order.suspend("queue:a", LONGEST_WAIT_MS)
+
+
+def test_a_destination_whose_entry_was_set_aside_begins_to_wait_anew() -> None:
+    """SAF-6: no line told of its next trouble, and it waited as long as after the last one."""
+    order = ForwardingOrder(10, 1_000)
+    for tries in range(3):
+        now_ms = tries * LONGEST_WAIT_MS
+        order.suspend("queue:a", now_ms)
+        order.release_due(now_ms + LONGEST_WAIT_MS)
+    order.suspend("queue:b", 0)
+    order.set_aside(entry("queue:a", "queue:b"))
+    assert order.waiting_destinations == ["queue:b"], "what waits for another entry still does"
+    assert order.suspend("queue:a", 0)
+    assert order.due_at_ms() == next_wait_ms(0)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jbm_kafka.codec.amqp.address_forms import parse_address
+from jbm_kafka.codec.amqp.address_forms import NO_ALIASES, Aliases, parse_address
 from jbm_kafka.codec.amqp.forms import (
     AMQP_CODEC,
     ANNOTATIONS_HEADER,
@@ -25,7 +25,6 @@ from jbm_kafka.codec.amqp.forms import (
     PROPERTIES_HEADER,
     REPLY_TO,
     REPLY_TO_GROUP,
-    REPLY_TO_HEADER,
     STATE,
     USER_ID,
     USER_ID_HEADER,
@@ -35,7 +34,7 @@ from jbm_kafka.codec.amqp.ids import id_text
 from jbm_kafka.codec.amqp.sections import DATA, VALUE, Sections, as_they_came, checked_map, split
 from jbm_kafka.codec.amqp.values import NULL, Amqp, Budget, map_of
 from jbm_kafka.codec.bodies import BYTES, MAP, NONE, OBJECT, STREAM, TEXT, BodyShape
-from jbm_kafka.codec.headers import encode_headers
+from jbm_kafka.codec.headers import REPLY_TO_ADDRESS_HEADER, encode_headers
 from jbm_kafka.codec.identity import GROUP_ID, TOLD_BY_PROVIDER, UNIT_OF_ORDER
 from jbm_kafka.codec.json_text import CONTENT_TYPE
 from jbm_kafka.codec.object_codecs import JSON
@@ -80,25 +79,28 @@ class IncomingMessage:
     """Where it stands, when a browser shows it."""
 
 
-def decode_transfer(data: bytes | bytearray, *, now_ms: int, budget: Budget | None = None) -> IncomingMessage:
+def decode_transfer(
+    data: bytes | bytearray, *, now_ms: int, budget: Budget | None = None, aliases: Aliases = NO_ALIASES
+) -> IncomingMessage:
     """The message that these bytes are.
 
     Args:
         data: its sections.
         now_ms: for its times.
         budget: how many values its sections, lists, maps and arrays may have in all; None: any number.
+        aliases: what its reply-to may be called.
 
     Raises:
         MessageFormatError: they are no AMQP message, or it has a field of a wrong type; one line says where. Or it
             has too many values, as its budget says then; no more than it has were looked at.
     """
     try:
-        return _incoming(split(bytes(data), budget), now_ms)
+        return _incoming(split(bytes(data), budget), now_ms, aliases)
     except ValueError as fault:
         raise MessageFormatError(f"an AMQP message of {len(data)} bytes cannot be read: {fault}") from None
 
 
-def _incoming(found: Sections, now_ms: int) -> IncomingMessage:
+def _incoming(found: Sections, now_ms: int, aliases: Aliases) -> IncomingMessage:
     header, fields = found.header, found.properties
     marks, carried = _annotations(found)
     properties, more = _application(found)
@@ -131,7 +133,7 @@ def _incoming(found: Sections, now_ms: int) -> IncomingMessage:
         timestamp_ms=0 if is_near else max(created_ms or 0, 0),
         correlation_id=id_text(_at(fields, 5), is_correlation=True),
         type=_text(fields, 3, "subject"),
-        reply_to=_reply_to(fields, marks, carried),
+        reply_to=_reply_to(fields, marks, carried, aliases),
         delivery_mode=DeliveryMode.PERSISTENT if is_durable else DeliveryMode.NON_PERSISTENT,
         priority=priority,
         expiration_ms=expiration_ms,
@@ -274,14 +276,16 @@ def _delivery_time(marks: dict[str, Amqp], now_ms: int) -> int:
     return min(max(at_ms, 0), LONG_MAX)
 
 
-def _reply_to(fields: list[Amqp], marks: dict[str, Amqp], carried: list[Header]) -> Destination | None:
+def _reply_to(
+    fields: list[Amqp], marks: dict[str, Amqp], carried: list[Header], aliases: Aliases
+) -> Destination | None:
     address = _text(fields, 4, "reply-to")
     if address is None:
         return None
     try:
-        return parse_address(address, _kind(marks, REPLY_TO))
+        return parse_address(address, _kind(marks, REPLY_TO), aliases)
     except InvalidDestinationError:
-        carried.append((REPLY_TO_HEADER, address.encode()))
+        carried.append((REPLY_TO_ADDRESS_HEADER, address.encode()))
         return None
 
 

@@ -23,7 +23,6 @@ from jbm_kafka.codec.amqp.forms import (
     PROPERTIES_HEADER,
     REPLY_TO,
     REPLY_TO_GROUP,
-    REPLY_TO_HEADER,
     STATE,
     USER_ID,
     USER_ID_HEADER,
@@ -56,7 +55,13 @@ from jbm_kafka.codec.amqp.values import (
     utf8,
 )
 from jbm_kafka.codec.bodies import BodyShape, ObjectBody, decode_value
-from jbm_kafka.codec.headers import DECODE_ERROR, JmsHeaders, decode_headers, property_of_header
+from jbm_kafka.codec.headers import (
+    DECODE_ERROR,
+    REPLY_TO_ADDRESS_HEADER,
+    JmsHeaders,
+    decode_headers,
+    property_of_header,
+)
 from jbm_kafka.codec.identity import GROUP_ID, TOLD_BY_PROVIDER, UNIT_OF_ORDER, message_id_of, unit_name
 from jbm_kafka.codec.json_text import CONTENT_TYPE, JSON_TYPE
 from jbm_kafka.codec.object_codecs import JSON
@@ -122,7 +127,7 @@ _ONLY_AMQP: Final = frozenset(
         BODY_HEADER,
         FOOTER_HEADER,
         USER_ID_HEADER,
-        REPLY_TO_HEADER,
+        REPLY_TO_ADDRESS_HEADER,
         CONTENT_TYPE,
         CONTENT_ENCODING,
     }
@@ -218,7 +223,7 @@ def _properties(
         _NULL if user is None else binary(user),
         _address(destination.name),
         _NULL if found.type is None else string(found.type),
-        _utf8_or_null(only_amqp.get(REPLY_TO_HEADER) if answers is None else answers),
+        _utf8_or_null(only_amqp.get(REPLY_TO_ADDRESS_HEADER) if answers is None else answers),
         _NULL if found.correlation_id is None else encoded_id(found.correlation_id),
         _symbol_or_null(content_type),
         _symbol_or_null(only_amqp.get(CONTENT_ENCODING)),

@@ -42,8 +42,6 @@ FOOTER_HEADER: Final = "amqp.footer"
 """The whole footer."""
 USER_ID_HEADER: Final = "amqp.user-id"
 """A user id that is no text."""
-REPLY_TO_HEADER: Final = "amqp.reply-to"
-"""An address for answers that is none of ours."""
 CONTENT_ENCODING: Final = "content-encoding"
 
 USER_ID: Final = "JMSXUserID"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
 
 from jbm_kafka.amqp.access import User
 from jbm_kafka.bridge.bridge_spec import BridgeSpec
@@ -52,6 +53,8 @@ class ConsoleSettings:
     schema_registry_password: str = field(default="", repr=False)
     bridges: Mapping[str, BridgeSpec | str] = field(default_factory=dict)
     """The bridges that are shown, by name; a text instead of one says why it is not known."""
+    store: Path | None = None
+    """The folder of the store beside a sender that is shown."""
     sends_headers: bool = True
     """The policy of what a page may load, and its like; False: the application that it is mounted in sends its own."""
 

@@ -1,4 +1,4 @@
-"""The bridges of the configuration, as far as their ends are in the cluster that the console looks at."""
+"""The bridges of the configuration, as far as their ends are in the cluster that the console looks at, and a store."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from jbm_kafka.console.frame.console import Console
 from jbm_kafka.console.frame.source_name import SourceName
 from jbm_kafka.console.frame.view import NothingAsked, View
 from jbm_kafka.console.frame.viewer import Viewer
+from jbm_kafka.console.queues.store_row import StoreRow, look_at_store
 from jbm_kafka.core.bridge_way import Way
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.jms_errors import CorruptRecordError
@@ -51,6 +52,8 @@ class BridgesPage(BaseModel):
     bridges: Sequence[BridgeRow]
     trouble: str
     """Why it is not known what is recorded; empty: it is."""
+    store: StoreRow | None
+    """The store beside a sender that it names; None: it names none."""
 
 
 def look_at_bridges(console: Console, viewer: Viewer, _: NothingAsked) -> BridgesPage:
@@ -80,7 +83,7 @@ def look_at_bridges(console: Console, viewer: Viewer, _: NothingAsked) -> Bridge
                 recorded=recorded.get(name) if has_record else None,
             )
         )
-    return BridgesPage(bridges=rows, trouble=trouble)
+    return BridgesPage(bridges=rows, trouble=trouble, store=look_at_store(console))
 
 
 def _source(spec: BridgeSpec) -> SourceName:

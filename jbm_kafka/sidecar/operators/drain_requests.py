@@ -48,5 +48,5 @@ class DrainRequests:
             log.warning("an operator asked this process to drain: it receives no more, and ends")
             reply(Answer(command.id, command.partition, {"drains": True}))
         else:
-            why = "it runs no `jbm-kafka run` or Worker.run() that could end: end it as it was started"
+            why = "it runs no `jbm-kafka run`, `bridge` or Worker.run() that could end: end it as it was started"
             reply(Answer(command.id, command.partition, error=why))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from proton import Message as ProtonMessage
 from proton import symbol, timestamp, ubyte, uint
 
-from jbm_kafka.codec.amqp.address_forms import parse_address
+from jbm_kafka.codec.amqp.address_forms import is_foreign, parse_address
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
 from jbm_kafka.codec.amqp.encode_transfer import encode_transfer
 from jbm_kafka.codec.amqp.ids import encoded_id, id_text
@@ -21,7 +21,7 @@ from jbm_kafka.codec.amqp.values import uint as a_uint
 from jbm_kafka.codec.bodies import body_kind
 from jbm_kafka.codec.headers import decode_headers
 from jbm_kafka.core.destination import Queue, TemporaryQueue, Topic
-from jbm_kafka.core.jms_errors import MessageFormatError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, MessageFormatError
 from jbm_kafka.jms.messages.messages_wire import from_record, to_record
 from jbm_kafka.jms.messages.object_message import ObjectMessage
 from tests.support.golden_messages import GOLDEN, Golden
@@ -155,6 +155,17 @@ def test_addresses_with_and_without_prefixes() -> None:
     assert parse_address("orders", None) == parse_address("queue://orders", None) == ORDERS
     assert parse_address("prices", "topic") == parse_address("topic:prices", None) == Topic("prices")
     assert parse_address(name, None) == TemporaryQueue(name)
+
+
+def test_an_alias_is_what_the_file_says_and_of_no_other_kind() -> None:
+    """AMQP-3."""
+    aliases = {"/queues/orders": ORDERS, "a:b": Topic("prices")}
+    assert parse_address("/queues/orders", None, aliases) == parse_address("/queues/orders", "queue", aliases) == ORDERS
+    assert parse_address("a:b", "topic", aliases) == Topic("prices")
+    with pytest.raises(InvalidDestinationError, match="'a:b' is an alias of topic:prices, and the client means a"):
+        parse_address("a:b", "queue", aliases)
+    assert [is_foreign(each) for each in ("/queues/orders", "a:b", "my orders", "jbm.own")] == [True] * 4
+    assert [is_foreign(each) for each in ("orders", "queue:orders", "topic://prices", "topic://a b")] == [False] * 4
 
 
 GARBAGE = {
