@@ -160,9 +160,8 @@ class Receiver:
                 link.become_siblings([other for other in links if other is not link])
 
     def _attach(self) -> None:
-        self.link.group_worker = self._provider.attach(self._source, self.link)
-        self.link.is_attached = True
-        self.link.notices.is_open = True
+        self.link.attach(self._provider.attach(self._source, self.link))
+        self.link.notices.opened()
 
     async def ready(self) -> None:
         """Return when its first messages may come: partitions are assigned, and recovered.
