@@ -17,8 +17,8 @@ from proton import Endpoint, Sender, Session, symbol
 from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.across_sidecars import Owner
-from jbm_kafka.amqp.seams import Client
-from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
+from jbm_kafka.amqp.client_outcome import TRANSACTIONAL
+from jbm_kafka.amqp.part_protocols import Client
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, EngineReceiver
 from jbm_kafka.amqp_wire.message_parts import MessageParts
 from jbm_kafka.amqp_wire.names import BEHIND, SEEN, SESSION

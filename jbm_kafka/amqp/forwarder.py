@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 from zlib import crc32
 
+from jbm_kafka.amqp.client_outcome import TRANSACTIONAL, transaction_name
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Receiver
-from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, transaction_name
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.deliveries import Delivery

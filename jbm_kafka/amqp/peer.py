@@ -14,14 +14,15 @@ from proton import Condition, Connection, Endpoint, Event, Sender, Session, Term
 
 from jbm_kafka.amqp.access import Action
 from jbm_kafka.amqp.browser_links import Browser
+from jbm_kafka.amqp.client_outcome import transaction_name
 from jbm_kafka.amqp.coordinator import Coordinator
 from jbm_kafka.amqp.feeds import FORWARDED, TRANSACTED
 from jbm_kafka.amqp.forwarder import Forwarder
 from jbm_kafka.amqp.in_force import settle_modes, tell_coordinator, tell_source, tell_stored, tell_target
 from jbm_kafka.amqp.incoming import Producer, SendLane
 from jbm_kafka.amqp.local_transactions import LocalTransaction
+from jbm_kafka.amqp.part_protocols import Host, Pumped
 from jbm_kafka.amqp.receiver_links import Receiver
-from jbm_kafka.amqp.seams import Host, Pumped
 from jbm_kafka.amqp.session_units import SessionUnits
 from jbm_kafka.amqp.shares import Whose
 from jbm_kafka.amqp.terminus import (
@@ -31,7 +32,6 @@ from jbm_kafka.amqp.terminus import (
     looked_up,
     subscription_of,
 )
-from jbm_kafka.amqp.told_outcome import transaction_name
 from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, STOLEN, condition, condition_of
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, EngineLink, EngineReceiver, Work, link_key, open_session
 from jbm_kafka.amqp_wire.live_links import LiveLinks

@@ -14,10 +14,10 @@ from proton import Link as ProtonLink
 from proton import Sender
 
 from jbm_kafka.amqp.access import ANONYMOUS
+from jbm_kafka.amqp.client_outcome import TRANSACTIONAL, ClientOutcome, client_outcome, outcome_in_transaction
 from jbm_kafka.amqp.feeds import Feeds, Forwarded
-from jbm_kafka.amqp.seams import Client
+from jbm_kafka.amqp.part_protocols import Client
 from jbm_kafka.amqp.session_units import Row, SessionUnits
-from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_transaction, told_outcome
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, transfer
 from jbm_kafka.amqp_wire.loop_mailbox import LinkBed, answer
 from jbm_kafka.client.bodies.fetched_record import has_large_body, with_body
@@ -391,7 +391,7 @@ class Receiver:
         elif delivery is not None and state == TRANSACTIONAL:
             self._take_part(sent.remote.data or [], delivery)
         elif delivery is not None:
-            outcome = told_outcome(sent)
+            outcome = client_outcome(sent)
             if outcome.is_accepted and not sent.settled:
                 self._confirm_when_durable(sent, delivery)
                 return
@@ -426,9 +426,9 @@ class Receiver:
                 self.link.group_worker.wake()
             self._units.hand.let_go(delivery.unit_place)
             self.in_transactions += 1
-            transaction.received.append((self, delivery, told_in_transaction(data)))
+            transaction.received.append((self, delivery, outcome_in_transaction(data)))
 
-    def _settle(self, delivery: Delivery, outcome: ToldOutcome) -> None:
+    def _settle(self, delivery: Delivery, outcome: ClientOutcome) -> None:
         if outcome.is_accepted:
             self._units.hand.let_go(delivery.unit_place)
             if delivery.lease.acknowledge(delivery.offset):
@@ -438,7 +438,7 @@ class Receiver:
         row = outcome.returned(delivery, counts_released=counts_released, now_ms=now_ms)
         self._give_back_one(delivery, row)
 
-    def _return_together(self, sent: EngineDelivery, delivery: Delivery, outcome: ToldOutcome) -> None:
+    def _return_together(self, sent: EngineDelivery, delivery: Delivery, outcome: ClientOutcome) -> None:
         """Return a unit whose later messages go back with this one: what the client says of those comes right
         behind."""
         counts_released, now_ms = self._peer.settings.counts_released, self._provider.clock.now_ms()
@@ -527,7 +527,7 @@ class Receiver:
         rows = [(each, Modified(each.offset, counted=True)) for each in deliveries]
         self._give_back([back for row in rows for back in self._units.hand.roll_back(row[0].unit_place, row)])
 
-    def committed(self, delivery: Delivery, outcome: ToldOutcome) -> None:
+    def committed(self, delivery: Delivery, outcome: ClientOutcome) -> None:
         """Its transaction is committed: with that it is gone, or what else was said of it holds."""
         if not outcome.is_accepted:
             now_ms = self._provider.clock.now_ms()

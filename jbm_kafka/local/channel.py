@@ -150,7 +150,7 @@ class LocalChannel(Channel, ABC):
             self._offer_soon()
             return True
         is_late = is_expired(message.expiration_ms, state.clock_ms())
-        return not is_late and self._pass_on(shown(message, redelivered=False))
+        return not is_late and self._forward(shown(message, redelivered=False))
 
     def _refusal(self, routable: Routable) -> str | None:
         if not self._is_synchronous:
@@ -159,7 +159,7 @@ class LocalChannel(Channel, ABC):
         return "a transaction is open and a synchronous channel holds nothing for it" if is_open else None
 
     @abstractmethod
-    def _pass_on(self, message: CoreMessage) -> bool:
+    def _forward(self, message: CoreMessage) -> bool:
         """Synchronously: the receivers' answer. Nothing is stored."""
 
     # -- messages go -------------------------------------------------------------------------------------------
@@ -377,7 +377,7 @@ class QueueChannel(LocalChannel):
     _turn = ""
     """The receiver that took the last message: the next one's turn."""
 
-    def _pass_on(self, message: CoreMessage) -> bool:
+    def _forward(self, message: CoreMessage) -> bool:
         """Return the answer of the first receiver that takes it; False when none does."""
         for receiver in self._in_turn():
             if (answer := ask(receiver, message)) is not None:
@@ -430,7 +430,7 @@ class TopicChannel(LocalChannel):
 
     _is_topic = True
 
-    def _pass_on(self, message: CoreMessage) -> bool:
+    def _forward(self, message: CoreMessage) -> bool:
         """True iff every receiver took the message and acknowledged it."""
         answers = [ask(receiver, message) for receiver in self.receivers]
         return all(answers)
