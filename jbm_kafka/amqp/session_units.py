@@ -6,8 +6,8 @@ import threading
 from typing import Any
 
 from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.core.receiving.client_hand import ClientHand
 from jbm_kafka.core.receiving.going_back import Fences
-from jbm_kafka.core.receiving.one_by_one import OneByOne
 from jbm_kafka.ports.deliveries import Delivery
 
 Row = tuple[Delivery, Modified]
@@ -24,7 +24,7 @@ class SessionUnits:
         self.one_per_unit = is_one_by_one and not is_transacted
         self.lock = threading.RLock()
         """The lock of all its receivers' links, as is the hand."""
-        self.hand = OneByOne[Row](is_one_by_one=is_one_by_one)
+        self.hand = ClientHand[Row](is_one_by_one=is_one_by_one)
         self.members: list[Any] = []
         """The receivers of one of the client's sessions that have units in common."""
         self.returning: list[Any] = []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core.receiving.one_by_one import OneByOne
+from jbm_kafka.core.receiving.client_hand import ClientHand
 
 
-def hand_with(*units: str | None, is_one_by_one: bool = True) -> OneByOne[str]:
+def hand_with(*units: str | None, is_one_by_one: bool = True) -> ClientHand[str]:
     """The client has one of each of these units."""
-    hand = OneByOne[str](is_one_by_one=is_one_by_one)
+    hand = ClientHand[str](is_one_by_one=is_one_by_one)
     for unit in units:
         hand.took(unit)
     return hand

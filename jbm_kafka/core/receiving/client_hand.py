@@ -16,7 +16,7 @@ Back = TypeVar("Back")
 """A message on its way back, with what its receiver says of it."""
 
 
-class OneByOne(Hand, Generic[Back]):
+class ClientHand(Hand, Generic[Back]):
     """What goes back of a unit goes back in order, and after what its client still has of it. The hand's lock guards
     it."""
 
