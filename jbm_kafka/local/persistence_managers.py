@@ -11,11 +11,11 @@ import threading
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
 
 from rocksdict import Options, Rdict, ReadOptions, WriteBatch, WriteOptions
 
 from jbm_kafka.contract import PersistenceManager
+from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.core.jms_errors import IllegalStateError, ResourceAllocationError
 
 Records = Mapping[str, bytes | None]
@@ -59,7 +59,7 @@ class MemoryPersistenceManager(JointWriter):
             return dict(self._owners.get(owner_id, {}))
 
 
-class RocksPersistenceManager(JointWriter):
+class RocksPersistenceManager(JointWriter, ClosedAtEnd):
     """Keeps the records of channels and stores in a folder, for one process at a time. Any thread.
 
     Raises:
@@ -91,12 +91,6 @@ class RocksPersistenceManager(JointWriter):
         rocks, self._rocks = self._rocks, None
         if rocks is not None:
             rocks.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def _opened(self) -> Rdict:
         if self._rocks is None:
