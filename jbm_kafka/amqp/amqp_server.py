@@ -177,7 +177,11 @@ class Server:
         self._look()
 
     def _look(self) -> None:
-        """Receivers whose group worker has left, as it does when nobody receives for a while, are served anew."""
+        """Do what is due now and then, and come again after LOOK_AGAIN_S.
+
+        Receivers whose group worker has left, as it does when nobody receives for a while, are served anew; objects of
+        the engine and, less often, memory are freed; faults that were counted are told.
+        """
         engine_objects.let_go()
         self.faults.count()
         for wire in self.wires:

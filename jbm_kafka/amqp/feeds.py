@@ -168,6 +168,10 @@ class Forwarded:
         self._end()
 
     def _say(self, state: int, remote: Any = None, *, is_settled: bool = True) -> None:
+        """Tell the owner's sidecar what the receiver said of the message; a state of 0 tells nothing.
+
+        Unless `is_settled` is False nothing more is said of it. Nothing is said when the feed is over.
+        """
         if self._feed.is_over:
             return
         if remote is not None and state == Sent.MODIFIED:
@@ -360,6 +364,7 @@ class Feeds:
         self._is_draining = False
 
     async def _until(self, timeout_s: float, holds: Callable[[], bool]) -> None:
+        """Return when the condition holds, or the time is over: the caller looks which of the two it was."""
         ends_at = get_running_loop().time() + timeout_s
         while not holds() and get_running_loop().time() < ends_at:
             await sleep(LOOK_S)

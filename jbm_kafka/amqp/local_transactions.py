@@ -196,7 +196,7 @@ class LocalTransaction:
         await self._across.roll_back()
 
     def let_go(self) -> None:
-        """Roll back what was received here."""
+        """Have what receivers of this sidecar got in the transaction come again, counted; no other sidecar is told."""
         together: dict[Any, list[tuple[ReceivedFrom, Delivery]]] = defaultdict(list)
         for receiver, delivery, _ in self.received:
             together[receiver.units].append((receiver, delivery))

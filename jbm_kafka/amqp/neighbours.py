@@ -143,6 +143,10 @@ class Neighbour:
         return question.answer
 
     def _ask_next(self) -> None:
+        """Send the questions that wait, each behind all that was said before it.
+
+        While the engine still has outcomes to send this comes again by itself: they would go behind the question.
+        """
         while self._to_ask and not self.is_over:
             if not self.wire.flush():  # the engine sends outcomes behind transfers
                 asyncio.get_running_loop().call_later(FLUSH_AGAIN_S, self._ask_next)
@@ -238,7 +242,7 @@ class Neighbours:
         await self._beside(self._forwarding.withdraw_address)
 
     def join(self, feeds: Feeds) -> None:
-        """A receiver gets from all of them."""
+        """Have this receiver get messages from every neighbour, those that are reached later too."""
         self._receivers[feeds] = None
         for each in self._reached.values():
             each.add(feeds)

@@ -30,7 +30,7 @@ class Door:
         self._turns: Turns[Newcomer] = Turns(limits.handshakes, limits.handshakes_per_address, limits.connections)
 
     def arrive(self, one: Newcomer) -> None:
-        """Give it its turn, now or later."""
+        """Let a newcomer begin now, or wait in line; of too many in line one is turned away."""
         self.newcomers.add(one)
         lost = self._turns.arrive(one.address, one)
         if lost is not None:
@@ -148,6 +148,7 @@ class Newcomer(asyncio.Protocol):
         self._answer(sasl, sasl.checked(is_right))
 
     def _answer(self, sasl: SaslServer, answer: bytes) -> None:
+        """Send the client what SASL says next; let it in when it has proved who it is, refuse it when it cannot."""
         if sasl.is_done and sasl.user is None:
             self._refuse(sasl, answer)
             return

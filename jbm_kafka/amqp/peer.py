@@ -317,13 +317,14 @@ class Peer:
     # -- events --------------------------------------------------------------------------------------------------------
 
     def handle(self, event: Event) -> None:
-        """One event of the engine."""
+        """Handle one event of the engine; what it raises ends its link or the connection, and never the loop."""
         try:
             _HANDLERS[event.type](self, event)
         except Exception as error:
             self._failed(error, event.type, event.link)
 
     def _failed(self, error: Exception, what: object, link: EngineLink | None) -> None:
+        """End the link at which something failed, else the connection; an error of ours is noted as a fault."""
         if not isinstance(error, JMSError):
             self.server.faults.note_error(self.whose, f"meets an error of ours at {what}", error)
         if link is not None:
@@ -351,6 +352,7 @@ class Peer:
         self._open({})
 
     async def _open_alone(self, wanted: str) -> None:
+        """Open the connection once the cluster has given it this client id; where another has the id, end it."""
         try:
             name = checked_client_id(wanted)
             await self.call(lambda: self.provider.hold_client_id(name, self.connection_id, self._client_id_lost))

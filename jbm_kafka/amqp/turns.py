@@ -23,7 +23,10 @@ class Turns(Generic[T]):
         self.waiting = 0
 
     def arrive(self, place: Hashable, one: T) -> T | None:
-        """Stand in line, and then ask `begin`. Returns who lost his turn for it: the first in the longest line."""
+        """Put one in the line of its place. Ask `begin` next for those whose turn it is.
+
+        Returns the one that had to leave because the lines were full, the first of the longest, or None.
+        """
         lost = None
         if self.waiting >= self._line_max:
             longest = max(self._line, key=lambda each: len(self._line[each]))

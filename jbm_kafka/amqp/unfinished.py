@@ -35,7 +35,7 @@ class Unfinished(Generic[T]):
         return None
 
     def drop(self, whose: Whose, link: T) -> None:
-        """The link has no parts any more."""
+        """Count the link's parts no more: its message is complete, or the link has ended."""
         links = self._links.get(whose)
         if links is not None:
             self.bytes -= links.pop(link, 0)

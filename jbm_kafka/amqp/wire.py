@@ -151,6 +151,10 @@ class Wire(asyncio.Protocol):
                 self._echoes.append(piece.echo)
 
     def _push_piece(self, data: bytes) -> None:
+        """Give the bytes to the engine in parts that it has room for, and handle the events of each before the next.
+
+        An engine that takes no more has found an error: the connection is ended, and nothing is read from it again.
+        """
         at = 0
         while at < len(data):
             room = self._engine.capacity()
@@ -299,6 +303,7 @@ class Wire(asyncio.Protocol):
             self._timer = self._server.loop.call_later(0, self._tick)
 
     def _enter(self) -> None:
+        """Tell the door, once, that this client has opened or is gone: the next handshake in line may begin."""
         entered, self._entered = self._entered, None
         if entered is not None:
             entered()

@@ -152,7 +152,7 @@ class AmqpProvider:
     # -- the connection ------------------------------------------------------------------------------------------------
 
     async def _connected(self) -> RemoteConnection:
-        """The connection that is there, or a new one to any of the servers."""
+        """Return the connection that is there, or a new one to any of the servers."""
         async with self._connecting:
             found = self._connection
             if found is not None and not found.is_over:
@@ -169,6 +169,12 @@ class AmqpProvider:
                 await asyncio.sleep(PAUSE_S)
 
     async def _connect_to_any(self) -> RemoteConnection:
+        """Connect to the first server of the list that answers, and make it the provider's connection.
+
+        Raises:
+            JMSSecurityError: a server refuses the user; no other one is asked. So it is with a client id.
+            ConnectionFailedError: none answers; the text has what each said.
+        """
         errors: list[str] = []
         for address in self._settings.addresses:
             made = RemoteConnection(self._on_loop_lost)
@@ -187,7 +193,7 @@ class AmqpProvider:
         raise ConnectionFailedError(f"{self._settings.url}: {'; '.join(errors)}", bootstrap=self._settings.url)
 
     def _on_loop_lost(self, connection: RemoteConnection, why: str) -> None:
-        """A connection broke: one of the links that it had tells the connection's exception listener."""
+        """Have one link of a connection that broke tell the exception listener."""
         if connection is not self._connection or self._is_closed:
             return
         error = ConnectionFailedError(
@@ -223,7 +229,7 @@ class AmqpProvider:
         return _SETTINGS
 
     def ensure(self, destination: Destination) -> TopicInfo:
-        """As of the port, by a link that sends; a user who may not send may receive all the same."""
+        """Ask the server for the destination by a link that sends; a user who may not send may receive."""
         if destination not in self._temporaries:
             with suppress(JMSSecurityError):
                 self._io.call(self._open_sender(destination))
@@ -244,12 +250,12 @@ class AmqpProvider:
         return info
 
     def ensure_to_send(self, destination: Destination) -> TopicInfo:
-        """As `ensure`, and the server lets messages be sent there."""
+        """Ask as `ensure` does, but refuse a user whom the server does not let send there."""
         self._io.call(self._open_sender(destination))
         return self._info(destination)
 
     def use_address(self, destination: Destination, address: str) -> None:
-        """From now on messages to the destination go to this address of the server's, which may be no name of ours."""
+        """Send messages for the destination to this address of the server's, which may be no name of ours."""
         self._addresses[destination] = address
 
     async def _open_sender(self, destination: Destination) -> None:
@@ -268,7 +274,7 @@ class AmqpProvider:
         return found
 
     def _close_idle_senders(self) -> None:
-        """A link for each destination: the server allows a connection a thousand or so."""
+        """Close idle links while there are SENDERS_MAX: a server allows a connection a thousand or so."""
         for destination in list(self._senders):
             if len(self._senders) < SENDERS_MAX:
                 return
@@ -283,15 +289,15 @@ class AmqpProvider:
         return {}
 
     def known_topic(self, name: str, /) -> TopicInfo | None:
-        """The last answer of `ensure` for this name."""
+        """Return the last answer of `ensure` for this name."""
         found = self._infos.get(name)
         return None if found is None else found[1]
 
     def check_sendable(self, destination: Destination) -> None:
-        """The server says so of each message."""
+        """Do nothing: the server says so of each message."""
 
     def place_unit(self, name: str, unit: bytes) -> int:
-        """The sidecar's business."""
+        """Leave the unit's place to the sidecar."""
         return 0
 
     # -- subscriptions -------------------------------------------------------------------------------------------------
@@ -307,7 +313,7 @@ class AmqpProvider:
         self._subscribed.setdefault(subscription, []).append(receiver)
 
     def end_use(self, subscription: Subscription) -> None:
-        """A consumer is closed: return when the server knows."""
+        """Return when the server knows that a consumer is closed."""
         attached = self._leaving.pop(subscription, [])
         open_ones = [each for each in attached if each.served is not None and not each.served.is_closed]
         if open_ones:  # of a shared one
@@ -323,7 +329,7 @@ class AmqpProvider:
             await begun.pop().close(ends=not subscription.is_durable, timeout_s=LEAVE_TIMEOUT_S)
 
     def subscribed_topic(self, client_id: str, name: str) -> Topic:
-        """The topic of a durable subscription."""
+        """Return the topic of a durable subscription."""
         return self._io.call(self._look_up(client_id, name, ends=False))
 
     def unsubscribe(self, client_id: str, name: str) -> None:
@@ -344,15 +350,15 @@ class AmqpProvider:
         return topic
 
     def use_selector(self, queue: Queue, selector: str) -> None:
-        """The receiver's link says it."""
+        """Do nothing: the receiver's link says which selector it has."""
 
     def end_use_of_selector(self, queue: Queue, selector: str) -> None:
-        """The receiver's link ends."""
+        """Do nothing: the receiver's link ends."""
 
     # -- temporary destinations ----------------------------------------------------------------------------------------
 
     def create_temporary(self, kind: type[Temporary], connection_id: str, number: int) -> Temporary:
-        """A new one, which the server names."""
+        """Make a new one, which the server names."""
         return self._io.call(self._make_temporary(kind))
 
     async def _make_temporary(self, kind: type[Temporary]) -> Temporary:
@@ -501,14 +507,14 @@ class AmqpProvider:
     # -- sending -------------------------------------------------------------------------------------------------------
 
     def prepare_to_send(self) -> None:
-        """The connection is there."""
+        """Do nothing: the connection is there."""
 
     def send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> None:
         """Send outside of transactions."""
         self._posted(record, report, self._under_way.add)
 
     def try_send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> bool:
-        """As `send`, but never waits."""
+        """Do as `send` does, but never wait."""
         return self._posted(record, report, self._under_way.try_add)
 
     def _posted(self, record: Outgoing, report: SendReport | None, add: Callable[[_Send, int], bool]) -> bool:
@@ -537,7 +543,10 @@ class AmqpProvider:
             self._io.spawn(self._send_again())
 
     async def _send_again(self) -> None:
-        """Send by the next connection, in order, what came while there was none."""
+        """Send what came while there was no connection, in order, by the next one.
+
+        If none can be made each of these sends fails with a SendTimeoutError: nothing of it was sent.
+        """
         try:
             connection = await self._connected()
         except JMSError as error:
@@ -558,7 +567,7 @@ class AmqpProvider:
         return JMSError(str(error))
 
     def flush(self, timeout_s: float) -> bool:
-        """True when every plain send was reported."""
+        """Return True when every plain send was reported."""
         return self._under_way.wait_none(timeout_s)
 
     # -- transactions --------------------------------------------------------------------------------------------------
@@ -605,28 +614,28 @@ class AmqpProvider:
         return sent
 
     def begin_branch(self, xid: Xid) -> Branch:
-        """Refused: distributed transactions are for processes with a sidecar of their own."""
+        """Refuse it: distributed transactions are for processes with a sidecar of their own."""
         _refuse_xa()
 
     def forget_branch(self, branch: Branch) -> None:
         """There is none."""
 
     def decide(self, branch: str, wanted: BranchState, *, is_forced: bool = False) -> BranchState:
-        """As `begin_branch`."""
+        """Refuse it, as `begin_branch` does."""
         _refuse_xa()
 
     def decision_of(self, xid: Xid) -> BranchState | None:
-        """As `begin_branch`."""
+        """Refuse it, as `begin_branch` does."""
         _refuse_xa()
 
     def prepared_branches(self) -> Sequence[PreparedBranch]:
-        """As `begin_branch`."""
+        """Refuse it, as `begin_branch` does."""
         _refuse_xa()
 
     # -- how it fares, and the end -------------------------------------------------------------------------------------
 
     def statistics(self) -> Statistics:
-        """The sidecar counts."""
+        """Return empty counts, for the sidecar counts."""
         return Statistics()
 
     def health(self, timeout_s: float | None) -> Health:
@@ -639,7 +648,7 @@ class AmqpProvider:
         return Health(True, True)
 
     def begin_close(self) -> Patience:
-        """How long closing waits for the server."""
+        """Return how long closing waits for the server."""
         return Patience(lambda _: self._connection is not None and not self._connection.is_over)
 
     def give_up_sends(self) -> None:

@@ -57,7 +57,7 @@ class AmqpRecord:
 
 
 def record_of(message: IncomingMessage, topic: str, number: int) -> AmqpRecord:
-    """The record of a received message."""
+    """Return the record of a received message."""
     return AmqpRecord(topic, number, message.unit, message.value, message.headers, message.timestamp_ms)
 
 
@@ -75,7 +75,7 @@ def reference_of(message: IncomingMessage, topic: str, number: int) -> Reference
 
 
 def transfer_of(record: Outgoing, destination: Destination, now_ms: int) -> bytes:
-    """The message that is sent."""
+    """Return the bytes of the AMQP message that is sent for a record."""
     headers = list(record.headers)
     kept = [value for name, value in headers if name == DUPLICATE_ID]
     headers += [(f"{HEADER_PREFIX}string.{DUPLICATE_ID}", value) for value in kept]

@@ -14,7 +14,7 @@ def check(installation: Installation) -> None:
 
 
 def connect(installation: Installation) -> Provider:
-    """A provider for one connection.
+    """Return a provider for one connection.
 
     Raises:
         ConnectionFailedError: nobody answers there.

@@ -24,21 +24,21 @@ class Io(Protocol):
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """It alone touches the protocol engine."""
+        """Return the loop, which alone touches the protocol engine."""
 
     @property
     def mailbox(self) -> LoopMailbox:
-        """How others reach it."""
+        """Return the mailbox by which other threads reach the loop."""
 
     @property
     def is_alive(self) -> bool:
-        """It runs."""
+        """Return True while the loop runs."""
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Have it done, and return what it returned. Not on the loop."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """On the loop: have it done beside."""
+        """Have it done beside, on the loop. The caller is on the loop."""
 
     def stop(self) -> None:
         """End it."""
@@ -64,7 +64,7 @@ class IoThread:
             raise
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """On the loop: have it done beside."""
+        """Have it done beside, on the loop. The caller is on the loop."""
         task = self.loop.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -77,7 +77,7 @@ class IoThread:
 
     @property
     def is_alive(self) -> bool:
-        """It runs."""
+        """Return True while the thread runs."""
         return self._thread.is_alive()
 
     def stop(self) -> None:

@@ -121,14 +121,17 @@ class RemoteConnection:
         self.touch()
 
     def new_session(self) -> Any:
-        """One of AMQP's, which the connection's sessions share."""
+        """Open a session of AMQP's, which the connection's sessions share."""
         made = self.engine.session()
         open_session(made)
         self.touch()
         return made
 
     async def close(self) -> None:
-        """End it in order."""
+        """End the connection: wait for the server's close, CLOSE_TIMEOUT_S at most, then drop the socket.
+
+        Returns when the socket is closed, or after as long again.
+        """
         if self.is_over:
             return
         self._is_closing = True
@@ -150,11 +153,11 @@ class RemoteConnection:
         self._wire.touch()
 
     def flush(self) -> bool:
-        """True when all that was said is on its way, or the connection is over."""
+        """Return True when all that was said is on its way, or the connection is over."""
         return self._wire.flush()
 
     def add(self, link: RemoteLink) -> None:
-        """One more, which its caller opens."""
+        """Take one more link, which its caller opens."""
         self._links[link.link] = link
         if self.is_over:
             link.lost(self._over_error())
@@ -172,7 +175,7 @@ class RemoteConnection:
                 )
 
     def forget(self, link: Any) -> None:
-        """It has ended on both sides. It is freed here alone, and once: else the engine corrupts its memory."""
+        """Free a link that has ended on both sides, here alone, and once: else the engine corrupts its memory."""
         if self._links.pop(link, None) is not None:
             link.free()
 
@@ -230,6 +233,7 @@ class RemoteConnection:
             self._opened.set_result(None)
 
     def _remote_closed(self) -> None:
+        """Answer the server's close: whoever waits for an open or a close hears it, and the socket ends soon after."""
         condition: Condition | None = self.engine.remote_condition
         if condition is not None:
             error = error_of(condition, "the AMQP server ended the connection", default=ConnectionFailedError)

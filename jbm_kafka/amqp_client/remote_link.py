@@ -27,7 +27,7 @@ class OnLoop(Protocol):
         """Send it now, but in the handling of an event; True when all that was said is on its way."""
 
     def forget(self, link: Any) -> None:
-        """The link has ended on both sides; free it."""
+        """Free the link, which has ended on both sides."""
 
 
 class RemoteLink:
@@ -46,7 +46,7 @@ class RemoteLink:
 
     @property
     def has_gone(self) -> bool:
-        """It has ended, or is about to."""
+        """Return True if it has ended, or is about to."""
         return self.is_closing or self._ended.done()
 
     async def open(self) -> None:
@@ -94,14 +94,14 @@ class RemoteLink:
     # -- events --------------------------------------------------------------------------------------------------------
 
     def remote_opened(self) -> None:
-        """The server answered. What it refuses has no source or target, and an end with the reason behind it."""
+        """Hear the server's answer. What it refuses has no source or target, and an end with the reason behind it."""
         link = self.link
         there = link.remote_target if link.is_sender else link.remote_source
         if there.type != Terminus.UNSPECIFIED and not self._opened.done():
             self._opened.set_result(None)
 
     def remote_ended(self, condition: Any) -> None:
-        """The server ended it, or answered that we did."""
+        """Hear that the server ended the link, or answered that we did."""
         self._end(error_of(condition, self.about) if condition is not None or not self.is_closing else None)
         if not self.is_closing:
             self.link.close()
@@ -109,7 +109,7 @@ class RemoteLink:
         self.connection.touch()
 
     def lost(self, error: JMSError) -> None:
-        """The connection is over."""
+        """Hear that the connection is over."""
         self._end(error)
 
     def _end(self, error: JMSError | None) -> None:
@@ -126,13 +126,13 @@ class RemoteLink:
         """Credit came, or was used up."""
 
     def delivery(self, delivery: Any) -> None:
-        """A message came, or something was said of one."""
+        """Hear that a message came, or that something was said of one."""
 
     def tick(self, now_s: float) -> None:
         """Again and again."""
 
 
 def _seen(future: asyncio.Future[None]) -> None:
-    """An error that nobody waits for any more is no news."""
+    """Look at an error that nobody waits for any more, so that asyncio does not log it."""
     if not future.cancelled():
         future.exception()

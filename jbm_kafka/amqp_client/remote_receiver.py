@@ -67,17 +67,17 @@ class RemoteReceiver(RemoteLink):
 
     @property
     def destination(self) -> Destination:
-        """Where it receives from."""
+        """Return where it receives from."""
         return self.owner.destination
 
     def serve(self, link: Link) -> None:
-        """Receive for this one."""
+        """Hand over to this link from now on, and be found by its id."""
         self.served = link
         self.link_id = link.terms.link_id
         self.owner.receivers[self.link_id] = self
 
     def wait_left(self, timeout_s: float) -> bool:
-        """True when it has left, and the server knows. Any other thread."""
+        """Return True when it has left, and the server knows. Any other thread may call it."""
         return self._left.wait_done(timeout_s)
 
     def touch(self) -> None:
@@ -137,6 +137,11 @@ class RemoteReceiver(RemoteLink):
                 self.owner.wake()  # a receive that waits for nothing more has its answer
 
     def _arrive(self, delivery: Any) -> None:
+        """Take what came of a message; when it is whole, keep it for `handled`.
+
+        One that cannot be decoded is rejected. One of a unit that goes back is dropped: the server has taken it back.
+        Where attempts are recorded first, it is announced, and arrives when the server has recorded it.
+        """
         data = self._parts.whole(delivery)
         if data is None:
             return
@@ -176,6 +181,10 @@ class RemoteReceiver(RemoteLink):
         self.flow()  # with its last message the credit of a drain is used up, and nothing else tells
 
     def _hand_over(self, arrived: Sequence[Granted]) -> None:
+        """Put what has arrived, and is still ours, into the link's buffer.
+
+        A link that takes nothing more gives it back unread; where arrival acknowledges, it is acknowledged now.
+        """
         link = self.served
         self.owner.arriving.difference_update(each.offset for each in arrived)
         here = [each for each in arrived if self.owner.has(each.offset)]
@@ -239,6 +248,7 @@ class RemoteReceiver(RemoteLink):
             self.drained(give_back)
 
     def drained(self, then: Callable[[], None]) -> None:
+        """Call `then` when nothing is on its way to this receiver any more; at once if nothing was asked for."""
         if self.has_gone or not (self.link.credit or self._is_draining):
             then()
             return

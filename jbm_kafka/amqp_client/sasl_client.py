@@ -36,11 +36,11 @@ class ScramClient:
 
     @property
     def first(self) -> bytes:
-        """The first message."""
+        """Return the first message."""
         return f"n,,{self._bare}".encode()
 
     def final(self, challenge: bytes) -> bytes:
-        """The answer to the challenge. Raises ValueError: it is none."""
+        """Return the answer to the challenge. Raises ValueError: it is none."""
         text = challenge.decode()
         fields = dict(part.partition("=")[::2] for part in text.split(","))
         if not fields.get("r", "").startswith(self._nonce):
@@ -56,7 +56,7 @@ class ScramClient:
         return f"{without_proof},p={b64encode(proof).decode()}".encode()
 
     def is_proof(self, said: bytes) -> bool:
-        """The server has the verifier of this password."""
+        """Return True if the server has the verifier of this password."""
         return hmac.compare_digest(said, b"v=" + b64encode(self._proof_of_server))
 
 
@@ -81,11 +81,11 @@ class SaslClient:
         self._is_proven = True
 
     def begin(self) -> bytes:
-        """The first bytes to send."""
+        """Return the first bytes to send."""
         return HEADER
 
     def receive(self, data: bytes) -> bytes:
-        """The bytes to send now.
+        """Return the bytes to send now.
 
         Raises:
             JMSSecurityError: the server does not let this client in.

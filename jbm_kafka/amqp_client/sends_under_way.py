@@ -19,7 +19,7 @@ class SendsUnderWay:
         self._bytes = 0
 
     def try_add(self, send: object, size: int) -> bool:
-        """One more; False: there is no room now."""
+        """Count one more; False: there is no room now."""
         with self._filled.lock:
             if self._bytes and self._bytes + size > MOST_BYTES:
                 return False
@@ -28,15 +28,15 @@ class SendsUnderWay:
             return True
 
     def add(self, send: object, size: int) -> bool:
-        """One more, as soon as there is room: every send ends within a minute."""
+        """Count one more as soon as there is room: every send ends within a minute."""
         return self._filled.wait_for(lambda: self.try_add(send, size), None)
 
     def end(self, send: object) -> None:
-        """One less, if it has not ended already."""
+        """Count one less, if it has not ended already."""
         with self._filled.lock:
             self._bytes -= self._sizes.pop(send, 0)
             self._filled.notify_all()
 
     def wait_none(self, timeout_s: float) -> bool:
-        """True when nothing is on its way."""
+        """Return True when nothing is on its way."""
         return self._filled.wait_for(lambda: not self._sizes, timeout_s)

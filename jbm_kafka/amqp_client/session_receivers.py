@@ -123,7 +123,7 @@ class SessionReceivers:
 
     @property
     def is_alive(self) -> bool:
-        """As `is_running`: nothing is carried out any more after that."""
+        """Return `is_running`: after that nothing is carried out any more."""
         return self.is_running
 
     def wake(self) -> None:
@@ -141,7 +141,7 @@ class SessionReceivers:
         self._mailbox.post(lambda: self._with(link_id, lambda each: each.take_back(lambda: None)))
 
     def record_attempt(self, delivery: Granted, done: Completion) -> None:
-        """The sidecar records attempts before it sends a message, where it is told to."""
+        """Leave it to the sidecar, which records attempts before it sends a message, where its settings say so."""
         done.complete()
 
     def watch(self, link_id: str, ends: Mapping[int, int], done: Completion) -> None:
@@ -163,7 +163,7 @@ class SessionReceivers:
         return unit in self._fences
 
     def add(self, receiver: SessionReceiver, delivery: Any, granted: Granted) -> None:
-        """It came."""
+        """Keep a message that came until its outcome is said."""
         self._with_us[granted.offset] = receiver, delivery, granted
 
     def look(self) -> None:
@@ -215,7 +215,7 @@ class SessionReceivers:
             self._settle(number, Delivery.ACCEPTED)
 
     def release_of(self, receiver: SessionReceiver) -> None:
-        """It ends: what it has goes back."""
+        """Release what a receiver has that ends: it goes back."""
         for number, (its, _, _) in list(self._with_us.items()):
             if its is receiver:
                 self._settle(number, Delivery.RELEASED)
@@ -276,7 +276,10 @@ class SessionReceivers:
         self._say(returning, row.offset, Delivery.MODIFIED)
 
     def _say(self, returning: Returning, number: int, state: int) -> None:
-        """Tell the outcome, which the server confirms; until then what comes of the unit is stale."""
+        """Tell the server the outcome of one message; what comes of its unit until the server confirms that is stale.
+
+        A message that is no longer ours is passed over; if it was to be acknowledged `returning` fails: it comes again.
+        """
         found = self._with_us.pop(number, None)
         if found is None:
             if state == Delivery.ACCEPTED:
@@ -297,7 +300,7 @@ class SessionReceivers:
         self._returning[delivery] = returning, granted
 
     def confirmed(self, delivery: Any) -> None:
-        """The server has done what was said of it."""
+        """Hear that the server has done what was said of a message."""
         found = self._returning.pop(delivery, None)
         if found is None:
             return
@@ -311,7 +314,7 @@ class SessionReceivers:
             returning.then()
 
     def ended(self, receiver: SessionReceiver) -> None:
-        """Its link is there no more, so nobody confirms what was said by it: the server has what it had."""
+        """Take a link's outcomes for done that nobody confirms any more, for it is gone: the server has what it had."""
         for delivery in [each for each in self._returning if each.link == receiver.link]:
             self.confirmed(delivery)
 
@@ -366,7 +369,7 @@ class SessionReceivers:
         return taken
 
     def rolled_back(self, taken: Sequence[Granted]) -> None:
-        """The server has taken these back, with what is behind them in their units."""
+        """Drop what is behind these in their units: the server has taken all of it back."""
         later = self._later(taken)
         self._remove(later)
         for number in later:
@@ -377,6 +380,7 @@ class SessionReceivers:
     def _with(
         self, link_id: str, do: Callable[[SessionReceiver], None], otherwise: Callable[[], None] | None = None
     ) -> None:
+        """Call `do` with the receiver of that link, or `otherwise` if it is gone or the session has ended."""
         found = self.receivers.get(link_id)
         if found is not None and self.is_running:
             do(found)
@@ -384,7 +388,7 @@ class SessionReceivers:
             otherwise()
 
     def _serve_alone(self, link_id: str, count: int) -> None:
-        """One after the other: so only one of them has credit at a time."""
+        """Serve one receiver after the other, so that only one of them has credit at a time."""
         self._alone.append((link_id, count))
         if len(self._alone) == 1:
             self._serve_next_alone()

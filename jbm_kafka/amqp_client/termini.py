@@ -18,7 +18,7 @@ _NO_LOCAL = 0x0000468C00000003
 
 
 def receiver_of(session: Any, source: Source, selector: str, *wanted: str) -> Any:
-    """A receiver of a queue or a subscription, not opened; `selector`: "" for none."""
+    """Return a receiver of a queue or a subscription, not opened; `selector` is "" for none."""
     destination = destination_of(source)
     name, more = _name(source)
     link = session.receiver(name)
@@ -39,7 +39,7 @@ def receiver_of(session: Any, source: Source, selector: str, *wanted: str) -> An
 
 
 def _name(source: Source) -> tuple[str, list[str]]:
-    """The link's name, which is what the server knows a subscription by; and its capabilities."""
+    """Return the link's name, by which the server knows a subscription, and its capabilities."""
     made_up = f"jbm-{secrets.token_hex(8)}"
     if not isinstance(source, Subscription) or source.kind is SubscriptionKind.PRIVATE:
         return made_up, []
@@ -51,14 +51,14 @@ def _name(source: Source) -> tuple[str, list[str]]:
 
 
 def _whole(name: str) -> str:
-    """The name. Raises InvalidSettingError: the engine would cut it."""
+    """Return the name. Raises InvalidSettingError: the engine would cut it."""
     if "\0" in name:
         raise wrong_value("name", name, "it has a NUL, which no subscription's name may have over AMQP; leave it out")
     return name
 
 
 def lookup_of(session: Any, client_id: str, name: str) -> Any:
-    """A receiver that asks what a durable subscription is; ending it ends that."""
+    """Return a receiver that asks what a durable subscription is; ending it ends that."""
     link = session.receiver(_whole(name) if client_id else f"{_whole(name)}|global")
     link.source.type = Terminus.UNSPECIFIED
     link.target.type = Terminus.TARGET
@@ -66,7 +66,7 @@ def lookup_of(session: Any, client_id: str, name: str) -> Any:
 
 
 def browser_of(session: Any, queue: Queue, selector: Selector | None, wanted: str) -> Any:
-    """A receiver that consumes nothing."""
+    """Return a receiver link that takes copies: what it gets is settled on arrival, and stays in the queue."""
     link = receiver_of(session, queue, "" if selector is None else selector.text, wanted)
     link.source.distribution_mode = Terminus.DIST_MODE_COPY
     link.snd_settle_mode = ProtonLink.SND_SETTLED
@@ -74,7 +74,7 @@ def browser_of(session: Any, queue: Queue, selector: Selector | None, wanted: st
 
 
 def sender_of(session: Any, destination: Destination, address: str | None = None) -> Any:
-    """A sender to a destination; `address`: what the server calls it, where that is not its name."""
+    """Return a sender to a destination; `address` is what the server calls it, where that is not its name."""
     link = session.sender(f"jbm-{secrets.token_hex(8)}")
     _fill(link.target, destination)
     if address is not None and address != destination.name:
@@ -86,7 +86,7 @@ def sender_of(session: Any, destination: Destination, address: str | None = None
 
 
 def temporary_of(session: Any, kind: str) -> Any:
-    """A sender to a temporary destination that the server makes, and that lives as long."""
+    """Return a sender to a temporary destination that the server makes, and that lives as long."""
     link = session.sender(f"jbm-{secrets.token_hex(8)}")
     link.target.dynamic = True
     link.target.expiry_policy = Terminus.EXPIRE_WITH_LINK
@@ -98,7 +98,7 @@ def temporary_of(session: Any, kind: str) -> Any:
 
 
 def coordinator_of(session: Any) -> Any:
-    """A sender to what declares transactions."""
+    """Return a sender to what declares transactions."""
     link = session.sender(f"jbm-{secrets.token_hex(8)}")
     link.target.type = Terminus.COORDINATOR
     link.target.capabilities.put_object(symbol("amqp:local-transactions"))

@@ -65,7 +65,7 @@ class TransferReceiving:
         self.take = link.take
 
     def accept(self, messages: Sequence[Arrived]) -> None:
-        """The server may forget them."""
+        """Tell the server that it may forget them."""
         self._io.mailbox.post(partial(self._link.accept, messages))
 
     def reject(self, message: Arrived, reason: str) -> None:
@@ -110,13 +110,13 @@ class TransferConnection:
 
     @property
     def broke(self) -> str | None:
-        """The reason why it is over; None: it is not."""
+        """Return the reason why it is over, or None if it is not."""
         return self._why
 
     def receive_from(
         self, source: Source, address: str, selector: str, unsettled_max: int, bytes_max: int = BYTES_MAX
     ) -> TransferReceiving:
-        """A receiver of the address, which has at most so many messages and bytes of which nothing was said.
+        """Return a receiver of the address, which has at most so many messages and bytes of which nothing was said.
 
         `source` says what kind of destination it is, and the name of a subscription; the address stands for its name.
 
@@ -144,7 +144,7 @@ class TransferConnection:
         return TransferReceiving(self._io, link)
 
     def send_to(self, destination: Destination, address: str) -> Sending:
-        """A sender to the address. Where sending makes it, it outlives the server.
+        """Return a sender to the address. Where sending makes it, it outlives the server.
 
         Raises:
             JMSError: the server refuses it.

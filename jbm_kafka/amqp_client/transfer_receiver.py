@@ -65,7 +65,7 @@ class TransferReceiver(RemoteLink):
         self._grant()
 
     def _grant(self) -> None:
-        """In large portions, for each costs the server a frame; always one where there is none."""
+        """Grant credit in large portions, for each costs the server a frame; always one where there is none."""
         credit = self.link.credit
         room = min(self._unsettled_max - self._unsettled, (self._bytes_max - self._unsettled_bytes) // self._size)
         missing = (max(room, 1) if not self._unsettled else room) - credit
@@ -89,7 +89,7 @@ class TransferReceiver(RemoteLink):
         self._grant()
 
     def accept(self, messages: Iterable[Arrived]) -> None:
-        """The server may forget them; it confirms that to nobody."""
+        """Tell the server that it may forget them; it confirms that to nobody."""
         for each in messages:
             self._settle(each, Delivery.ACCEPTED)
         self._grant()

@@ -1,4 +1,4 @@
-"""Writes the pages `api` and `api-admin` of `jbm-kafka docs` when asked for: public names with their docstrings.
+"""Writes the pages of `jbm-kafka docs` that no file has, when asked for: public names with their docstrings.
 
 No page has to be kept beside the code. Docstrings of fields are in the source alone, which is in a wheel too.
 """
@@ -9,6 +9,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from importlib import import_module
@@ -25,6 +26,7 @@ API_PAGES: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
     {
         "api": ("Public names", ("jbm_kafka", "jbm_kafka.errors", "jbm_kafka.testing.memory_world")),
         "api-admin": ("Names of the administration", ("jbm_kafka.admin",)),
+        "amqp-limits": ("Limits of the AMQP server", ("jbm_kafka.configuration.server_limits",)),
     }
 )
 """Each page has a title, and the names of these modules."""
@@ -120,6 +122,8 @@ def _member(kind: type, node: ast.stmt, below: ast.stmt | None) -> PublicName | 
             return None if "overload" in marks else PublicName(name, shown, ast.get_docstring(node) or "")
         case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
             shown = f"{name}: {ast.unparse(node.annotation)}" if isinstance(node, ast.AnnAssign) else name
+            if isinstance(default := _defaults(kind).get(name), int | float | str):
+                shown += f" = {default!r}"
             value = inspect.getattr_static(kind, name, None)
             if isinstance(value, Enum) and value.name != name:
                 return PublicName(name, shown, f"The same as {value.name}.")
@@ -127,6 +131,11 @@ def _member(kind: type, node: ast.stmt, below: ast.stmt | None) -> PublicName | 
             is_told = isinstance(below, ast.Expr) or isinstance(value, ErrorValue)
             return PublicName(name, shown, inspect.cleandoc(told) if is_told and told else "")
     return None
+
+
+def _defaults(kind: type) -> Mapping[str, object]:
+    """Return what the fields of a data class are where nobody says otherwise; other classes have none."""
+    return {each.name: each.default for each in fields(kind)} if is_dataclass(kind) else {}
 
 
 def making(kind: type) -> str:

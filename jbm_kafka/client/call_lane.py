@@ -56,7 +56,7 @@ class _Entry:
         """The value that it returned or the error that it raised; None: that is not known yet."""
 
     def end(self, result: object, error: BaseException | None) -> bool:
-        """It has ended; True when somebody is left whose result it is. The caller holds the lock."""
+        """End the entry with its result; return True if somebody still waits for that. The caller holds the lock."""
         self.outcome = result, error
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self.loop.call_soon_threadsafe(_set, self.answer, result, error)
@@ -146,6 +146,10 @@ class CallLane:
         return "it was done" if error is None else f"it failed: {error}"
 
     def _work(self) -> None:
+        """Run the calls one after another on this thread, and end when there are none.
+
+        A call that raises does not stop the next ones. A result that nobody waits for any more is taken back.
+        """
         while True:
             with self._lock:
                 if not self._entries:

@@ -25,7 +25,7 @@ class HandlerSeconds:
         self._by_thread: dict[tuple[str, int], DurationCounter] = {}
 
     def note(self, destination: Destination | None, begun_s: float) -> None:
-        """One has ended now that began then, by the performance counter; whether it raised or not."""
+        """Count a call that ends now and began then, by the performance counter, whether it raised or not."""
         seconds = time.perf_counter() - begun_s
         key = _name_of(destination), threading.get_ident()
         counter = self._by_thread.get(key)
@@ -34,7 +34,7 @@ class HandlerSeconds:
         counter.note(seconds)
 
     def by_destination(self) -> Mapping[str, Histogram]:
-        """As of now."""
+        """Return a copy of the counts as they are now."""
         found: dict[str, Histogram] = {}
         for (name, _), counter in list(self._by_thread.items()):
             found[name] = found.get(name, Histogram()) + counter.histogram()
@@ -53,12 +53,12 @@ class HandlerLimitCounts:
         self._by_destination: dict[str, Counter[LimitCount]] = {}
 
     def add(self, destination: Destination | None, count: LimitCount, by: int = 1) -> None:
-        """So many more, or less, of a handler of this destination."""
+        """Count so many more, or less, of a handler of this destination."""
         with self._lock:
             self._by_destination.setdefault(_name_of(destination), Counter())[count] += by
 
     def by_destination(self) -> Mapping[str, Mapping[LimitCount, int]]:
-        """As of now."""
+        """Return a copy of the counts as they are now."""
         with self._lock:
             return {name: dict(counts) for name, counts in self._by_destination.items()}
 
@@ -72,7 +72,7 @@ class ConnectionCounts:
         self._ended: SentByTopic = {}
 
     def end(self, sent: SentByTopic) -> None:
-        """A session has ended. The caller sees to it that this is called once, and by one thread at a time."""
+        """Add the counts of a session that has ended. The caller calls this once, and by one thread at a time."""
         _add(self._ended, sent)
 
     def merged(self, statistics: Statistics, going_on: Iterable[SentByTopic]) -> Statistics:
@@ -99,6 +99,7 @@ def _row(name: str, sent: int, handlers: Histogram | None, limits: Mapping[Limit
 
 
 def _add(to: SentByTopic, sent: SentByTopic) -> None:
+    """Add the counts of `sent` to those of `to`; all temporary destinations count under one name."""
     for topic, count in list(sent.items()):
         name = TEMPORARY_TOPIC if topic.endswith(f".{TEMPORARY_TOPIC}") else topic
         to[name] = to.get(name, 0) + count

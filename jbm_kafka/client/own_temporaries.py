@@ -27,7 +27,7 @@ class OwnTemporaries:
         self._process = os.getpid()
 
     def create(self, kind: type[Temporary]) -> Temporary:
-        """A new one.
+        """Make a new one, of which this connection alone receives.
 
         Raises:
             JMSError: the cluster does not allow it, or does not answer.
@@ -49,7 +49,7 @@ class OwnTemporaries:
             )
 
     def use(self, destination: Destination) -> None:
-        """A consumer begins to receive, until `left`.
+        """Note that a consumer begins to receive, until `left`.
 
         Raises:
             InvalidDestinationError: as of `check`.
@@ -59,19 +59,19 @@ class OwnTemporaries:
             self._receivers[destination] += 1
 
     def left(self, destination: Destination) -> None:
-        """A consumer was closed, and nothing that it received is unacknowledged."""
+        """Note that a consumer was closed, and that nothing it received is unacknowledged."""
         with self._lock:
             self._receivers[destination] -= 1
 
     def close(self) -> None:
-        """The connection ends; nothing receives any more."""
+        """End all of them with the connection, of which nothing receives any more."""
         with self._lock:
             present, self._present = self._present, set()
         for destination in present:
             self._provider.delete_temporary(destination)
 
     def delete(self, destination: TemporaryQueue | TemporaryTopic) -> None:
-        """It ends, unless it has.
+        """End the destination, unless it has ended.
 
         Raises:
             IllegalStateError: it has a consumer, or the process is another one.

@@ -8,9 +8,10 @@ from jbm_kafka.ports.provider import TopicInfo
 
 
 def partition_of(info: TopicInfo, unit: bytes | None, duplicate_id: bytes | None, without_unit: bytes) -> int | None:
-    """All of a unit go to one partition, and what has none by `without_unit`, the sender's, to one too (ORDER-1).
+    """Return the partition for a message: by its unit, else by its duplicate id, else that of `without_unit` (ORDER-1).
 
-    None: where the unit is must be recorded first (`Provider.place_unit`).
+    `without_unit` is the sender's: all that it sends with neither goes to one partition, and so stays in order. None is
+    returned where it must be recorded first in which partition the unit is (`Provider.place_unit`).
 
     Raises:
         OrderError: the topic has got more partitions than its units are routed by.
@@ -25,7 +26,7 @@ def partition_of(info: TopicInfo, unit: bytes | None, duplicate_id: bytes | None
 
 
 def other_count(info: TopicInfo) -> OrderError:
-    """The error for sending a unit to a topic that has got more partitions."""
+    """Return the error for sending a unit to a topic that has got more partitions."""
     return OrderError(
         f"{info.topic} has {info.partitions} partitions now, and its units are routed by {info.unit_partitions}: by "
         f"another count they would leave their earlier messages behind. Let them be routed anew, each when nothing of "

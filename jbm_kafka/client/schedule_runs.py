@@ -17,7 +17,7 @@ DUE_PROPERTY: Final = "jbm_due"
 
 
 def zone_of(name: str) -> tzinfo:
-    """The time zone of that name, as `Europe/Berlin`.
+    """Return the time zone of that name, as `Europe/Berlin`.
 
     Raises:
         InvalidSettingError: this machine knows none.
@@ -34,7 +34,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def message_of_run(schedule: Schedule, due_ms: int, kind: str = "") -> Mapping[str, Any]:
-    """How the message of a run is sent, as arguments of a producer's `send`. `kind`: of one beside the schedule's own.
+    """Return the arguments of a producer's `send` for the message of a run; `kind` marks one beside the schedule's own.
 
     Its duplicate id names the run. It is the second guard: the first is the transaction with the schedule's record.
     """

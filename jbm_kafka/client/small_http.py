@@ -29,11 +29,11 @@ class SmallHttp:
         self._count = 0
 
     async def listen(self, host: str, port: int) -> asyncio.Server:
-        """Until the server that this returns is closed. Raises OSError: the address cannot be had."""
+        """Listen until the server that this returns is closed. Raises OSError: the address cannot be had."""
         return await asyncio.start_server(self.serve, host, port, limit=HEAD_BYTES)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection. One too many takes the place of the oldest that has not asked."""
+        """Serve one connection. One too many takes the place of the oldest that has not asked."""
         self._count += 1
         try:
             if self._count > CONNECTIONS_MAX:

@@ -179,10 +179,10 @@ def name_fault(name: str) -> str | None:
 
 
 def parse_destination(text: str) -> Destination:
-    """The destination that `str(destination)` wrote, as in `queue:orders`.
+    """Return the destination that `str(destination)` wrote, as in `queue:orders`.
 
     Raises:
-        InvalidDestinationError: another form, or a name that is not legal.
+        InvalidDestinationError: the text has another form, or its name is not legal.
     """
     kind, colon, name = text.partition(":")
     if colon and kind in _BY_KIND:
@@ -216,7 +216,7 @@ def with_namespace(name: str, namespace: str) -> str:
 
 
 def percent_encode(text: str) -> str:
-    """Everything but ASCII letters and digits as `%` and two hex digits per UTF-8 byte.
+    """Return the text with `%` and two hex digits for each UTF-8 byte of what is no ASCII letter or digit.
 
     So no part of a group id holds the `.` that separates the parts, nor the `|` of a changelog key.
     """

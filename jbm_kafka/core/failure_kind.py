@@ -17,6 +17,9 @@ _WORD: Final = re.compile(r"[A-Za-z]{2,}")
 
 
 def failure_kind(error: str) -> str:
-    """The error with a mark for each part that varies; as it is, where no word of it but its class would be left."""
+    """Return the error with `…` for each part that varies: a number, an id, a quoted value.
+
+    An error of which nothing but its class would be left is returned as it is.
+    """
     kind = _VARIES.sub(MARK, error)
     return kind if _WORD.search(kind.partition(":")[2]) else error

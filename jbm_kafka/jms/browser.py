@@ -34,7 +34,10 @@ def check_include(include: object) -> None:
 def browsed(
     seen: Seen, destination: Destination, codecs: SchemaCodecs | None = None, bodies: LargeBodies | None = None
 ) -> Message:
-    """The message as a browser shows it: read-only, with its state. A large body is fetched when it is asked for."""
+    """Return the message as a browser shows it: read-only, with its state.
+
+    A large body is fetched when it is asked for.
+    """
     message = from_record(
         seen.record,  # type: ignore[arg-type]
         destination=destination,
@@ -75,17 +78,17 @@ class QueueBrowser(ClosedAtEnd):
 
     @property
     def include(self) -> Include:
-        """Which messages it shows, beside those of the selector: `deliverable` or `all`."""
+        """Return which messages it shows, beside those of the selector: `deliverable` or `all`."""
         return self._include
 
     @property
     def is_closed(self) -> bool:
-        """It was closed, or its session was."""
+        """Return True if it was closed, or its session was."""
         return self._is_closed or self._session.is_closed
 
     @property
     def selector(self) -> str | None:
-        """Which messages it shows, as it was given; None: every one."""
+        """Return the selector as it was given; None: it shows every message."""
         return None if self._selector is None else self._selector.text
 
     def __iter__(self) -> Iterator[Message]:

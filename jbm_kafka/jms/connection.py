@@ -99,12 +99,12 @@ class Connection:
 
     @property
     def is_started(self) -> bool:
-        """It delivers."""
+        """Return True while it delivers."""
         return self._core.is_started and not self._has_closed
 
     @property
     def client_id(self) -> str | None:
-        """The name of this connection for durable subscriptions; no other connection of the cluster has it."""
+        """Return the name of this connection for durable subscriptions; no other one of the cluster has it."""
         return self._core.client_id
 
     @client_id.setter
@@ -126,13 +126,13 @@ class Connection:
         return ConnectionMetadata(provider_version=version())
 
     def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Session:
-        """A session; one for each thread that works."""
+        """Make a session; make one for each thread that works."""
         check_mode(acknowledge_mode)
         self._check_open()
         return self._added(Session(self._core, acknowledge_mode))
 
     def _added(self, session: SomeSession) -> SomeSession:
-        """The session, which is one of this connection's from now on."""
+        """Count the session among those of this connection, and the sends of those that have ended; return it."""
         with self._lock:
             going_on = self._open_sessions()
             for ended in set(self._sessions).difference(going_on):
@@ -141,7 +141,7 @@ class Connection:
         return session
 
     def create_sender(self) -> Sender:
-        """A sender that any thread may use at once; it sends by this connection."""
+        """Make a sender that any thread may use at once; it sends by this connection."""
         self._check_open()
         return Sender(self._core, self.create_session, None)
 
@@ -158,7 +158,7 @@ class Connection:
             return self._core.counts.merged(statistics, [session._core.sent for session in self._sessions])
 
     def health(self, timeout: float | None = 5.0) -> Health:
-        """How the connection and its process fare. Also when it is closed: then it is neither alive nor ready.
+        """Tell how the connection and its process fare. When it is closed it is neither alive nor ready.
 
         Args:
             timeout: so many seconds Kafka has to answer; None: it is not asked, and nothing is waited for.
@@ -201,7 +201,7 @@ class Connection:
 
     @property
     def is_closed(self) -> bool:
-        """It was closed."""
+        """Return True if it was closed."""
         return self._has_closed
 
     def stop(self) -> None:
@@ -279,7 +279,7 @@ class Connection:
             session._core.guard.refuse_for_ever()
 
     def _is_in_a_close(self) -> bool:
-        """The caller is what the closing of one of its sessions waits for: a signal handler in it, or a listener."""
+        """Return True if the closing of a session waits for the caller: for a signal handler in it, or its listener."""
         return not self.is_closed and any(
             session._closer == threading.get_ident() or (session._closer and session._core.is_listener_thread())
             for session in self._open_sessions()
@@ -296,7 +296,7 @@ class Connection:
 
 
 def sender_of(connection: Connection) -> Sender:
-    """A sender that has the connection for itself, and closes it."""
+    """Return a sender that has the connection for itself, and closes it."""
     return Sender(connection._core, connection.create_session, connection.close)
 
 

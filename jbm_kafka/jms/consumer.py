@@ -70,35 +70,35 @@ class MessageConsumer:
 
     @property
     def destination(self) -> Queue | Topic:
-        """The queue, or the topic that is subscribed to."""
+        """Return the queue, or the topic that is subscribed to."""
         return self._inbox.destination
 
     @property
     def selector(self) -> str | None:
-        """Which messages it receives, as it was given; None: every one."""
+        """Return the selector as it was given; None: it receives every message."""
         chosen = self._link.terms.selector
         return None if chosen is None else chosen.text
 
     @property
     def prefetch(self) -> int:
-        """How many messages it may have unread and unacknowledged."""
+        """Return how many messages it may have unread and unacknowledged."""
         return self._inbox.prefetch
 
     @property
     def is_closed(self) -> bool:
-        """It was closed, or its session was."""
+        """Return True if it was closed, or its session was."""
         return self._link.is_closed
 
     @property
     def listener(self) -> MessageListener | None:
-        """The function that is called for each message; `set_listener` sets it."""
+        """Return the function that is called for each message; `set_listener` sets it."""
         return self._inbox.listener
 
     # -- receiving -------------------------------------------------------------------------------------------------
 
     # Told `float`, compiled code would refuse all else by itself, and less kindly.
     def receive(self, timeout: SupportsFloat | None = None) -> Message | None:
-        """The next message; None when `timeout` seconds passed, or the consumer was closed meanwhile.
+        """Return the next message; None when `timeout` seconds passed, or the consumer was closed meanwhile.
 
         None waits for ever. Any other timeout finds what was in the queue when it was called, if need be one second
         late, and ten when the process must join the queue's group first; 0 waits for nothing else. While a CLIENT or
@@ -147,12 +147,12 @@ class MessageConsumer:
             raise
 
     def receive_nowait(self) -> Message | None:
-        """The next message that is in the queue now, or None; as `receive(0)`, and it raises the same."""
+        """Return the next message that is in the queue now, or None; as `receive(0)`, and it raises the same."""
         return self.receive(0)
 
     def receive_body(self, kind: type[T], timeout: SupportsFloat | None = None) -> T | None:
-        """The body of the next message as `kind` (str, bytes, dict, list, an object's own class); `timeout` and None as
-        of `receive`.
+        """Return the body of the next message as `kind` (str, bytes, dict, list, an object's own class); `timeout` and
+        None as of `receive`.
 
         Raises:
             MessageFormatError: it has another body. In AUTO the next call gets the same message, which counts as never

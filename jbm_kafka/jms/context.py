@@ -75,7 +75,7 @@ class ContextProducer:
 
     @property
     def is_closed(self) -> bool:
-        """It was closed, or its context was."""
+        """Return True if it was closed, or its context was."""
         return self._producer.is_closed
 
     def send(
@@ -191,12 +191,12 @@ class Context:
 
     @property
     def is_started(self) -> bool:
-        """It delivers messages."""
+        """Return True while it delivers messages."""
         return self._connection.is_started
 
     @property
     def is_closed(self) -> bool:
-        """It was closed."""
+        """Return True if it was closed."""
         return self._connection.is_closed
 
     @property
@@ -212,12 +212,12 @@ class Context:
 
     @property
     def acknowledge_mode(self) -> AcknowledgeMode:
-        """How what it receives is acknowledged."""
+        """Return how what it receives is acknowledged."""
         return self._session.acknowledge_mode
 
     @property
     def transacted(self) -> bool:
-        """True when it commits and rolls back."""
+        """Return True if it commits and rolls back."""
         return self._session.transacted
 
     def transaction(self) -> AbstractContextManager[Self]:
@@ -242,15 +242,15 @@ class Context:
         self._session.set_group_ack_threshold(count)
 
     def create_message(self) -> Message:
-        """A message without a body."""
+        """Make a message without a body."""
         return self._session.create_message()
 
     def create_queue(self, name: str) -> Queue:
-        """The queue of this name."""
+        """Return the queue of this name."""
         return self._session.create_queue(name)
 
     def create_topic(self, name: str) -> Topic:
-        """The topic of this name."""
+        """Return the topic of this name."""
         return self._session.create_topic(name)
 
     def create_temporary_queue(self) -> TemporaryQueue:
@@ -289,13 +289,14 @@ class Context:
         )
 
     def create_producer(self) -> ContextProducer:
-        """A producer without a destination of its own: each send names it first, `send(queue, message)`."""
+        """Make a producer without a destination of its own: each send names it first, `send(queue, message)`."""
         return ContextProducer(self._session.create_producer())
 
     def create_consumer(
         self, destination: Destination, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
     ) -> MessageConsumer:
-        """A consumer of a queue or topic; starts the connection. Arguments and errors as of Session.create_consumer.
+        """Make a consumer of a queue or topic; starts the connection. Arguments and errors as of
+        Session.create_consumer.
 
         Args:
             selector: which messages it gets, as "region = 'EU'"; None: each.
@@ -333,7 +334,7 @@ class Context:
     def create_browser(
         self, queue: Queue, selector: str | None = None, include: Include = "deliverable"
     ) -> QueueBrowser:
-        """The messages of a queue, consumed by nobody. Arguments and errors as of Session.create_browser.
+        """Make a browser of a queue, which consumes nothing. Arguments and errors as of Session.create_browser.
 
         Args:
             selector: which messages it shows, as "region = 'EU'"; None: each.
@@ -342,23 +343,23 @@ class Context:
         return self._session.create_browser(queue, selector, include)
 
     def create_text_message(self, text: str | None = None) -> TextMessage:
-        """A text message."""
+        """Make a text message."""
         return TextMessage(text)
 
     def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
-        """A bytes message."""
+        """Make a bytes message."""
         return BytesMessage(data)
 
     def create_map_message(self, body: Mapping[str, Value] | None = None) -> MapMessage:
-        """A map message."""
+        """Make a map message."""
         return MapMessage(body)
 
     def create_object_message(self, body: object = None, codec: str = "json") -> ObjectMessage:
-        """An object message."""
+        """Make an object message."""
         return ObjectMessage(body, codec)
 
     def create_stream_message(self, body: Sequence[Value] = ()) -> StreamMessage:
-        """A stream message."""
+        """Make a stream message."""
         return StreamMessage(body)
 
     def start(self) -> None:

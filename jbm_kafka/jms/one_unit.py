@@ -21,7 +21,7 @@ class OneUnit(ClosedAtEnd):
         )
 
     def receive(self, timeout_s: float) -> Message | None:
-        """The unit's next message; None when for so many seconds none of any unit came.
+        """Return the unit's next message; None when for so many seconds none of any unit came.
 
         Raises:
             ResourceAllocationError: too many others come before it.

@@ -115,12 +115,12 @@ class MessageProducer:
 
     @property
     def destination(self) -> Destination | None:
-        """Where its messages go; None: each send names it."""
+        """Return where its messages go; None: each send names it."""
         return self._destination
 
     @property
     def is_closed(self) -> bool:
-        """It was closed, or its session was."""
+        """Return True if it was closed, or its session was."""
         return self._has_closed or self._session.is_closed
 
     def send(

@@ -61,7 +61,7 @@ class SelectiveReceive(ClosedAtEnd):
         return frozenset(self._connection.provider.end_positions(self._queue, timeout_s))
 
     def next_wanted(self, timeout_s: float) -> Delivery | None:
-        """The next that is wanted; None when for so many seconds nothing came, wanted or not.
+        """Return the next that is wanted; None when for so many seconds nothing came, wanted or not.
 
         Raises:
             ResourceAllocationError: too many others come before it.

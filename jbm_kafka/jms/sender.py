@@ -55,7 +55,7 @@ class Sender:
 
     @property
     def is_closed(self) -> bool:
-        """It was closed, or its connection was."""
+        """Return True if it was closed, or its connection was."""
         return self._has_closed or self._connection.is_over
 
     def send(

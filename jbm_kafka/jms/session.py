@@ -90,23 +90,23 @@ class Session:
 
     @property
     def is_closed(self) -> bool:
-        """It was closed, maybe by its connection."""
+        """Return True if it was closed, maybe by its connection."""
         return self._core.is_closed
 
     # -- what it makes -------------------------------------------------------------------------------------------
 
     def create_queue(self, name: str) -> Queue:
-        """The queue of this name; created at first use when the factory says so."""
+        """Return the queue of this name; created at first use when the factory says so."""
         self._core.check_open()
         return Queue(name)
 
     def create_topic(self, name: str) -> Topic:
-        """The topic of this name; created at first use when the factory says so."""
+        """Return the topic of this name; created at first use when the factory says so."""
         self._core.check_open()
         return Topic(name)
 
     def create_temporary_queue(self) -> TemporaryQueue:
-        """A queue of this connection, until its `delete()` or the connection's end: any may send there, only this
+        """Make a queue of this connection, until its `delete()` or the connection's end: any may send there, only this
         connection receives.
 
         Raises:
@@ -116,12 +116,12 @@ class Session:
         return self._connection.temporaries.create(TemporaryQueue)
 
     def create_temporary_topic(self) -> TemporaryTopic:
-        """A topic of this connection, as `create_temporary_queue`."""
+        """Make a topic that ends with this connection, which alone receives from it: see `create_temporary_queue`."""
         self._core.check_open()
         return self._connection.temporaries.create(TemporaryTopic)
 
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:
-        """A producer; without a destination every send names one."""
+        """Make a producer; without a destination every send names one."""
         with self._core.in_use(beside_listener=True):
             if destination is not None:
                 self._connection.provider.ensure(as_destination(destination))
@@ -130,7 +130,7 @@ class Session:
     def create_consumer(
         self, destination: Destination, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
     ) -> MessageConsumer:
-        """A consumer of a queue, or of a topic from now on until it is closed.
+        """Make a consumer of a queue, or of a topic from now on until it is closed.
 
         On a started connection it returns when partitions are assigned and recovered.
 
@@ -163,7 +163,8 @@ class Session:
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
     ) -> MessageConsumer:
-        """The one consumer of a durable subscription of this connection's client id; made if it is not there.
+        """Make the one consumer of a durable subscription of this connection's client id, which is made if it is not
+        there.
 
         It gets whatever is sent after this returned for the first time, until `unsubscribe`; with a selector, what that
         chooses. Another topic, selector or no_local than it had: the old subscription is dropped with all it holds, and
@@ -191,7 +192,7 @@ class Session:
     def create_shared_consumer(
         self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
     ) -> MessageConsumer:
-        """One of several consumers that share each message of a topic among them, while there is one.
+        """Make one of several consumers that share each message of a topic among them, while there is one.
 
         Args:
             topic: a Topic, not its name.
@@ -211,7 +212,7 @@ class Session:
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
     ) -> MessageConsumer:
-        """One of several consumers of a durable subscription, which keeps what comes while it has no consumer.
+        """Make one of several consumers of a durable subscription, which keeps what comes while it has no consumer.
 
         Arguments as of `create_shared_consumer`.
 
@@ -245,7 +246,7 @@ class Session:
     def create_browser(
         self, queue: Queue, selector: str | None = None, include: Include = "deliverable"
     ) -> QueueBrowser:
-        """The messages of a queue, consumed by nobody. Each iteration of the browser looks anew.
+        """Make a browser of a queue, which consumes nothing. Each iteration of the browser looks anew.
 
         Args:
             queue: a Queue, not its name.
@@ -263,27 +264,27 @@ class Session:
         return QueueBrowser(self._core, as_queue(queue, "queue"), selector=selector, include=include)
 
     def create_message(self) -> Message:
-        """A message without a body."""
+        """Make a message without a body."""
         return Message()
 
     def create_text_message(self, text: str | None = None) -> TextMessage:
-        """A text message."""
+        """Make a text message."""
         return TextMessage(text)
 
     def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
-        """A bytes message."""
+        """Make a bytes message."""
         return BytesMessage(data)
 
     def create_map_message(self, body: Mapping[str, Value] | None = None) -> MapMessage:
-        """A map message."""
+        """Make a map message."""
         return MapMessage(body)
 
     def create_object_message(self, body: object = None, codec: str = "json") -> ObjectMessage:
-        """An object message."""
+        """Make an object message."""
         return ObjectMessage(body, codec)
 
     def create_stream_message(self, body: Sequence[Value] = ()) -> StreamMessage:
-        """A stream message."""
+        """Make a stream message."""
         return StreamMessage(body)
 
     def request(
@@ -370,7 +371,7 @@ class Session:
             self._strategy.roll_back(delay_ms, rejected)
 
     def transaction(self) -> AbstractContextManager[Self]:
-        """For `with`: commits at the end of the block, rolls back on an exception, which comes out whatever that does.
+        """Commit at the end of a `with` block, or roll back on an exception, which comes out whatever that does.
 
         A session has one transaction: what it received and sent before the block, since its last commit or rollback, is
         part of it, and is committed or rolled back with it. What this returns may be entered again, after its end.
@@ -401,12 +402,12 @@ class Session:
         )
 
     def set_default_prefetch(self, count: int) -> None:
-        """How many messages each consumer made from now on may hold unacknowledged."""
+        """Set how many messages each consumer made from now on may hold unacknowledged."""
         self._core.check_open()
         self._consumers.default_prefetch = checked_prefetch(count, "count")
 
     def set_dups_ok(self, messages: int = MESSAGES, milliseconds: int = MILLISECONDS) -> None:
-        """When a DUPS_OK session acknowledges: after so many messages or milliseconds, whichever comes first.
+        """Set when a DUPS_OK session acknowledges: after so many messages or milliseconds, whichever comes first.
 
         Args:
             messages: at most the prefetch; 0: however many there are. By default it is 50, or a smaller prefetch.
@@ -425,7 +426,7 @@ class Session:
                 self._strategy, self._listening = strategy, Listening(self._core, strategy)
 
     def set_group_ack_threshold(self, count: int) -> None:
-        """How many PERSISTENT_GROUPACK sends of a producer are confirmed together: the last of so many waits.
+        """Set how many PERSISTENT_GROUPACK sends of a producer are confirmed together: the last of so many waits.
 
         By default it is 100.
         """
@@ -466,6 +467,10 @@ class Session:
     # -- called when it is closed --------------------------------------------------------------------------------------
 
     def _begin_close(self) -> bool:
+        """Return True to the one thread that is to close the session; others, and later calls, get False.
+
+        Receives that wait are woken, and end.
+        """
         core = self._core
         with core.lock:
             if self._is_over or self._closer:

@@ -41,7 +41,7 @@ class SessionConsumers:
         strategy: AcknowledgeStrategy,
         listening: Listening,
     ) -> MessageConsumer:
-        """One more; on a started connection it returns when partitions are assigned and recovered.
+        """Make one more; on a started connection return when partitions are assigned and recovered.
 
         Raises:
             JMSError: `source_of` raised, or the source cannot be used; the session is as before.
@@ -65,7 +65,7 @@ class SessionConsumers:
         return consumer
 
     def until_ready(self, consumer: MessageConsumer) -> Pauses[None]:
-        """The end of making one: on a started connection it waits for its partitions."""
+        """Finish making one: on a started connection wait for its partitions."""
         if self._core.connection.is_started:
             with self._forgotten_if_refused(consumer):
                 yield from consumer._waiting.until_ready()
@@ -75,7 +75,7 @@ class SessionConsumers:
         return [consumer for consumer in self._consumers if not consumer.is_closed]
 
     def connect(self) -> None:
-        """The connection was started: they count from now on; one that is refused keeps no other from it."""
+        """Let them receive, for the connection was started; one that is refused keeps no other from it."""
         self._with_each(lambda consumer: consumer._inbox.connect())
 
     def wait_ready(self) -> None:
@@ -83,7 +83,7 @@ class SessionConsumers:
         self._with_each(lambda consumer: on_this_thread(consumer._waiting.until_ready(), self._core.filled))
 
     def pause(self) -> None:
-        """The connection was stopped: unread messages go back."""
+        """Give unread messages back, for the connection was stopped."""
         for consumer in self.open():
             consumer._inbox.pause()
 

@@ -26,7 +26,7 @@ class TwoStepReceive:
         self._session = consumer._session
 
     def wait(self, timeout_s: float | None) -> bool:
-        """True when a message is there; False when the time is up, or the consumer was closed.
+        """Return True when a message is there; False when the time is up, or the consumer was closed.
 
         Raises:
             JMSError: as `receive`.
@@ -36,7 +36,7 @@ class TwoStepReceive:
             return on_this_thread(self._waiting(timeout_s), self._session.filled)
 
     def take(self) -> Message | None:
-        """The message, which the application has then; None: it went elsewhere.
+        """Return the message, which the application has then; None: it went elsewhere.
 
         Raises:
             JMSError: as `receive`.
@@ -57,7 +57,7 @@ class TwoStepReceive:
                 raise
 
     def held_partitions(self) -> HeldPartitions | None:
-        """Which part of the source its process has; None where nobody can know. Any thread."""
+        """Return which part of the source its process has; None where nobody can know. Any thread may call it."""
         return self._session.connection.provider.held_partitions(self._inbox.source)
 
     def stay(self) -> None:

@@ -38,7 +38,7 @@ class XASession(Session):
         """Until when it must be prepared, monotonic; 0: it may take its time."""
 
     def xid(self, format_id: int, gtrid: str | bytes, bqual: str | bytes) -> Xid:
-        """The name of a branch.
+        """Make the name of a branch.
 
         Args:
             format_id: 0 to 2147483647; the manager's own.
@@ -128,7 +128,7 @@ class XASession(Session):
         self._decide("tpc_rollback", xid, BranchState.ROLLED_BACK)
 
     def tpc_recover(self) -> list[Xid]:
-        """The prepared branches of the namespace, of whatever manager: go by your own `gtrid`.
+        """Return the prepared branches of the namespace, of whatever manager: go by your own `gtrid`.
 
         Raises:
             JMSError: the cluster does not answer.
@@ -138,21 +138,22 @@ class XASession(Session):
         return sorted({each.xid for each in found if not is_across(each.branch)})
 
     def commit(self) -> None:
-        """As of any TRANSACTED session, outside of a branch."""
+        """Commit as any TRANSACTED session does, outside of a branch."""
         self._check_outside("commit")
         super().commit()
 
     def rollback(self) -> None:
-        """As of any TRANSACTED session, outside of a branch."""
+        """Roll back as any TRANSACTED session does, outside of a branch."""
         self._check_outside("rollback")
         super().rollback()
 
     def transaction(self) -> AbstractContextManager[Self]:
-        """As of any TRANSACTED session, outside of a branch."""
+        """Return a block as of any TRANSACTED session, outside of a branch."""
         self._check_outside("transaction")
         return super().transaction()
 
     def _finish_close(self) -> None:
+        """Close it. A branch that is not prepared is rolled back and forgotten; a prepared one goes on."""
         branch = self._branch
         super()._finish_close()
         if branch is not None and not self._is_prepared:
@@ -258,7 +259,7 @@ class XAConnection(Connection):
     __slots__ = ()
 
     def create_xa_session(self) -> XASession:
-        """A TRANSACTED session with `tpc_begin`, `tpc_prepare`, `tpc_commit`, `tpc_rollback` and `tpc_recover`."""
+        """Make a TRANSACTED session with `tpc_begin`, `tpc_prepare`, `tpc_commit`, `tpc_rollback` and `tpc_recover`."""
         self._check_open()
         return self._added(XASession(self._core))
 
@@ -269,5 +270,5 @@ class XAConnectionFactory(ConnectionFactory):
     __slots__ = ()
 
     def create_xa_connection(self) -> XAConnection:
-        """A connection, stopped. Errors as of `create_connection`."""
+        """Make a connection, stopped. Errors as of `create_connection`."""
         return XAConnection(self._open_provider(), self._defaults)

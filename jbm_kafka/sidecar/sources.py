@@ -28,7 +28,7 @@ from jbm_kafka.sidecar.runtime import Lifetime
 
 
 def _is_private(source: Source) -> TypeGuard[Subscription]:
-    """It has no group (decision 81)."""
+    """Return True for a plain consumer of a topic: it has no consumer group (decision 81), and its topic lasts."""
     if not isinstance(source, Subscription):
         return False
     return source.kind is SubscriptionKind.PRIVATE and not source.topic.is_temporary

@@ -53,12 +53,12 @@ class AcknowledgedMark:
         self._map.flush()
 
     def set(self, number: int) -> None:
-        """This one is confirmed, and all before it."""
+        """Note that this number is confirmed, and all before it."""
         self.number = number
         _NUMBER.pack_into(self._map, _NUMBER_AT, number)
 
     def close(self, number: int) -> None:
-        """Say that the store was closed in order, when all of it is on the disk."""
+        """Record that the store was closed in order with this last number; call it when all is on the disk."""
         _FORM.pack_into(self._map, 0, _MAGIC, False, boot(), number)
         self._map.flush()
         self.let_go()

@@ -107,7 +107,10 @@ class ForwardingOrder:
         return chosen
 
     def suspend(self, destination: str, now_ms: int) -> bool:
-        """A destination takes nothing for now: its entries wait, longer each time. True: it did take some before."""
+        """Let a destination's entries wait, longer each time, for it takes nothing now.
+
+        Returns True if it took some before.
+        """
         before = self._waits.get(destination)
         tries = 0 if before is None else before.tries + 1
         self._waits[destination] = _Wait(tries, now_ms + next_wait_ms(tries))

@@ -37,7 +37,7 @@ class OpenStore:
     users: int = 1
 
     def release(self) -> None:
-        """One user less; the last one closes it."""
+        """Count one user less; the last one closes the store."""
         with _turn(self.settings):
             self.users -= 1
             if self.users:
@@ -112,6 +112,7 @@ def _turn(settings: StoreSettings) -> threading.RLock:
 
 
 def _after_fork() -> None:
+    """Forget all stores in a forked child, and let go of their locks: the parent has them."""
     global _turns_lock  # noqa: PLW0603 - another thread may have held it
     _turns_lock = threading.Lock()
     _turns.clear()

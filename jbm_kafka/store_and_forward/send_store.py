@@ -282,7 +282,7 @@ class SendStore:
             self._aside_bytes += sum(len(value) for _, value in aside)
 
     def keep_cluster(self, cluster_id: str) -> None:
-        """The store forwards to this cluster, and to no other from now on."""
+        """Bind the store to this cluster: it forwards to no other from now on."""
         self.cluster_id = self._said["cluster"] = cluster_id
         _write_id(self.path, self._said)
 
@@ -318,11 +318,14 @@ class SendStore:
 
     @property
     def number(self) -> int:
-        """The number that was given last."""
+        """Return the number that was given last."""
         return self._number
 
     def counts(self) -> StoreCounts:
-        """Returns how much it holds now. A disk that was full is tried again, as by a send: there may come none."""
+        """Return how much the store holds now.
+
+        If the disk was full this tries it again, as a send does: there may come no send that would.
+        """
         with self._lock:
             if self.trouble and self._is_open:
                 self._mend()
@@ -351,7 +354,7 @@ class SendStore:
         self._file_lock.close()
 
     def forget_lock(self) -> None:
-        """In a forked child: let go of the inherited lock, or the folder stays locked as long as the child lives."""
+        """Let go of the inherited lock, in a forked child, or the folder stays locked as long as the child lives."""
         self._is_open = False
         self._file_lock.close()
 
@@ -361,6 +364,11 @@ class SendStore:
         return IllegalStateError(f"the store in {self.path} is closed; nothing was stored")
 
     def _check_room(self, size_bytes: int) -> None:
+        """Let a send of that size pass, after an attempt to mend a disk that had failed.
+
+        Raises:
+            NotStored: the store is closed or at a limit, or its disk still fails.
+        """
         if not self._is_open:
             raise NotStored(self._closed())
         held_bytes = self._waiting_bytes + self._aside_bytes
@@ -494,6 +502,7 @@ class SendStore:
                     return
 
     def _could_not_write(self, error: Exception, numbers: range) -> None:
+        """Note why a write failed, and what it was to store; the reserve goes, so that forwarding has room."""
         self._hindered(error)
         self._failed.extend(numbers)
         self._tried_at_ms = self._clock.monotonic_ms()
@@ -522,7 +531,7 @@ class SendStore:
 
     @property
     def _rocks(self) -> Rdict:
-        """The database, opened again if it is shut: for that less room is enough than sends need.
+        """Return the database, opened again if it is shut: for that less room is enough than sends need.
 
         Raises:
             ResourceAllocationError: the disk does not let it.
@@ -532,6 +541,10 @@ class SendStore:
         return self._db
 
     def _reopen(self) -> bool:
+        """Close the database and open it anew, without the entries whose senders were told that they are not stored.
+
+        Returns False if it cannot be opened; `trouble` says why, and the next call tries again.
+        """
         self._is_shut = True
         with suppress(Exception):  # it says once more what failed, and is closed all the same
             self._db.close()
@@ -549,6 +562,10 @@ class SendStore:
         return True
 
     def _make_reserve(self, *, room_bytes: int) -> bool:
+        """Keep a part of the disk free for forwarding; return False, with the reason in `trouble`, if it has no room.
+
+        `room_bytes` must be free beyond it, so that sends are not taken again for a moment only.
+        """
         try:
             fd = os.open(self.path / RESERVE_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -591,6 +608,10 @@ class SendStore:
         return highest
 
     def _report_torn_tail(self) -> None:
+        """Record and log that entries were lost whose sends were confirmed, and pass over their numbers.
+
+        The mark beside the database has the last number that was given; where it may be behind, a warning is all.
+        """
         missing = self._mark.number - self._number
         if missing > 0:
             self._lost += missing

@@ -215,7 +215,7 @@ class StoreForwarder:
         return ready
 
     def _record(self, send: StoredSend) -> Outgoing:
-        """The record of a send, as if it was sent now, with the time when it was."""
+        """Return the record of a send, made as if it was sent now, with the time when it was."""
         provider = self.provider
         assert provider is not None, send
         found = self._found.get(send.destination)
@@ -271,7 +271,7 @@ class StoreForwarder:
         self.forwarded += len(batch.entries)
 
     def _refused(self, error: TransactionAborted, entries: Mapping[int, StoredEntry]) -> None:
-        """A transaction was aborted: set aside what Kafka refuses for good, and have the rest tried again.
+        """Set aside what Kafka refuses for good, after a transaction was aborted, and have the rest tried again.
 
         Raises:
             TransactionAborted: no entry is to blame.
@@ -300,7 +300,7 @@ class StoreForwarder:
             raise error
 
     def _suspend(self, destination: str, error: Exception) -> None:
-        """One line says so, however often it is tried."""
+        """Let the destination wait; one line says so, however often it is tried."""
         if self._order.suspend(destination, self._now_ms()):
             log.warning("%s: what is stored for %s waits: %s", self._store.path, destination, error)
 
@@ -323,7 +323,7 @@ class StoreForwarder:
     # -- taking over -----------------------------------------------------------------------------------------------
 
     def _taken_over(self) -> NumberedBatches:
-        """The batches, when it is known what became of the last one."""
+        """Return the batches, when it is known what became of the last one."""
         if self._batches is not None and self._batches.is_taken_over:
             return self._batches
         if self.provider is None:

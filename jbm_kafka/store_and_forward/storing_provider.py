@@ -83,7 +83,7 @@ class StoringProvider:
     # -- sends -----------------------------------------------------------------------------------------------------
 
     def settings_of(self, name: str) -> ResolvedSettings:
-        """The address settings in force, as far as they are known without Kafka."""
+        """Return the address settings in force, as far as they are known without Kafka."""
         return self._resolver.resolve(name) if self._there is None else self._there.settings_of(name)
 
     def known_topic(self, name: str, /) -> TopicInfo | None:
@@ -91,7 +91,7 @@ class StoringProvider:
         return self._infos.get(name)
 
     def ensure(self, destination: Destination) -> TopicInfo:
-        """The destination, of which Kafka is asked when its messages are forwarded.
+        """Return the destination without asking Kafka, which is asked when its messages are forwarded.
 
         Raises:
             InvalidDestinationError: the connection has used this name for the other kind.
@@ -109,14 +109,14 @@ class StoringProvider:
         return asked.is_there(destination)
 
     def ensure_to_send(self, destination: Destination) -> TopicInfo:
-        """As `ensure`."""
+        """Do as `ensure` does."""
         return self._kafka().ensure_to_send(destination) if destination.is_temporary else self._info(destination)
 
     def check_sendable(self, destination: Destination) -> None:
         """Return: where somebody has paused producing, what is stored waits."""
 
     def place_unit(self, name: str, unit: bytes) -> int:
-        """The unit's route; its partition is recorded when it is forwarded."""
+        """Return the unit's route; its partition is recorded when it is forwarded."""
         return partition_for(unit, ROUTES)
 
     def prepare_to_send(self) -> None:
@@ -134,7 +134,7 @@ class StoringProvider:
             self._kafka().send(record, report, is_waited_for=is_waited_for)
 
     def try_send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> bool:
-        """As `send`, but never waits for the disk: False when too much waits for it."""
+        """Do as `send` does, but never wait for the disk: False when too much waits for it."""
         if record.topic not in self._destinations:
             return self._kafka().try_send(record, report, is_waited_for=is_waited_for)
         if not self._store.has_room_to_wait():
@@ -147,7 +147,7 @@ class StoringProvider:
         return error.error if isinstance(error, NotStored) else self._kafka().send_error(error, destination)
 
     def flush(self, timeout_s: float) -> bool:
-        """True when every plain send is stored, and what is not stored was reported."""
+        """Return True when every plain send is stored, and what is not stored was reported."""
         there = self._there
         return self._store.wait_stored(timeout_s) and (there is None or there.flush(timeout_s))
 
@@ -200,7 +200,7 @@ class StoringProvider:
         )
 
     def health(self, timeout_s: float | None) -> Health:
-        """It is ready while sends can be stored; of what it receives Kafka's provider tells, if there is one."""
+        """Tell whether sends can be stored; of what it receives Kafka's provider tells, if there is one."""
         found = Health(True, True) if self._there is None else self._there.health(timeout_s)
         counts = self._store.counts()
         reasons = list(found.reasons)
@@ -218,7 +218,7 @@ class StoringProvider:
     # -- operators -------------------------------------------------------------------------------------------------
 
     def stored(self) -> StoreCounts:
-        """How much is stored."""
+        """Return how much is stored."""
         return self._store.counts()
 
     def retry_set_aside(self) -> int:
@@ -226,22 +226,22 @@ class StoringProvider:
         return self._store.retry()
 
     def wait_forwarded(self, timeout_s: float) -> bool:
-        """True when nothing waits; False when the time is up, or Kafka takes nothing for now."""
+        """Return True when nothing waits, and False when the time is up or Kafka takes nothing for now."""
         return self._opened.forwarder.wait_forwarded(timeout_s)
 
     @property
     def forwarded(self) -> int:
-        """How many entries were forwarded since the store was opened."""
+        """Return how many entries were forwarded since the store was opened."""
         return self._opened.forwarder.forwarded
 
     def troubles(self) -> list[str]:
-        """A sentence for each thing that hinders it."""
+        """Return a sentence for each thing that hinders it."""
         return self._opened.forwarder.troubles()
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def begin_close(self) -> Patience:
-        """How long closing waits for Kafka, if it was asked anything; the store waits by itself."""
+        """Return how long closing waits for Kafka, if it was asked anything; the store waits by itself."""
         return Patience(lambda timeout_s: True) if self._there is None else self._there.begin_close()
 
     def give_up_sends(self) -> None:

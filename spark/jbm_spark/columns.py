@@ -120,8 +120,10 @@ def _in_order_of_columns(step: DataFrame, shown: Mapping[str, Column]) -> DataFr
 
 
 def kinds_are_as_they_came(schema: StructType) -> bool:
-    """Return True if `body_kind` is the column that was made here, and nothing was made of it. Rows of others may be
-    among its rows all the same, such as by a union."""
+    """Return True if the column `body_kind` was made here, and no expression has changed it since.
+
+    Its rows may be of other frames all the same, as after a union.
+    """
     return any(each.name == "body_kind" and _AS_IT_CAME.items() <= each.metadata.items() for each in schema.fields)
 
 
@@ -251,7 +253,10 @@ def worked_out_once(value: Column, use: Callable[[Column], Column]) -> Column:
 
 
 def _properties() -> Column:
-    """Name to text: plain headers first, typed ones over them, of several the last."""
+    """Return a column that maps each property's name to its text.
+
+    A name that comes more than once has its last typed header, else its last plain one.
+    """
     nothing = F.create_map().cast("map<string,string>")
     return F.coalesce(_PLAIN, F.map_from_entries(_in_order()), nothing)
 

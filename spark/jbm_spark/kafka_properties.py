@@ -161,7 +161,7 @@ def _read(given: Mapping[str, str], name: str) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    """As a value of JAAS: between double quotes, with the escapes of Java's StreamTokenizer."""
+    """Return the text between double quotes, with the escapes that a value of JAAS has (Java's StreamTokenizer)."""
     escaped = "".join(_ESCAPES.get(c, c) for c in text)
     return f'"{escaped}"'
 

@@ -131,10 +131,12 @@ def stream_starting_options(topic: str, starting: Position) -> dict[str, str]:
 
 
 def ending_options(topic: str, ending: Position) -> dict[str, str]:
-    """Spark's options for a batch that ends before there; "latest" is looked up anew by every action.
+    """Return Spark's options for a batch that ends before that position.
+
+    With "latest" each action looks the end up anew.
 
     Raises:
-        OptionRefusedError: "earliest", or no position at all.
+        OptionRefusedError: it is "earliest", or no position at all.
     """
     if isinstance(ending, int) and not isinstance(ending, bool):
         return {"endingTimestamp": _instant("ending", ending)}

@@ -158,7 +158,10 @@ def _submitted(app_name: str, given: Mapping[str, str]) -> SparkSession:
 def _of_our_own(
     app_name: str, given: Mapping[str, str], *, starts_fast: bool, log_path: str | os.PathLike[str] | None
 ) -> SparkSession:
-    """In a JVM that is started here, with the jars."""
+    """Return a session in a JVM that is started here, with the jars and the log's file.
+
+    Settings given win over those of `spark-defaults.conf`, and both over ours, but for what we need.
+    """
     before = defaults_of_files()
     master = given.get(_MASTER) or before.get(_MASTER) or LOCAL_MASTER
     log = _temporary_log() if log_path is None else checked_log_path(log_path)

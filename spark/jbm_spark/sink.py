@@ -277,7 +277,7 @@ def sink_for(
     rejects: str | os.PathLike[str] | None = None,
     exactly_once: bool = False,
 ) -> Sink:
-    """The sink for frames of this one's shape. Nothing is asked of the cluster yet.
+    """Return the sink for frames with the columns of this one; the cluster is not asked yet.
 
     Raises:
         FrameRefusedError: the columns are no message's, or a stream's units have no order.

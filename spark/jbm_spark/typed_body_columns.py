@@ -128,7 +128,7 @@ def _fault(schema: WriterSchema, schemas: SubjectSchemas, data: Column) -> Colum
 
 
 def _read(schemas: SubjectSchemas) -> Column:
-    """The value, or null."""
+    """Return a column with the body as the reader's schema has it: null where it has a fault or no usable schema."""
     data = F.when(F.col(_HELD)["fault"].isNull(), F.col(_HELD)["data"])
     if schemas.kind == JSON:
         return _read_json(schemas, data)

@@ -41,6 +41,8 @@ def test_a_call_is_shown_with_its_types_and_defaults(capsys: pytest.CaptureFixtu
     assert "\n```text\nSession\n" in section(api, "Session"), "its connection makes it"
     assert main(["docs", "api-admin"]) == 0
     assert "\nunset_address_settings(pattern: str, *names: str) -> bool\n" in capsys.readouterr().out
+    assert main(["docs", "amqp-limits"]) == 0
+    assert "\nframe_bytes: int = 262144\n    A larger frame ends" in section(capsys.readouterr().out, "Limits")
 
 
 def test_fields_and_values_of_errors_are_shown_with_what_is_behind_them_in_the_source() -> None:

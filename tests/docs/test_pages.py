@@ -16,7 +16,6 @@ PAGES = [
     "README.md",
     "docs/asyncio.md",
     "docs/backup-and-moving.md",
-    "docs/coming-from-jms-or-rabbitmq.md",
     "docs/configuration.md",
     "docs/console.md",
     "docs/core-interfaces.md",

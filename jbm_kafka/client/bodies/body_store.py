@@ -24,10 +24,10 @@ class BodyStore(Protocol):
         """Keep the body; it is durable when this returns, and nobody ever reads a part of it."""
 
     def get(self, name: str) -> bytes | None:
-        """The body; None: there is none of this name."""
+        """Return the body, or None if there is none of this name."""
 
     def list(self) -> Iterable[StoredBody]:
-        """All that is kept."""
+        """Return all that is kept."""
 
     def remove(self, name: str) -> None:
         """Keep it no more; one that is gone already is no error."""

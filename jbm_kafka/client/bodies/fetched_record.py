@@ -29,17 +29,17 @@ class FetchedRecord:
 
 
 def has_large_body(record: KafkaRecord) -> bool:
-    """Its body is kept elsewhere."""
+    """Return True if the record's body is kept elsewhere."""
     return record.value() is None and is_kept_elsewhere(record.headers())
 
 
 def with_body(record: KafkaRecord, bodies: LargeBodies | None) -> KafkaRecord:
-    """The record with its large body. Raises LargeBodyError when that cannot be had."""
+    """Return the record with its large body. Raises LargeBodyError when that cannot be had."""
     return FetchedRecord(record, fetched(bodies, record.headers()))
 
 
 def shown_with_body(record: KafkaRecord, bodies: LargeBodies | None) -> tuple[KafkaRecord, bytes | None]:
-    """The record with its large body if it has one, and its `JBMBody`, for one who only looks.
+    """Return the record, with its large body if it has one, and its `JBMBody`, for one who only looks.
 
     A body that cannot be had is shown as no bytes, and `_JBM_DECODE_ERROR` has the reason.
     """

@@ -20,6 +20,13 @@ class FolderStore:
         self._folder = folder
 
     def put(self, name: str, body: bytes) -> None:
+        """Keep the body: its file and the file's name are on the disk when this returns.
+
+        A kill in between leaves a file whose name ends with UNFINISHED, which no reader looks at.
+
+        Raises:
+            FileNotFoundError: the folder is not there; it is not made, for on this machine alone nobody would find it.
+        """
         path = self._folder / name
         self._check_there()  # made here, on this machine alone, others would look for the body in vain
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,6 +44,11 @@ class FolderStore:
                 os.close(entry)
 
     def get(self, name: str) -> bytes | None:
+        """Return the body, or None if there is none of this name.
+
+        Raises:
+            FileNotFoundError: the folder itself is not there, as when it is not mounted: the body may not be gone.
+        """
         try:
             return (self._folder / name).read_bytes()
         except FileNotFoundError:

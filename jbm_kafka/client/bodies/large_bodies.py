@@ -37,7 +37,7 @@ class BodyReader(Protocol):
     """Whatever has the bodies that records name."""
 
     def fetch(self, headers: Sequence[Header] | None) -> bytes:
-        """The body that a record's headers name. Raises LargeBodyError when it cannot be had."""
+        """Return the body that a record's headers name. Raises LargeBodyError when it cannot be had."""
 
 
 class FetchedBody:
@@ -88,7 +88,7 @@ class LargeBodies:
         return reference_headers(reference)
 
     def fetch(self, headers: Sequence[Header] | None) -> bytes:
-        """The body that a record's headers name.
+        """Return the body that a record's headers name.
 
         Raises:
             LargeBodyError: it is not there, cannot be read, or is not the one that was sent.
@@ -118,7 +118,7 @@ class LargeBodies:
 
 
 def fetched(bodies: BodyReader | None, headers: Sequence[Header] | None) -> bytes:
-    """The body that a record's headers name; `bodies`: None where no store was given.
+    """Return the body that a record's headers name; `bodies` is None where no store was given.
 
     Raises:
         LargeBodyError: it cannot be had.
@@ -134,10 +134,10 @@ def fetched(bodies: BodyReader | None, headers: Sequence[Header] | None) -> byte
 
 
 def large_bodies_of(given: object, limit_bytes: Any, *, no_limit: object) -> LargeBodies | None:
-    """Return what the arguments `large_bodies` and `large_body_bytes` say; None: bodies stay in their records.
+    """Return the place for large bodies that these two arguments choose, or None: bodies stay in their records.
 
     Raises:
-        InvalidSettingError: they cannot be.
+        InvalidSettingError: there is no such store, or a limit without a store.
     """
     is_limited = limit_bytes is not no_limit
     if given is None:
@@ -148,7 +148,7 @@ def large_bodies_of(given: object, limit_bytes: Any, *, no_limit: object) -> Lar
 
 
 def open_store(given: object) -> BodyStore:
-    """The store of a URL, or the object itself.
+    """Return the store that a URL names, or the application's own object as it is.
 
     Raises:
         InvalidSettingError: it is neither.
@@ -172,11 +172,16 @@ def _folder(given: str, rest: str) -> BodyStore:
     if not folder.is_absolute() or (rest.startswith("//") and not rest.startswith("///")):
         raise wrong_value("large_bodies", given, "write file:/ and the whole path of a folder")
     if folder.exists() and not folder.is_dir():
-        raise wrong_value("large_bodies", given, "it is a file; name a folder, which is made if it is not there")
+        raise wrong_value("large_bodies", given, "it is a file; name a folder that all machines have there")
     return FolderStore(folder)
 
 
 def _over_fsspec(url: str) -> BodyStore:
+    """Return the store that fsspec opens by this URL.
+
+    Raises:
+        InvalidSettingError: fsspec is not installed or cannot open it; the text has no credentials of the URL.
+    """
     try:
         from fsspec.core import url_to_fs
     except ImportError:

@@ -327,6 +327,10 @@ class ChannelState:
             self._wait(reference)
 
     def _take_heads(self, taken: c.HeadTaken, owner: SessionId) -> None:
+        """Move the first waiting messages of a unit into the owner's hand, and list the unit anew.
+
+        Those that leave (dead letters, expired ones) do not move `delivered_position`: no application has had them.
+        """
         gate = self.gates.by_key[taken.key]
         references = self.gates.take_heads(gate, taken.count, owner)
         self._hand(owner).update((reference.offset, reference) for reference in references)

@@ -52,7 +52,9 @@ def is_companion(group_id: str) -> bool:
 
 
 def parked_at(note: CommittedOffset | None, checkpoint_id: str) -> int | None:
-    """How many messages were parked as of this checkpoint, the channel's latest; None: unknown.
+    """Return how many messages were parked as of the channel's latest checkpoint, or None if that is not known.
+
+    It is not where the note is of another process than the checkpoint, or of one that is too long ago.
 
     Args:
         note: the companion's offset for the channel's partition, read after the checkpoint was.

@@ -8,7 +8,7 @@ from jbm_kafka.core.channel.entries import OffsetRange
 
 
 def ranges_of(numbers: Collection[int]) -> tuple[OffsetRange, ...]:
-    """Runs of consecutive numbers, ascending."""
+    """Return the runs of consecutive numbers, in ascending order."""
     ordered = sorted(numbers)
     if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:
         return (OffsetRange(ordered[0], ordered[-1]),)

@@ -115,7 +115,10 @@ def _is_begun(state: ChannelState, reference: Reference) -> bool:
 
 
 def may_wait_again(state: ChannelState, references: Collection[Reference]) -> bool:
-    """Messages that DEPARTING holds may go back to their gates: nothing of these is in the held store, or may be."""
+    """Return True if messages that DEPARTING holds may go back to their gates at once.
+
+    They may not while a gate has some in the held store, or nobody has looked yet whether it has.
+    """
     by_key, awaiting_look = state.gates.by_key, state.gates.awaiting_look
     gates = (by_key.get(reference.gate_key) for reference in references)
     return not any(gate is not None and (gate.spilled or gate.key in awaiting_look) for gate in gates)

@@ -43,11 +43,11 @@ def is_exhausted(attempts: int, attempts_max: int) -> bool:
 def held_back_until_ms(
     delivery_time_ms: int, due_at_ms: int, *, now_ms: int, set_back_ms: int, waited_ms: int = FOREVER_MS
 ) -> int:
-    """Until when a message is held back that its sender delayed or that came back; 0 when it is not.
+    """Return the time until which a delayed or returned message is held back, or 0 if it may go now.
 
-    Where the wall clock was set back, by which senders stamp, it catches up with ours at up to twice its speed: look
-    again after half of what is missing. But no longer than until `waited_ms`, when the delivery delay has passed since
-    the message was read: its sender's clock may have been ahead, and ours behind.
+    Delivery times are stamped by the wall clock of senders. Where that was set back by `set_back_ms`, ours is ahead and
+    goes slower until the two meet, so the time returned is half of what is missing: the caller looks again then.
+    `waited_ms` is the latest end of a sender's delay, counted from when the message was read: its clock may be ahead.
     """
     if set_back_ms:
         missing_ms = delivery_time_ms + set_back_ms - now_ms

@@ -131,7 +131,7 @@ class RedeliveryStates:
         return RedeliveryState(attempts, due_at_ms, delay_ms, None, self._reasons[reason])
 
     def items(self) -> Iterator[tuple[int, RedeliveryState]]:
-        """In the order of `iter`."""
+        """Yield each offset with its state, those that are to be written first, as `iter` does."""
         for offset in self:
             yield offset, self[offset]
 

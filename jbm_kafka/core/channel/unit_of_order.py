@@ -77,7 +77,7 @@ class Gate:
 
     @property
     def known_head(self) -> int:
-        """The offset of the first that waits; -1: nothing does, or only the held store knows."""
+        """Return the offset of the first that waits, or -1 if nothing does or only the held store knows."""
         if self.waiting:
             return self.waiting[0].offset
         return self.head_offset if self.due_at_ms else -1
@@ -256,9 +256,10 @@ class Gates:
         gate.passed_over = 0
 
     def take_out(self, gate: Gate, references: Sequence[Reference], read_position: int) -> None:
-        """DEPARTING takes these from wherever they wait; those from `read_position` on are still to be read.
+        """Give these messages to DEPARTING, wherever they wait: in memory, in the held store, or still to be read.
 
-        What of them is neither in memory nor unread is in the held store, where nobody looks for it any more.
+        Those from `read_position` on are unread; DEPARTING holds the unit for them already. What is neither unread nor
+        in memory is in the held store: it no longer counts as waiting there, so that nobody loads it again.
         """
         self._unlist(gate)
         offsets = {reference.offset for reference in references}

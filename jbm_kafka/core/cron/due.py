@@ -56,7 +56,11 @@ def decide_plan(
 
 
 def decide_runs(found: Schedule, *, by: str, now_ms: int, zone_of: ZoneOf) -> Due:
-    """Return what is to be sent now. Nothing where nothing is due: then the record stays as it is."""
+    """Return the runs that are to be sent now, at most AT_ONCE_MAX, and the schedule's record as it is then.
+
+    Of missed runs the plan's `missed` decides. Of a paused schedule, and where nothing is due, nothing is sent and the
+    record stays as it is.
+    """
     if found.is_paused:
         return Due(found)
     line, zone, after_ms = found.plan.line, zone_of(found.plan.zone), found.done_until_ms

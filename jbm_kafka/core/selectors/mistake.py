@@ -26,6 +26,7 @@ def shown(written: str) -> str:
 
 
 def _around(text: str, start: int) -> str:
+    """Return the selector in quotes; of a long one what is around the mistake."""
     if len(text) <= 2 * SHOWN_MAX:
         return repr(text)
     begin, end = max(start - SHOWN_MAX, 0), start + SHOWN_MAX

@@ -64,6 +64,7 @@ class ListenerCalls:
             thread.join(timeout_s)
 
     def _enqueue(self, listener: ExceptionListener, error: Exception) -> bool:
+        """Have the thread call the listener with the error; return False if calls have been stopped."""
         with self._lock:
             if self._is_stopped:
                 return False

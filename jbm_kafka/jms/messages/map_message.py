@@ -181,6 +181,11 @@ def _what(name: object) -> str:
 
 
 def _checked_type(name: object) -> str:
+    """Return the name as a plain `str`.
+
+    Raises:
+        MessageFormatError: it is no text.
+    """
     if not isinstance(name, str):
         raise MessageFormatError(f"map entry name {shown(name)}: it is a str", value=name)
     return plain_text(name)

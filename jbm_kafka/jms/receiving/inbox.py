@@ -189,10 +189,11 @@ class ConsumerInbox:
         )
 
     def present_body(self, delivery: Delivery, kind: type[T]) -> T:
-        """Hand the body over. A body of another kind does not count as received, unless it is the one to acknowledge.
+        """Return the body, and count the message as received.
 
         Raises:
-            MessageFormatError: it is of another kind.
+            MessageFormatError: the body is of another kind. Where the application itself acknowledges, the message is
+                received all the same, and waits for that; else it is put back, and the next receive gets it.
         """
         reference = delivery.reference
         try:
@@ -305,7 +306,7 @@ class ConsumerInbox:
 
     @property
     def must_attach(self) -> bool:
-        """`stay_attached` has something to do."""
+        """Return True if the link has trouble to raise, or is attached to a group worker that has ended."""
         link = self.link
         return link.notices.has_trouble or (link.is_attached and not link.group_worker.is_running)
 
@@ -346,9 +347,10 @@ class ConsumerInbox:
         link.request(min(self._credit.next_size(connection.provider.clock.monotonic_ms()), free))
 
     def _pass_over_expired(self, delivery: Delivery | None) -> Delivery | None:
-        """The first from here on in the buffer that is not expired; the others go back together.
+        """Return the first delivery, from this one on in the buffer, that may be presented, or None.
 
-        A loop: there may be as many as the prefetch.
+        The expired ones before it go back together, and so does what follows one of them in its unit (UNIT-1). It is a
+        loop, and no recursion, for there may be as many as the prefetch.
         """
         now_ms = self.session.connection.provider.clock.now_ms()
         gone: list[tuple[Delivery, Modified]] = []

@@ -40,6 +40,7 @@ class NoAcknowledge(AcknowledgeStrategy):
         """The last one: Ctrl-C may put it back into the buffer, and then it is handed over again."""
 
     def handed_over(self, link: Link, delivery: Delivery) -> AcknowledgeStrategy:
+        """Acknowledge the message, for the application has it; the exception listener hears if that is too late."""
         if delivery is not self._ended:
             self._ended = delivery
             late = delivery.lease.acknowledge(delivery.offset)

@@ -50,6 +50,7 @@ class TransactedAcknowledge(ExplicitAcknowledge):
         raise IllegalStateError("recover() is not for TRANSACTED sessions; use rollback()")
 
     def commit(self) -> None:
+        """Commit what was received and sent, and count the sends by topic; with nothing to commit nothing is done."""
         pending = self._recorded()
         if pending is None:
             return

@@ -100,7 +100,10 @@ class Branches:
     # -- of group workers ------------------------------------------------------------------------------------------
 
     def state_of(self, branch: str) -> BranchState | None:
-        """Return what is known now; None: nothing yet. It is looked for as long as it is asked for."""
+        """Return the branch's state as known now, or None if it is not known or its record cannot be read.
+
+        Each call also has the branch looked for in the background, so a group worker calls until it knows.
+        """
         self._asked_at_ms = now_ms = self._clock.monotonic_ms()
         self._start()
         decided = self._decider.decided.get(branch)
@@ -246,6 +249,7 @@ class Branches:
         return self._waiting()
 
     def _waiting(self) -> list[PreparedBranch]:
+        """Return the branches that are prepared and that nobody has decided yet, from the records read so far."""
         decided = self._decider.decided
         return [
             each for each in self.found() if each.record.state is BranchState.PREPARED and each.branch not in decided

@@ -25,9 +25,10 @@ class EntryKinds:
         """By group and kind, when all members read it, monotonic."""
 
     def members_without(self, kind: str, group: str, topic: str) -> Sequence[str]:
-        """The members, by their names for people, that do not read the kind.
+        """Return the members of a group, by their names for people, that do not read entries of this kind.
 
-        One whose `client.id` is its user's is not among them: it does not tell.
+        A member whose `client.id` the user chose does not tell, and is left out. Where all read it the coordinator is
+        asked again only after LOOK_MS.
 
         Raises:
             KafkaClientError: the coordinator does not answer.

@@ -119,7 +119,10 @@ class Assignment:
     # -- coming ----------------------------------------------------------------------------------------------------
 
     def on_assigned(self, partitions: Sequence[int]) -> Mapping[int, int]:
-        """Recover each channel beside; its partition starts when it is open."""
+        """Begin to recover each partition's channel; what is read of it starts only when that is open.
+
+        Returns no start positions, for none is known yet.
+        """
         if self._going is None:
             return {}
         if partitions:
@@ -135,9 +138,11 @@ class Assignment:
     def _open(
         self, partitions: Sequence[int], *, assigned_at_ms: int | None = None, delivered_below: int | None = None
     ) -> None:
-        """`assigned_at_ms`: the group gave them then, monotonic; else they are opened anew.
+        """Have these partitions opened beside the owner's thread, which hears by its mailbox what became of each.
 
-        `delivered_below`: see Opener.
+        `assigned_at_ms` is when the group gave them, monotonic; None: they are opened anew. One that is taken or given
+        again meanwhile gets another token, and what the first opening says of it counts no more. `delivered_below`: see
+        Opener.
         """
         partitions = [partition for partition in partitions if self._may_open(partition)]
         token = object()

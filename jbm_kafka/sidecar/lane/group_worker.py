@@ -410,9 +410,9 @@ class GroupWorker:
             self._fail(error)
 
     def _waits_for_topic(self) -> bool:
-        """Its topic is gone: True when a receiver here waits until it is made again.
+        """Refuse receivers that are being made, for the topic is gone; True: others here wait until it is made again.
 
-        The client goes on asking for it, and group_workers.py says so when it stays away.
+        Asks for a look at the topics, so that this is seen; group_workers.py says when the topic stays away.
         """
         self._parts.look_at_topics()
         return self.served.topic_gone(self._gone_while_received())

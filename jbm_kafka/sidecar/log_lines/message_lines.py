@@ -198,6 +198,7 @@ def _level(kind: _Kind) -> int:
 
 
 def _fate(kind: _Kind, attempts: int = 0, failure: str | None = None, *, count: int = 1) -> str:
+    """Return what became of so many messages, in the words of a log line, as `was moved to queue:x by an operator`."""
     if kind.reason == REPEATED:
         repeats, settled = ("repeats", "is settled") if count == 1 else ("repeat", "are settled")
         return f"{repeats} a duplicate id and {settled} unseen"

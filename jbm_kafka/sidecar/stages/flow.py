@@ -131,6 +131,10 @@ class Flow:
         return self._waiting_bytes_max * 3 // 4
 
     def _pause_or_resume(self, channels: Channels, consumer: GroupConsumer, wanted: int) -> None:
+        """Pause partitions that have read far enough ahead or filled their memory, and resume those with room again.
+
+        The two limits are apart, or each message would pause and resume.
+        """
         for channel in channels.values():
             ahead = len(channel.state.arrivals) + channel.state.gates.free_for(wanted)
             is_full = channel in self._overfull or channel in self._refused

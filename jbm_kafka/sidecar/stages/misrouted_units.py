@@ -29,7 +29,10 @@ class UnitRoutes:
         """The units that belong to a partition, by partition."""
 
     def look(self, partition: int, references: Sequence[Reference]) -> None:
-        """Look at some messages that were fetched from the partition: once at each unit that belongs there."""
+        """Report the messages whose unit belongs to another partition than the one that they were fetched from.
+
+        At most the first LOOKED_AT_MAX messages are looked at, and units that were found right before are passed over.
+        """
         known = self._known.get(partition)
         if known is None or len(known) > UNITS_MAX:
             known = self._known[partition] = {None}

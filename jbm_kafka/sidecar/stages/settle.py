@@ -257,7 +257,10 @@ class Settle:
         return frozenset(o for link in self._data.links_of(session) for o in link.unread(channel.partition))
 
     def record_attempt(self, delivery: Delivery, done: Completion) -> None:
-        """Complete when it is durable that the application gets this message; never when it went back meanwhile."""
+        """Complete `done` when it is durable that the application gets this message.
+
+        It never completes when the message went back meanwhile; at once where nothing is written, as of temporary ones.
+        """
         channel, offset = owned(delivery.lease), delivery.offset
         attempted = channel.checkpoints.attempted
         if delivery.lease.is_revoked:

@@ -221,8 +221,10 @@ class Temporaries:
         return ChannelGroup.of_temporary(source, namespace=namespace, begun="" if found is None else found.begun)
 
     def parts_of(self, group: ChannelGroup, parts: GroupWorkerParts) -> GroupWorkerParts:
-        """Return what its group worker is given: it stays for as long as the destination, for it alone knows the
-        state."""
+        """Return the parts for the group worker of a temporary destination, which keeps its state in memory alone.
+
+        That worker does not go for being idle, for the state would go with it.
+        """
         channels = self._channels.get(group.group_id)
         if channels is None:
             settings = self._parts.settings_of(group.destination.name)

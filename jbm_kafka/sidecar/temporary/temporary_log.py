@@ -119,7 +119,7 @@ class TemporaryLog:
                 self._handlers[name.encode()] = handler
 
     def stop(self, patience: Patience) -> None:
-        """Read no more."""
+        """Read no more; return when the reader has ended, or the patience has."""
         self._stopping.set()
         if self._worker is not None:
             patience.wait(self._worker.wait_end, STOP_TIMEOUT_S)

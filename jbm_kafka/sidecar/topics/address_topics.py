@@ -190,6 +190,10 @@ class AddressTopics:
             )
 
     def _is_heard(self, topic: Topic) -> bool:
+        """Return True if the topic has a reader: a subscription that does not end or a plain consumer.
+
+        The subscriptions are remembered until the registry has another version.
+        """
         version, heard = self._heard
         if version != self._registry.version:
             version = self._registry.version  # before the values: those may be newer, and are looked at again then

@@ -212,6 +212,10 @@ class HadoopFile(io.RawIOBase):
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
+        """Return so many bytes from the place reached, fewer at the end; all that is left without a size.
+
+        Each call opens the file anew: none stays open between two reads.
+        """
         left = max(0, self._size - self._at)
         count = left if size is None or size < 0 else min(size, left)
 

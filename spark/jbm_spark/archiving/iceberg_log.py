@@ -200,6 +200,10 @@ class IcebergLog:
             self._table = None
 
     def _create(self) -> Table:
+        """Write the metadata of a new, empty table, with the partitions of this archive, and return that table.
+
+        Of two jobs one makes version 1; the other one gets the error of a file that exists.
+        """
         fields = StructType.fromJson(json.loads(self._schema_json or "{}"))
         for name in self._partition_by:
             fields = fields.add(name, DateType() if name == "day" else StringType())

@@ -277,6 +277,7 @@ class _Archive:
         })  # fmt: skip
 
     def _renew(self, readers: Mapping[str, tuple[str, Mapping[int, int]]]) -> None:
+        """Tell the registry how far the archive has read each topic: what is behind that is kept for it."""
         assert self._registration is not None
         assert self._identity is not None
         name = f"archive-{self._identity.archive_id[:12]}"
@@ -315,7 +316,10 @@ class _Archive:
         return failures
 
     def finish_round(self, stop: threading.Event) -> None:
-        """Archive the events, and compact."""
+        """Archive the events up to now, then compact both tables.
+
+        A warning tells of events that were deleted before they were archived. When `stop` is set it goes on to compact.
+        """
         from jbm_spark.archiving.next_span import lost_ranges, topic_states
 
         assert self._archivers is not None

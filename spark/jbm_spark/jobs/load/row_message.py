@@ -147,6 +147,11 @@ def _instant_ms(name: str, value: object) -> int | None:
 
 
 def _properties(value: object) -> dict[str, PropertyValue]:
+    """Return the row's properties, of CSV from the JSON of its text; a missing value is no properties.
+
+    Raises:
+        RowFault: they are no JSON object, or a text in them is no UTF-8.
+    """
     why = ""
     if isinstance(value, str):  # of CSV, which has nothing but texts
         try:
