@@ -44,6 +44,7 @@ def test_why_names_the_receiver_that_has_a_unit_in_hand(world: MemoryWorld, look
     assert told["behind"] == 1
     assert [each["rule"] for each in told["reasons"]] == ["in-hand"]
     assert "Held by" in page
+    assert f'href="/queues/orders/message?at={told["partition"]}.{told["offset"]}"' in page
 
 
 def test_units_are_told_by_length_and_by_age(world: MemoryWorld, looking: Looking) -> None:
