@@ -12,7 +12,6 @@ from jbm_kafka.core.channel.redelivery import FOREVER_MS
 from jbm_kafka.core.channel.redelivery_states import RedeliveryState
 from jbm_kafka.core.channel.reference import Reference
 
-
 FAILING_FROM = 3
 """Attempts of a message after which it is no accident that it failed."""
 
