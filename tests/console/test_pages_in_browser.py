@@ -220,6 +220,14 @@ def test_a_narrow_screen_shows_each_view_without_scrolling_aside(shop: Shop, pat
         shop.browser.picture("overview-narrow")
 
 
+def test_a_narrow_screen_has_the_values_of_settings(shop: Shop) -> None:
+    shop.browser.size(390, 900)
+    shop.go("queues/orders/settings")
+    row = shop.browser.find("tr:has(th code)")
+    assert "Value" in shop.browser.script("return getComputedStyle(arguments[0].cells[1], '::before').content", row)
+    assert shop.browser.script("return arguments[0].cells[1].offsetHeight", row) > 0
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_nobody_is_kept_from_any_view(shop: Shop, theme: str) -> None:
     """axe-core: contrast, names of what can be pressed, order of headings, labels of fields."""
