@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 PATIENCE_S = 1.2
 """A page that has nothing by then says how far it is."""
-AT_ONCE = 12
-"""More wait in line."""
+AT_ONCE = 6
+"""More wait in line: they share one interpreter with those who answer."""
 ASKED_AGAIN_S = 4.0
 """A page that was told how far it is asks again within that: so long the answer of a long look stays good."""
 KEPT_S = 30.0
