@@ -174,8 +174,9 @@ def dev_verifier() -> str:
 def override(ports: Mapping[str, int], broker: str) -> str:
     """A Kafka beside them, and ports that nobody else has."""
     inside = {"sidecar": 5671, "console": 8161, "exporter": 9108}
+    after = "depends_on: {broker: {condition: service_healthy}}"
     services = "".join(
-        f'  {name}:\n    ports: !override ["127.0.0.1:{ports[name]}:{port}"]\n    depends_on: [broker]\n'
+        f'  {name}:\n    ports: !override ["127.0.0.1:{ports[name]}:{port}"]\n    {after}\n'
         for name, port in inside.items()
     )
     of_broker = {
@@ -183,6 +184,7 @@ def override(ports: Mapping[str, int], broker: str) -> str:
         "environment": {"ADVERTISED": "broker:9092"},
         "command": ["sh", "-c", "cat /secured.properties >> /opt/kafka/common.properties && sh /opt/kafka/start.sh"],
         "volumes": ["./secured.properties:/secured.properties:ro"],
+        "healthcheck": yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]["broker"]["healthcheck"],
     }
     return "services:\n" + services + yaml.safe_dump({"broker": of_broker}).replace("\n", "\n  ").join(["  ", "\n"])
 
