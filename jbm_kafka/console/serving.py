@@ -40,11 +40,11 @@ class ConsoleAddress:
     """A proxy has the TLS, or passwords and cookies may be read on their way."""
 
     @classmethod
-    def of_text(cls, text: str) -> ConsoleAddress:
+    def of_text(cls, text: str, name: str = "listen") -> ConsoleAddress:
         """`127.0.0.1:8161`, `[::1]:8161`. Raises InvalidSettingError."""
         host, _, port = text.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
-            raise wrong_value("listen", text, "it is HOST:PORT, as in 127.0.0.1:8161")
+            raise wrong_value(name, text, "it is HOST:PORT, as in 127.0.0.1:8161")
         return cls(host.strip("[]"), int(port))
 
     @property
