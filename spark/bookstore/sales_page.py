@@ -19,7 +19,8 @@ body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem
 h2 { margin: 2.5rem 0 .5rem } h3 { margin: 1.5rem 0 .25rem; font-weight: 500 }
 .figures { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.5rem 0 }
 .figures div { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .8rem; flex: 1 1 7rem }
-.figures strong { display: block; font-size: 1.3rem; font-weight: 600; white-space: nowrap } .figures span { color: var(--soft) }
+.figures strong { display: block; font-size: 1.3rem; font-weight: 600; white-space: nowrap }
+.figures span { color: var(--soft) }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; margin: 0 0 1.5rem; font-variant-numeric: tabular-nums }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top }
