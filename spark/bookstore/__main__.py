@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from bookstore.sales_page import page
+from bookstore.stages import Stages
 from bookstore.store_queues import Store, take_down
 from bookstore.whole_day import admin_of, play
 from jbm_kafka.cli.broker_to_try import broker
@@ -36,14 +37,19 @@ def bookstore(count: int, per_second: int, html: Path, keep: bool, cluster: Clus
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     store = Store(f"bookstore-{datetime.now(UTC):%Y%m%d-%H%M%S}")
-    with broker(cluster, Console(highlight=False)) as reached, job_session("bookstore", is_quiet=False) as spark:
-        try:
-            day = play(spark, reached, store, folder, count=count, per_second=per_second, tell=click.echo)
-            html.write_text(page(day, at=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"), encoding="utf-8")
-        finally:
-            if not keep:
-                with suppress(JMSError), admin_of(reached) as admin:
-                    take_down(admin, store)
+    with Stages(click.echo) as stages:
+        stages.tell("a broker is looked for")
+        with broker(cluster, Console(highlight=False)) as reached:
+            stages.tell("Spark starts")
+            with job_session("bookstore", is_quiet=False) as spark:
+                try:
+                    day = play(spark, reached, store, folder, count=count, per_second=per_second, tell=stages.tell)
+                    html.write_text(page(day, at=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"), encoding="utf-8")
+                finally:
+                    if not keep:
+                        stages.tell("the queues are taken down")
+                        with suppress(JMSError), admin_of(reached) as admin:
+                            take_down(admin, store)
     click.echo(f"{html} has the day; {folder} has its archives and the workers' log")
 
 

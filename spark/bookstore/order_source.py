@@ -3,6 +3,7 @@
 import json
 import random
 import threading
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -39,11 +40,12 @@ def send_orders(factory: ConnectionFactory, queue: Queue, day: Sequence[Order], 
     """Send them at this rate, each customer a unit of order; returns when Kafka has all of them."""
     clock = threading.Event()
     with factory.create_sender() as sender:
-        for order in day:
+        begun_s = time.monotonic()
+        for number, order in enumerate(day):
+            clock.wait(max(0.0, begun_s + number / per_second - time.monotonic()))  # who is late makes up for it
             text = {"number": order.number, "customer": order.customer, "title_id": order.title_id,
                     "copies": order.copies, "ordered_at": order.ordered_at.isoformat()}  # fmt: skip
             sender.send(queue, json.dumps(text), unit_of_order=order.customer, properties={"number": order.number})
-            clock.wait(1 / per_second)
 
 
 if __name__ == "__main__":

@@ -120,9 +120,10 @@ def turnover_plot(told: Sequence[Turnover]) -> Figure:
 
 
 def svg(figure: Figure, name: str) -> str:
-    """For a page: text stays text, and ids are no other figure's, if no other has that name."""
+    """For a page: text stays text, what is black has the page's colour, and what is white is the page. Ids are no other
+    figure's, if no other has that name."""
     sink = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "svg.id": name}):
-        figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     text = sink.getvalue()
-    return text[text.index("<svg") :]
+    return text[text.index("<svg") :].replace("#000000", "currentColor").replace("#ffffff", "var(--page)")

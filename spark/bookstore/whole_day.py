@@ -46,20 +46,26 @@ def play(
     day, queues = orders(count), (store.orders, store.big_orders)
     big = [order for order in day if _cents(order) >= BIG_CENTS]
     with admin_of(cluster) as admin:
+        tell("queues, workers and streams are started")
         set_up(admin, store)
         with _workers(cluster, store, folder):
-            tell(f"{count} orders come in, {per_second:g} a second; {len(big)} of them are big")
             with ThreadPoolExecutor(1) as clerk, _streams(spark, store, folder / "checkpoints", where) as queries:
+                tell(f"{count} orders come in, {per_second:g} a second; {len(big)} of them are big")
                 clerk.submit(send_orders, factory_of(cluster), store.orders, day, per_second).result()
+                tell("the streams count the last orders")
                 for query in queries:
                     query.processAllAvailable()
+            tell("the workers ship what is left")
             _wait_until(lambda: not any(admin.counts(queue).held for queue in queues))
+    tell("both queues are archived")
     archived = [archive.run(spark, queue, folder / "archive" / queue.name, **where).messages for queue in queues]
     tell(f"archived: {archived[0]} orders, {archived[1]} big orders")
     _check("archived messages", archived, [len(day), len(big)])
+    tell("both queues are audited")
     audits = [run(spark, queue, **where) for queue in queues]
     _tell_audits(audits, tell)
     _check("faults of the day", _faults(audits), set())
+    tell("turnover and times are read from the topics")
     figures = [queue_figures(spark, queue, store, where) for queue in queues]
     lost = sum(order.customer == WITHOUT_ADDRESS for order in big)
     _check("acknowledged messages", [each.acknowledged for each in figures], [len(day), len(big) - lost])
@@ -68,7 +74,7 @@ def play(
            _sums((f"{order.ordered_at:%Y-%m-%d %H:00}", _cents(order)) for order in day))  # fmt: skip
     acknowledge_twice(cluster, store)
     give_up_twice(cluster, store)
-    tell("two records are written again, as by a client that lost Kafka's answer")
+    tell("two records are written again, as by a client that lost Kafka's answer; an audit finds them")
     with_faults = run(spark, store.big_orders, **where)
     _tell_audits([with_faults], tell)
     _check("planted faults", _faults([with_faults]), PLANTED)

@@ -28,7 +28,7 @@ UNBOUNDED_TIMEOUT_MS = 300_000
 """The same for all rows of a task, however many they are. It is a third of what brokers allow."""
 PATIENCE_S = 120.0
 """For brokers that are away, in each step."""
-_FENCE_S = 10.0
+FENCE_S = 10.0
 """The same for what is good to have, and nobody relies on."""
 
 
@@ -113,7 +113,7 @@ class LedgerProducer:
             name, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, is_contended=True, is_bulk=True
         )
         with closing(producer):
-            producer.initialise(_FENCE_S, known_topic=ledger)
+            producer.initialise(FENCE_S, known_topic=ledger)
 
     def has_written(self, batch: int) -> bool:
         """Return True if all of the batch was written before.
@@ -173,9 +173,9 @@ class LedgerProducer:
     def _look_up(self) -> LedgerEntry | None:
         with closing(self._kafka.admin()) as admin:
             if self._since is None:
-                found = admin.committed(self._name, self._ledger, [0], timeout_s=PATIENCE_S).get(0)
+                found = group_entry(admin, self._name, self._ledger, PATIENCE_S)
                 if found is not None:
-                    return LedgerEntry(found.position, found.metadata)
+                    return found
             begin = self._since or admin.begin_positions(self._ledger, [0])[0]
             end = admin.end_positions(self._ledger, [0], stable=False)[0]
         key, last = self._name.encode(), None
@@ -189,6 +189,12 @@ class LedgerProducer:
                     raise WriteError(f"{self._name}: its run has ended, and this task is one that it gave up")
                 last = LedgerEntry(**json.loads(value))
         return last
+
+
+def group_entry(admin: ConfluentAdmin, name: str, ledger: str, timeout_s: float) -> LedgerEntry | None:
+    """What a transactional id has written last, where its group knows it still. Raises KafkaClientError."""
+    found = admin.committed(name, ledger, [0], timeout_s=timeout_s).get(0)
+    return None if found is None else LedgerEntry(found.position, found.metadata)
 
 
 def ledger_end(admin: ConfluentAdmin, namespace: str) -> int:

@@ -1,11 +1,19 @@
 """Where the logs of many topics begin and end, asked for all at once. No Spark needed."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 
 from jbm_kafka.ports import AccessRefused, KafkaAdmin, LeaderMissing, LogPlace, UnknownTopic
+from jbm_spark.errors import SparkJobError
 
 OF_ONE_TOPIC = (AccessRefused, LeaderMissing, UnknownTopic)
 """Errors by which brokers tell of one topic, and nothing of the others."""
+
+OPEN_MAX_S = 60.0
+"""How long an open transaction may keep what is committed behind it from being read; one of ours ends after ten."""
+OF_A_QUEUE_S = 400.0
+"""The same of a queue, to which a task of a batch of the format "jbm" may write for 300 s."""
+_LOOK_S = 0.2
 
 
 def log_positions(admin: KafkaAdmin, partitions: Mapping[str, int], at: LogPlace) -> Mapping[str, Mapping[int, int]]:
@@ -22,3 +30,25 @@ def log_positions(admin: KafkaAdmin, partitions: Mapping[str, int], at: LogPlace
         else:
             found[topic] = admin.end_positions(topic, numbers, stable=at is LogPlace.STABLE_END)
     return found
+
+
+def whole_ends(
+    admin: KafkaAdmin, topic: str, parts: Sequence[int], *, patience_s: float = OPEN_MAX_S
+) -> Mapping[int, int]:
+    """Return the ends that the log has now, when all transactions below them have ended.
+
+    Raises:
+        SparkJobError: one goes on and on.
+    """
+    heads = admin.end_positions(topic, parts, stable=False)
+    deadline = time.monotonic() + patience_s
+    while True:
+        stable = admin.end_positions(topic, parts, stable=True)
+        if all(stable[part] >= heads[part] for part in parts):
+            return heads
+        if time.monotonic() > deadline:
+            raise SparkJobError(
+                f"a transaction is open in {topic} for more than {patience_s:.0f} s, and what comes behind it cannot "
+                "be read: end it (jbm-kafka docs topics, 'A transaction that never ends'), and start again"
+            )
+        time.sleep(_LOOK_S)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import KafkaClientError, Outgoing
 from jbm_kafka.registry.own_topics import ledger_topic
-from jbm_spark.batch_ledger import LedgerProducer, query_name
+from jbm_spark.batch_ledger import LedgerEntry, LedgerProducer, group_entry, query_name
 from jbm_spark.batch_parts import BatchParts, PlacedRow
 from jbm_spark.errors import WriteError
 
@@ -37,6 +37,15 @@ class BatchTarget:
         """The producer of one of the query's transactional ids. Raises KafkaClientError."""
         kafka = ConfluentKafka(self.bootstrap, self.kafka, namespace=self.namespace)
         return LedgerProducer(kafka, name, ledger=ledger_topic(self.namespace))
+
+    def latest(self, name: str, timeout_s: float) -> LedgerEntry | None:
+        """What one of the query's transactional ids has written last, as its group knows it: nobody is fenced.
+
+        Raises KafkaClientError.
+        """
+        kafka = ConfluentKafka(self.bootstrap, self.kafka, namespace=self.namespace)
+        with closing(kafka.admin()) as admin:
+            return group_entry(admin, name, ledger_topic(self.namespace), timeout_s)
 
     def fence(self, sink: int) -> None:
         """End what tasks of the sink partition have open. Raises KafkaClientError."""

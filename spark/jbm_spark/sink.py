@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER
@@ -67,11 +67,12 @@ def patiently(look: Callable[[], _Found]) -> _Found:
 
 @dataclass(frozen=True, slots=True)
 class StreamBatch:
-    """One of a stream's batches."""
+    """One of a stream's batches, or of a run's."""
 
     number: int
     """Spark keeps it when it repeats the batch."""
-    checkpoint: str
+    checkpoint: str = ""
+    """The folder; of a run: none, for it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,15 @@ class Sink:
     def look(self) -> Target:
         """The queue as it is now; raises as `target` does."""
         return target(self.destination, bootstrap=self.bootstrap, namespace=self.namespace, kafka=self.kafka)
+
+    def begin_run(self, spark: SparkSession, *, job: str) -> int:
+        """Take a job without a checkpoint over from all earlier runs, which write nothing more; what they have
+        committed is in the log now. Return the number behind which those of this run's batches follow.
+
+        Raises as `write`.
+        """
+        assert self.once is not None
+        return self.once.begin_run(spark, self.look().info, job)
 
     @without_call_sites()
     def write(self, frame: DataFrame, *, job: str, batch: StreamBatch | None = None) -> None:

@@ -1,11 +1,12 @@
 """Jobs of Spark that are killed again and again: nothing is lost, twice or out of order, and a zombie changes nothing.
 
-`python -m tests.chaos.spark_kills [JOB...] [--kills N] [--each N] [--seed N]` has each of the jobs of JOBS do its work
-in processes of its own, which are killed with their JVMs at moments by chance, three of four of them while they write;
-every fourth is stopped instead, and goes on when another process has taken over, or was refused. Each round begins with
-so many new messages, which by default are more in each partition than a duplicate window holds, unless the last one is
-not done. After so many kills the work is done to its end, and nothing but Kafka's log or the archive's files is read: a
-message that is not there, there twice, or behind a later one of its unit, is a fault. Faults are printed: exit code 1.
+`python -m tests.chaos.spark_kills [JOB...] [--kills N] [--each N] [--seed N] [--beside N]` has each of the jobs of JOBS
+do its work in processes of its own, which are killed with their JVMs at moments by chance, three of four of them while
+they write; every fourth is stopped instead, and goes on when another process has taken over, or was refused. Each round
+begins with so many new messages, which by default are more in each partition than a duplicate window holds, unless the
+last one is not done. After so many kills the work is done to its end, and nothing but Kafka's log or the archive's
+files is read: a message that is not there, there twice, or behind a later one of its unit, is a fault. Faults are
+printed: exit code 1.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -49,8 +52,6 @@ class Job:
     is_locked = False
     """A process that stands still keeps others away."""
     is_at_least_once = False
-    is_fenced = True
-    """A process that took over keeps a zombie from writing."""
 
     def __init__(self, topics: Topics, folder: Path) -> None:
         self.topics, self.folder, self.sent = topics, folder, 0
@@ -111,9 +112,7 @@ class Job:
 
 
 class Replay(Job):
-    """`jbm-spark replay`; two processes of one job may send the same (docs/spark-archive.md)."""
-
-    is_fenced = False
+    """`jbm-spark replay`."""
 
     def command(self) -> list[str]:
         return job(self.topics, "replay", "--from", self.source, "--to", self.queue, "--job", "kills")
@@ -245,11 +244,14 @@ class Erase(Archive):
 
     def __init__(self, topics: Topics, folder: Path) -> None:
         super().__init__(topics, folder)
-        self.unit, self.gone = 0, set[int]()
+        self.unit, self.grown_at, self.gone = 0, -1, set[int]()
 
     def feed(self, count: int) -> None:
-        super().feed(count)
-        subprocess.run(super().command(), check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE_S)
+        """Every third time, for a Spark of its own archives it."""
+        if self.unit % 3 == 0 and self.grown_at != self.unit:
+            self.grown_at = self.unit
+            super().feed(count)
+            subprocess.run(super().command(), check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE_S)
 
     def command(self) -> list[str]:
         command = [sys.executable, "-m", "jbm_spark.cli", "erase", str(self._place), "--unit", f"u{self.unit}"]
@@ -296,7 +298,6 @@ def _run(work: Job, said: Path) -> int:
 def _wake(work: Job, zombie: subprocess.Popen[bytes], said: Path) -> list[str]:
     """Another process does its work meanwhile, or is refused; what is wrong."""
     signal_all(members(zombie.pid), signal.SIGSTOP)
-    work.is_at_least_once |= not work.is_fenced
     begin = said.stat().st_size
     code = _run(work, said)
     told = said.read_bytes()[begin:]
@@ -351,23 +352,28 @@ def main() -> int:
     parser.add_argument("jobs", nargs="*", help=f"of {', '.join(JOBS)}; all of them unless some are named")
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--each", type=int, default=24_000)
+    parser.add_argument("--beside", type=int, default=2, help="so many jobs at once: each waits for its Spark mostly")
     parser.add_argument("--seed", type=int, default=random.randrange(10_000))
     given = parser.parse_args()
     if unknown := sorted({*given.jobs} - {*JOBS}):
         parser.error(f"{unknown[0]!r} is no job: it is one of {', '.join(JOBS)}")
     print(f"seed {given.seed}", flush=True)
-    is_wrong = False
     with tempfile.TemporaryDirectory(prefix="jbm-spark-kills-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         with open_broker(os.environ.get("JBM_TEST_BROKER", "local"), folder / "broker") as bootstrap:
-            for one in given.jobs or JOBS:
-                (folder / one).mkdir()
-                work = JOBS[one](Topics(bootstrap), folder / one)
-                if wrong := play(work, kills=given.kills, each=given.each, chance=random.Random(given.seed)):
-                    is_wrong = True
-                    print(*wrong, (folder / one / "said.log").read_text(errors="replace")[-4_000:], sep="\n")
-                sys.stdout.flush()
-    return int(is_wrong)
+
+            def play_one(one: str) -> bool:
+                begun_s, place = time.monotonic(), folder / one
+                place.mkdir()
+                work = JOBS[one](Topics(bootstrap), place)
+                wrong = play(work, kills=given.kills, each=given.each, chance=random.Random(given.seed))
+                print(f"{type(work).__name__}: {given.kills} kills, {time.monotonic() - begun_s:.0f} s", flush=True)
+                if wrong:
+                    print(*wrong, (place / "said.log").read_text(errors="replace")[-4_000:], sep="\n", flush=True)
+                return bool(wrong)
+
+            with ThreadPoolExecutor(given.beside) as threads:
+                return int(any([*threads.map(play_one, given.jobs or JOBS)]))
 
 
 if __name__ == "__main__":

@@ -9,10 +9,12 @@ from matplotlib.image import imread
 from pyspark.sql import SparkSession
 
 from bookstore.sales_page import page
+from bookstore.stages import Stages
 from bookstore.store_queues import Store, take_down
 from bookstore.whole_day import admin_of, play
 from jbm_kafka.cli.cluster_settings import Cluster
 from tests.support.browser import browse, find_browser
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.thorough
 
@@ -50,6 +52,18 @@ def test_a_day_of_the_bookstore_ends_on_a_page_that_a_browser_shows(
     for colour in TITLES:
         is_bar = (pixels == list(bytes.fromhex(colour))).all(axis=1)
         assert is_bar.sum() > 500, f"no bar is #{colour}"
+
+
+def test_a_stage_that_goes_on_is_told_again() -> None:
+    """It was silent for minutes."""
+    lines: list[str] = []
+    with Stages(lines.append, again_s=0.05) as stages:
+        stages.tell("Spark starts")
+        wait_until(lambda: len(lines) >= 3, about="two more lines", timeout_s=10)
+        stages.tell("orders come in")
+    assert lines[0] == "Spark starts"
+    assert lines[-1] == "orders come in"
+    assert {*lines[1:-1]} == {"  Spark starts: 0 s"}
 
 
 class Seen(HTMLParser):

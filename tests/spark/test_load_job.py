@@ -5,10 +5,12 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from jbm_kafka.admin import Admin
@@ -313,6 +315,39 @@ def test_a_rate_is_kept(load: Load, topics: Topics) -> None:
     times = [record.timestamp()[1] for record in topics.read(queue)]
     assert times == sorted(times)
     assert times[5] - times[0] >= 900
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_what_a_load_sent_behind_another_s_open_transaction_is_not_sent_again(
+    load: Load, topics: Topics, has_state: bool
+) -> None:
+    """LOAD-1: it could not be seen, neither of the batch that was under way nor by a run without the state."""
+    rows, queue, others = 6_000, topics.create(), list[Producer]()
+    load.file("orders.json", "".join(json.dumps({"body_text": f"{number}"}) + "\n" for number in range(rows)))
+
+    class Killed(Exception):
+        pass
+
+    def kill(line: str) -> None:
+        if others:
+            raise Killed
+        others.append(topics.write(queue, [Record(value=b"open")], transactional_id=f"open-{queue}"))
+
+    with pytest.raises(Killed):
+        load("orders.json", queue, tell=kill)
+    [record] = (load.folder / "state").rglob("load.json")
+    told = json.loads(record.read_text())
+    record.write_text(json.dumps({**told, "below": 5_000}))  # as it was before the batch was known to be sent
+    if not has_state:
+        shutil.rmtree(load.folder / "state")
+    with ThreadPoolExecutor(1) as threads:
+        again = threads.submit(load, "orders.json", queue)
+        with pytest.raises(TimeoutError):
+            again.result(3.0)
+        others[0].abort_transaction()
+        done = again.result(120.0)
+    assert done.sent + done.sent_before == rows
+    assert len({record.value() for record in topics.read(queue)}) == len(topics.read(queue)) == rows
 
 
 def test_a_load_that_was_killed_goes_on_and_sends_nothing_twice(load: Load, topics: Topics) -> None:

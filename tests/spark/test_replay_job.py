@@ -1,17 +1,22 @@
 """`jbm-spark replay`: what is meant comes once and in order, however often the job is killed and run again."""
 
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory
 from jbm_kafka.admin import Admin
 from jbm_spark.cli.job_command import main
-from jbm_spark.errors import ArchiveError, OptionRefusedError
+from jbm_spark.errors import ArchiveError, OptionRefusedError, WriteError
 from jbm_spark.jobs import archive
 from jbm_spark.jobs.replay import Replayed, run
+from jbm_spark.record_transaction import BatchTarget
 from tests.spark.conftest import PATIENCE_S, Topics
 from tests.spark.records import Record, headers
 
@@ -19,6 +24,7 @@ pytestmark = pytest.mark.thorough
 
 EXPIRED = ("JMSExpiration", b"1700000000500")
 SENT_MS = 1_700_000_000_000
+OPEN_S = 3.0
 
 
 def replay(spark: SparkSession, topics: Topics, source: str | Path, to: str, **arguments: Any) -> Replayed:
@@ -66,6 +72,53 @@ def test_a_replay_sends_what_is_meant_in_order_and_again_what_is_missing(
     assert len({each["JBMDuplicateID"] for each in told}) == 159
     assert not any("JMSExpiration" in each for each in told)
     assert replay(spark, topics, tmp_path, target, job="again", **span).sent == 159
+
+
+def test_a_run_that_stood_still_sends_nothing_when_another_has_taken_over(spark: SparkSession, topics: Topics) -> None:
+    """SPARK-22: between two portions, of more than a queue remembers of ids; a task of it that comes late, neither."""
+    source, target, count = topics.create(2), topics.create(2), 12_000
+    topics.write(source, [Record(key=b"u%d" % (n % 7), value=b"%d" % n) for n in range(count)])
+    others: list[Replayed] = []
+
+    def stand_still(_: str) -> None:
+        if not others:
+            others.append(replay(spark, topics, source, target, job="zombie"))
+
+    with pytest.raises(WriteError, match=r"^write to .*: another process has taken this job over .* sends nothing mor"):
+        replay(spark, topics, source, target, job="zombie", rate=1_000, tell=stand_still)
+    [other] = others
+    assert other.already_there > 0
+    assert other.already_there + other.sent == other.matching == count
+    query = f"replay-{hashlib.sha256(f'zombie {target}'.encode()).hexdigest()[:24]}"
+    first = BatchTarget(topics.bootstrap, {}, "", target, 1_000_000, query, 1 << 32)
+    with closing(first.open(first.sink_name(0))) as late, pytest.raises(WriteError, match="comes after batch"):
+        late.has_written(first.batch + 1)
+    found = topics.read(target)
+    assert len({record.value() for record in found}) == len(found) == count
+    for unit in range(7):
+        mine = [int(record.value() or b"") for record in found if record.key() == b"u%d" % unit]
+        assert mine == sorted(mine)
+    assert replay(spark, topics, source, target, job="zombie").sent == 0
+
+
+def test_what_stands_behind_another_s_open_transaction_is_not_sent_again(spark: SparkSession, topics: Topics) -> None:
+    """SPARK-22: what the job had sent could not be seen while somebody else's transaction was open in the target."""
+    source, target, count = topics.create(), topics.create(), 6_000
+    topics.write(source, [Record(value=b"%d" % number) for number in range(count)])
+    others: list[Producer] = []
+
+    def open_one(_: str) -> None:
+        if not others:
+            others.append(topics.write(target, [Record(value=b"open")], transactional_id=f"open-{target}"))
+
+    assert replay(spark, topics, source, target, rate=1_000, tell=open_one).sent == count
+    with ThreadPoolExecutor(1) as threads:
+        again = threads.submit(replay, spark, topics, source, target)
+        with pytest.raises(TimeoutError):
+            again.result(OPEN_S)
+        others[0].abort_transaction()
+        done = again.result(PATIENCE_S)
+    assert (done.already_there, done.sent) == (count, 0)
 
 
 def test_what_was_received_and_deleted_since_is_not_sent_again(spark: SparkSession, topics: Topics) -> None:

@@ -14,19 +14,21 @@ from tests.support.chaos_crew import Process
 from tests.support.handler_process import HandlerTask
 
 BETWEEN_KILLS_S = (1.0, 5.0)
-BETWEEN_KILLS_BYTES = 250
-"""So much more is noted as done before the next, some fifty messages: a slow machine would do little but start."""
+NOTE_BYTES = 5
+"""Of a message that is done, about."""
 
 
 class HandlerCrew:
     """Processes with tasks of their own."""
 
-    def __init__(self, tasks: Sequence[HandlerTask], *, seed: int) -> None:
-        """The tasks' places are given here, and names that begin with theirs."""
+    def __init__(self, tasks: Sequence[HandlerTask], *, seed: int, messages_a_kill: int = 50) -> None:
+        """The tasks' places are given here, and names that begin with theirs. About so many messages are done from one
+        kill to the next: a slow machine would do little but start."""
         self._tasks = [replace(task, place=place) for place, task in enumerate(tasks)]
         self._folder = Path(tasks[0].folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._random = random.Random(seed)
+        self._bytes_a_kill = messages_a_kill * NOTE_BYTES
         self._names: list[str] = []
         self._present: list[Process] = []
         self.killed: list[str] = []
@@ -43,7 +45,7 @@ class HandlerCrew:
             pause.wait(self._random.uniform(*BETWEEN_KILLS_S))
             done = sum(path.stat().st_size for path in self._folder.glob("*.done"))
             at_work = [place for place, name in enumerate(self._names) if self._done_by(name).stat().st_size]
-            if at_work and done >= before + BETWEEN_KILLS_BYTES:
+            if at_work and done >= before + self._bytes_a_kill:
                 place, before = self._random.choice(at_work), done
                 self._present[place].kill()
                 self.killed.append(self._names[place])

@@ -3,8 +3,8 @@
     jbm-spark replay --from /data/orders --since 2026-11-01 --until 2026-11-02 --to orders-again --where "priority > 4"
 
 The units keep their order, and each message gets a duplicate id that is the same in every run of the same job. So a run
-that was killed is simply started again: what the target's log has already is left out, and what may come twice all the
-same, by a task that Spark repeats, is within what a queue remembers of duplicate ids.
+that was killed is simply started again: what the target's log has already is left out. Each run writes under the same
+transactional ids, so that one that stood still and goes on writes nothing more when another has begun.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 ROWS_MAX = 100_000
-"""For one partition at once, where a queue remembers every duplicate id."""
+"""For one partition at once, from one line of progress to the next."""
 _TIMES = ("expiration", "delivery_time")
 
 
@@ -101,16 +101,16 @@ def run(
     Raises:
         OptionRefusedError: `to` is where the messages came from; or `where` is no such expression.
         ArchiveError, InvalidDestinationError: there is no such archive, or no such queue or topic.
-        WriteError: Spark or Kafka failed, and some messages may be sent: run it again.
+        WriteError: Spark or Kafka failed, and some messages may be sent: run it again. Or another run of the job has
+            begun meanwhile, and sends the rest.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     from jbm_spark.call_checks import check_session
     from jbm_spark.jobs.replay_source import log_of_now, replay_source
-    from jbm_spark.messages import write_messages
     from jbm_spark.reader_registration import ReaderRegistration
+    from jbm_spark.sink import StreamBatch, sink_for
     from jbm_spark.target import target as target_now
-    from jbm_spark.written_slices import slice_rows
 
     check_session(spark)
     if job is not None and (not job or not job.isprintable()):
@@ -130,32 +130,34 @@ def run(
     place = F.concat_ws(":", "topic_id", "kafka.partition", "kafka.offset")
     rows = _chosen(found.rows, since_ms, until_ms, where).where(~F.coalesce(_begins(prefix), F.lit(False)))
     rows = rows.withColumn("duplicate_id", F.concat(F.lit(prefix), place))
+    outgoing = _with_times(_placed(rows, found.topic_ids), shift_times).drop("topic_id", "timestamp")
+    sink = sink_for(outgoing, target, bootstrap=bootstrap, namespace=namespace, kafka=kafka, options=None,
+                    order_by=["replay_order"], exactly_once=True)  # fmt: skip
+    topic, before = target.kafka_topic(namespace), 0
+    query = f"replay-{hashlib.sha256(f'{named} {topic}'.encode()).hexdigest()[:24]}"
     if not dry_run:
         # The log tells what was sent; without this it would forget what is settled within a minute.
         with (
             one_line_errors(f"replay to {target}"),
             ReaderRegistration(bootstrap=bootstrap, namespace=namespace, kafka=kafka) as registration,
         ):
-            registration.renew_first(f"{REPLAY}{named}/{target.kafka_topic(namespace)}", target.kafka_topic(namespace))
-    log, _ = log_of_now(spark, target, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
-    there = log.where(_begins(prefix))
-    left = rows.join(there.select("duplicate_id").distinct(), "duplicate_id", "left_anti")
-    there_now = target_now(target, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
-    partitions, window = there_now.info.partitions, there_now.duplicate_window
-    portion = ROWS_MAX if window is None else slice_rows(window)
-    if rate is not None:
-        portion = max(1, min(portion, rate * 5 // partitions))
-    cut = _cut(_with_times(left, shift_times), found.topic_ids, partitions, portion).persist()
+            registration.renew_first(f"{REPLAY}{named}/{topic}", topic)
+        before = sink.begin_run(spark, job=query)
+    # Only now: what earlier runs have sent is there, and nothing more of theirs will be.
+    log, _ = log_of_now(spark, target, bootstrap=bootstrap, namespace=namespace, kafka=kafka, is_whole=True)
+    there = log.where(_begins(prefix)).select("duplicate_id").distinct()
+    left = outgoing.join(there, "duplicate_id", "left_anti")
+    partitions = target_now(target, bootstrap=bootstrap, namespace=namespace, kafka=kafka).info.partitions
+    portion = ROWS_MAX if rate is None else max(1, min(ROWS_MAX, rate * 5 // partitions))
+    cut = _cut(left, partitions, portion).persist()
     try:
         sizes = {row["portion"]: row["count"] for row in cut.groupBy("portion").count().collect()}
         sent = sum(sizes.values())
         matching = rows.count()
         begun_s, done = time.monotonic(), 0
         for number in [] if dry_run else sorted(sizes):
-            write_messages(
-                cut.where(F.col("portion") == number).drop("portion", "topic_id", "timestamp"), target,
-                bootstrap=bootstrap, namespace=namespace, kafka=kafka, order_by=["replay_order"],
-            )  # fmt: skip
+            sink.write(cut.where(F.col("portion") == number).drop("portion"), job=query,
+                       batch=StreamBatch(before + 1 + number))  # fmt: skip
             done += sizes[number]
             if tell is not None:
                 tell(f"{done} of {sent} messages sent to {target}")
@@ -203,21 +205,28 @@ def _with_times(rows: "DataFrame", shift: bool) -> "DataFrame":
     return rows.withColumns({name: F.timestamp_millis(F.unix_millis(name) + now_ms) for name in _TIMES})
 
 
-def _cut(rows: "DataFrame", topic_ids: tuple[str, ...], partitions: int, portion: int) -> "DataFrame":
-    """With `portion` 0, 1, ...: none has more messages for one partition than that. Portions follow each other in the
-    order of the units, and within one `replay_order` tells it."""
-    from pyspark.sql import Window
+def _placed(rows: "DataFrame", topic_ids: tuple[str, ...]) -> "DataFrame":
+    """With `replay_order`, in which they are sent."""
     from pyspark.sql import functions as F  # noqa: N812
-
-    from jbm_spark.unit_partition import partition_of
 
     order = F.struct(
         F.array_position(F.array(*[F.lit(each) for each in topic_ids]), F.col("topic_id")).alias("incarnation"),
         F.col("kafka.partition").alias("partition"),
         F.col("kafka.offset").alias("offset"),
     )
+    return rows.withColumn("replay_order", order)
+
+
+def _cut(rows: "DataFrame", partitions: int, portion: int) -> "DataFrame":
+    """With `portion` 0, 1, ...: none has more messages for one partition than that, and they follow each other in the
+    order of the units."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from jbm_spark.unit_partition import partition_of
+
     routed_by = F.coalesce(F.when(F.length("kafka.key") > 0, F.col("kafka.key")), F.col("duplicate_id").cast("binary"))
-    placed = rows.withColumns({"replay_order": order, "replay_to": partition_of(routed_by, partitions)})
+    placed = rows.withColumn("replay_to", partition_of(routed_by, partitions))
     number = F.row_number().over(Window.partitionBy("replay_to").orderBy("replay_order"))
     return placed.withColumn("portion", F.floor((number - 1) / portion)).drop("replay_to")
 

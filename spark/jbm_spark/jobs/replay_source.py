@@ -16,6 +16,7 @@ from jbm_spark.archiving.archive_rows import message_rows
 from jbm_spark.archiving.archive_tables import archived_table
 from jbm_spark.archiving.next_span import topic_state
 from jbm_spark.errors import ArchiveError
+from jbm_spark.log_positions import OF_A_QUEUE_S, whole_ends
 from jbm_spark.messages import messages
 from jbm_spark.topic_check import TIMEOUT_S, one_line_errors
 
@@ -76,13 +77,21 @@ def check_queue(folder: object, identity: ArchiveIdentity, queue: str | None) ->
 
 def log_of_now(
     spark: SparkSession, named: Destination, *, bootstrap: str, namespace: str, kafka: Mapping[str, object] | None,
-    about: str = "replay",
+    about: str = "replay", is_whole: bool = False,
 ) -> tuple[DataFrame, str]:  # fmt: skip
-    """The messages that its log has at this moment, whenever they are read; and the topic's id."""
+    """The messages that its log has at this moment, whenever they are read; and the topic's id.
+
+    `is_whole`: also those behind transactions that are open now, for which this waits.
+
+    Raises:
+        SparkJobError: such a transaction goes on and on.
+    """
     client = ConfluentKafka(bootstrap, kafka, namespace=namespace, admin_timeout_s=TIMEOUT_S)
+    topic = named.kafka_topic(namespace)
     with one_line_errors(f"{about} {named}"), closing(client.admin()) as admin:
-        now = topic_state(admin, named.kafka_topic(namespace))
-    end = {partition: max(offset, now.begin[partition]) for partition, offset in now.end.items()}
+        now = topic_state(admin, topic)
+        ends = whole_ends(admin, topic, [*now.end], patience_s=OF_A_QUEUE_S) if is_whole else now.end
+    end = {partition: max(offset, now.begin[partition]) for partition, offset in ends.items()}
     frame = messages(spark, named, bootstrap=bootstrap, namespace=namespace, kafka=kafka,
                      starting=now.begin, ending=end, raw=True)  # fmt: skip
     return frame, now.topic_id

@@ -8,7 +8,6 @@ ends that were asked first: what is deleted meanwhile is not looked at.
 Many queues are read as one is: each kind of topic by one query, and whose a row is its topic tells.
 """
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -43,13 +42,10 @@ from jbm_spark.jobs.audit.archived import (
 from jbm_spark.jobs.audit.audit_checks import FATE, LETTER
 from jbm_spark.known_values import looked_up
 from jbm_spark.letters import letter_columns
-from jbm_spark.log_positions import log_positions
+from jbm_spark.log_positions import log_positions, whole_ends
 from jbm_spark.subscription_rows import is_for
 from jbm_spark.topic_check import TIMEOUT_S
 
-OPEN_MAX_S = 60.0
-"""How long an open transaction may keep the last events from being read; one of ours ends after ten."""
-_LOOK_S = 0.2
 SINCE_EVER = -(2**63)
 _NO_EVENTS_MS = 2**63 - 1
 _EVERY_OFFSET = 2**63 - 1
@@ -306,7 +302,7 @@ class AuditSource:
         found = self.admin.describe([topic]).get(topic)
         records, parts = no_records(self.spark), [*range(found.partitions if found is not None else 0)]
         if parts:
-            records = self._records({topic: _whole_ends(self.admin, topic, parts)})
+            records = self._records({topic: whole_ends(self.admin, topic, parts)})
         rows = event_columns(records.where(F.col("key").cast("string").isin(*queues)))
         older = None if self.archive is None else events_in_archive(self.spark, self.archive, rows.columns)
         if older is not None:
@@ -330,7 +326,7 @@ class AuditSource:
         described = self.admin.describe([topic for topic in addresses if topic])
         if not described:
             return None, {}
-        ends = {topic: _whole_ends(self.admin, topic, [*range(found.partitions)]) for topic, found in described.items()}
+        ends = {topic: whole_ends(self.admin, topic, [*range(found.partitions)]) for topic, found in described.items()}
         letters = letter_columns(message_columns(self._records(ends)))
         targets = looked_up(F.col("kafka.topic"), addresses, "array<string>")
         told = read_now(
@@ -377,7 +373,7 @@ class AuditSource:
         if found is None:
             return none_left, SINCE_EVER
         parts = list(range(found.partitions))
-        records = self._records({topic: _whole_ends(self.admin, topic, parts)})
+        records = self._records({topic: whole_ends(self.admin, topic, parts)})
         queues = {name: queue for name in set(several) if isinstance(queue := _destination(name), Queue)}
         ids = self.admin.describe([queue.kafka_topic(self.namespace) for queue in queues.values()])
         known = [(name, queue.group_id(self.namespace), ids[each].topic_id) for name, queue in queues.items()
@@ -514,26 +510,6 @@ def kept_from_ms(oldest: Mapping[int, int], begins: Mapping[int, int]) -> int:
 
 def _oldest(records: DataFrame, partition: str) -> Mapping[int, int]:
     return {row[0]: row[1] for row in records.groupBy(partition).agg(F.min("at_ms")).collect()}
-
-
-def _whole_ends(admin: KafkaAdmin, topic: str, parts: list[int]) -> Mapping[int, int]:
-    """The ends that the log has now, when all transactions below them have ended.
-
-    Raises:
-        SparkJobError: one goes on and on.
-    """
-    heads = admin.end_positions(topic, parts, stable=False)
-    deadline = time.monotonic() + OPEN_MAX_S
-    while True:
-        stable = admin.end_positions(topic, parts, stable=True)
-        if all(stable[part] >= heads[part] for part in parts):
-            return heads
-        if time.monotonic() > deadline:
-            raise SparkJobError(
-                f"a transaction is open in {topic} for more than {OPEN_MAX_S:.0f} s, and what comes behind it cannot "
-                "be read: end it (jbm-kafka docs topics, 'A transaction that never ends'), and start again"
-            )
-        time.sleep(_LOOK_S)
 
 
 def _topic_of(target: str, namespace: str) -> str:

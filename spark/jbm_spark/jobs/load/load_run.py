@@ -23,6 +23,7 @@ from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.errors import ColumnsIgnoredWarning, FrameRefusedError, SparkJobError
 from jbm_spark.jobs.load.file_blocks import CutFiles, cut, files_of
 from jbm_spark.jobs.load.load_record import JobFolder, LoadRecord, default_state, job_folder
+from jbm_spark.log_positions import OF_A_QUEUE_S, whole_ends
 from jbm_spark.topic_check import TIMEOUT_S, cluster_id, end_offsets, one_line_errors
 
 if TYPE_CHECKING:
@@ -294,7 +295,7 @@ class _Load:
         from jbm_spark.jobs.replay_source import log_of_now
 
         log_now, _ = log_of_now(self._spark, self._queue, bootstrap=self._bootstrap, namespace=self._namespace,
-                                kafka=self._kafka, about="load to")  # fmt: skip
+                                kafka=self._kafka, about="load to", is_whole=True)  # fmt: skip
         there = ids_there(log_now, job_id).persist()
         left = self._spark.read.parquet(str(folder.rows)).where(F.col("chunk") != REJECTED)
         left = left.where(F.col("place") >= record.below).withColumn("there", row_id(job_id))
@@ -353,21 +354,26 @@ class _Load:
                        namespace=self._namespace, kafka=self._kafka, order_by="place", job=record.job)  # fmt: skip
 
     def _ids_since(self, record: LoadRecord) -> "DataFrame":
-        """The ids of what the queue's log has since the batch was begun."""
+        """The ids of what the queue's log has since the batch was begun, when transactions that are open there have
+        ended.
+
+        Raises:
+            SparkJobError: one of them goes on and on.
+        """
         from jbm_spark.messages import messages
 
-        begins = self._begins()
+        topic, parts = self.info.topic, list(range(self.info.partitions))
+        client = ConfluentKafka(self._bootstrap, self._kafka, namespace=self._namespace, admin_timeout_s=TIMEOUT_S)
+        with one_line_errors(f"read {self._queue}"), closing(client.admin()) as admin:
+            ends = whole_ends(admin, topic, parts, patience_s=OF_A_QUEUE_S)
+            begins = admin.begin_positions(topic, parts)
         starting = {at: max(record.offsets.get(str(at), 0), begin) for at, begin in begins.items()}
+        ending = {at: max(end, starting[at]) for at, end in ends.items()}
         found = messages(self._spark, self._queue, bootstrap=self._bootstrap, namespace=self._namespace,
-                         kafka=self._kafka, starting=starting)  # fmt: skip
+                         kafka=self._kafka, starting=starting, ending=ending)  # fmt: skip
         return found.select("message_id")
 
     def _ends(self) -> Mapping[int, int]:
         partitions = range(self.info.partitions)
         return end_offsets(self.info.topic, partitions, about=f"write to {self._queue}", bootstrap=self._bootstrap,
                            kafka=self._kafka)  # fmt: skip
-
-    def _begins(self) -> Mapping[int, int]:
-        client = ConfluentKafka(self._bootstrap, self._kafka, namespace=self._namespace, admin_timeout_s=TIMEOUT_S)
-        with one_line_errors(f"read {self._queue}"), closing(client.admin()) as admin:
-            return admin.begin_positions(self.info.topic, list(range(self.info.partitions)))
