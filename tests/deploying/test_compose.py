@@ -186,7 +186,8 @@ def override(ports: Mapping[str, int], broker: str) -> str:
         "volumes": ["./secured.properties:/secured.properties:ro"],
         "healthcheck": yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]["broker"]["healthcheck"],
     }
-    return "services:\n" + services + yaml.safe_dump({"broker": of_broker}).replace("\n", "\n  ").join(["  ", "\n"])
+    made: str = yaml.safe_dump({"broker": of_broker})
+    return "services:\n" + services + made.replace("\n", "\n  ").join(["  ", "\n"])
 
 
 def read(url: str, context: ssl.SSLContext | None = None) -> str:

@@ -10,7 +10,7 @@ from jbm_kafka.core.channel.backlog import Backlog, Backlogs, QueryLag
 from jbm_kafka.core.channel.held_in_order import HeldKind
 from jbm_kafka.metrics.backlog_collector import SPECS, BacklogCollector
 from jbm_kafka.testing.memory_world import MemoryWorld
-from tests.metrics.test_collector import listed, names_listed, scraped
+from tests.metrics.test_collector import scraped
 from tests.support.waiting import wait_until
 
 NOW_MS = 100_000
@@ -68,8 +68,3 @@ def test_a_thread_follows_and_says_why_it_is_not_ready() -> None:
             assert [(each.destination, each.held) for each in latest.backlogs] == [("orders", 1)]
             assert following.health(None).is_ready
         assert not following.health(None).is_alive
-
-
-def test_the_page_lists_the_metrics_of_all_queues() -> None:
-    wanted = listed((spec.name, ", ".join(spec.labels)) for spec in SPECS)
-    assert names_listed("Of all queues, whoever receives") == wanted

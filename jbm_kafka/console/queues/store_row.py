@@ -9,9 +9,6 @@ from pydantic import BaseModel
 from jbm_kafka.console.frame.console import Console
 from jbm_kafka.core.jms_errors import JMSError
 
-FRESH_S = 15.0
-"""It is read whole."""
-
 
 class StoreRow(BaseModel):
     """A store, as `jbm-kafka store show` counts it."""
@@ -32,7 +29,7 @@ class StoreRow(BaseModel):
 def look_at_store(console: Console) -> StoreRow | None:
     """Returns the store of the configuration; None: it names none."""
     folder = console.settings.store
-    return None if folder is None else console.fresh(("store",), FRESH_S, lambda: _read(folder))
+    return None if folder is None else _read(folder)
 
 
 def _read(folder: Path) -> StoreRow:
