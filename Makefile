@@ -29,7 +29,7 @@ STATIC := jbm_kafka/console/static
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all-of-it proton spark-jars spark-classes console-scripts debian demo demo-spark test collected test-pure test-beside test-thorough test-slow fuzz-amqp kills-bridge kills-spark chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm release-check dist dist-compiled docs docs-serve lock clean
+.PHONY: help setup all-of-it proton spark-jars spark-classes console-scripts debian demo demo-spark test collected test-pure test-beside test-thorough test-slow fuzz-amqp kills-bridge kills-spark chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm compose release-check dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -214,6 +214,11 @@ $(COMPOSE): | $(VENV)/.stamp
 
 helm:             ## build/helm/helm, with Go, in some minutes: with it tests render the chart anew
 	@mkdir -p build/helm && GOBIN=$(CURDIR)/build/helm go install helm.sh/helm/v3/cmd/helm@v3.22.0
+
+compose:          ## build/compose/docker-compose, with Go, in some minutes: with it tests start the compose files
+	@mkdir -p build/compose && cd build/compose && go mod download -json github.com/docker/compose/v2@v2.40.3 > module.json && rm -rf source && \
+	  cp -r "$$(sed -n 's/.*"Dir": "\(.*\)".*/\1/p' module.json)" source && chmod -R u+w source && \
+	  (cd source && GOFLAGS=-mod=mod go build -o ../docker-compose ./cmd) && rm -rf source
 
 release-check: $(VENV)/.stamp console-scripts  ## walks through what a release needs, and tells what is left for people
 	$(BIN)/python -m tests.house.release_check

@@ -166,7 +166,9 @@ class Managed(Protocol):
     """What stands on managers, and says what that makes it."""
 
     persistence_manager: PersistenceManager | None
+    """Where its state is written; None: nowhere."""
     transaction_manager: TransactionManager | None
+    """Whose transactions it takes part in; None: in none."""
 
     @property
     def is_reliable(self) -> bool:
@@ -246,52 +248,82 @@ class Channel(Receiver, Managed, Protocol):
     """Takes messages and forwards each to a receiver, itself being one."""
 
     message_store: MessageStore
+    """Where the bodies are."""
 
     @property
     def is_synchronous(self) -> bool:
-        """It offers at once and stores nothing (STATE-13)."""
+        """It offers within `handle`, on the caller's thread, and stores nothing (STATE-13)."""
 
     def set_synchronous(self, value: bool, /) -> bool:
         """Switch; True iff it switched. It does not when it holds messages, or is of that kind already."""
 
     @property
     def is_storing_undeliverable_messages(self) -> bool:
-        """It keeps what it cannot deliver, as a queue does; a topic discards it (STATE-8)."""
+        """It keeps what it cannot deliver, as a queue does; a topic, or a synchronous one, discards it (STATE-8)."""
 
     @property
     def receivers(self) -> Sequence[Receiver]:
-        """Those it may offer messages to."""
+        """Those it may offer messages to, in the order in which they were added."""
+
+    def handle(self, routable: Routable, /) -> bool:
+        """Store the message, NOT_COMMITTED in an open transaction, else NEW, and offer what nobody was offered yet.
+
+        What receivers do with it changes nothing for the sender: True is its acknowledgement. A synchronous channel
+        stores nothing, and its answer is the receivers'. A message will do, or a reference into this channel's store.
+
+        Raises:
+            RoutableNotAcceptedError: a message of this id is here, or the channel cannot hold it (STATE-11); nothing
+                changed.
+            IllegalStateError: the channel is closed, as for every call below.
+        """
 
     def add_receiver(self, receiver: Receiver, /) -> None:
-        """Offer messages to this one too, from the next `deliver()` on."""
+        """Offer messages to this one too, from the next message, commit or `deliver()` on.
+
+        Raises:
+            IllegalStateError: another receiver has its id.
+        """
 
     def remove_receiver(self, receiver_id: str, /) -> None:
-        """The receiver left or was lost: what it has in hand comes back (STATE-5)."""
+        """Offer it nothing more by itself; what it has in hand of a queue comes back, one attempt more (STATE-5).
+
+        What it owes to a topic it may still ask for (`redeliver`). Unknown ids are passed over.
+        """
 
     def deliver(self) -> bool:
-        """Offer every NEW message present now; True iff none is NEW any more (STATE-9)."""
+        """Offer every NEW message present now; True iff none is NEW any more (STATE-9).
+
+        It does nothing when a receiver calls it: each message is offered once in a pass.
+        """
 
     def redeliver(self, receiver: Receiver, /) -> bool:
-        """Offer this receiver again what it owes, registered or not; True iff it owes nothing any more (STATE-9)."""
+        """Offer this receiver again what it owes, registered or not; True iff it owes nothing any more (STATE-9).
+
+        The messages stay in its hand meanwhile. After a refusal nothing more of that unit is offered.
+        """
 
     def browse(self, filter: Filter | None = None, /) -> list[CoreMessage]:  # noqa: A002 - the contract's word
-        """What is NEW or DELIVERED, in arrival order; consumes nothing (STATE-9)."""
+        """Return what is NEW or DELIVERED, in arrival order; consumes nothing (STATE-9)."""
 
     def acknowledge(self, message_id: str, receiver_id: str, /) -> None:
         """The receiver is done with the message; in a transaction, when that commits (STATE-7).
 
         Raises:
-            UnknownMessageError: the channel does not hold it, or not for that receiver; nothing changed.
+            UnknownMessageError: it is not here, or in another hand, or acknowledged already; nothing changed.
+            IllegalStateError: it is NOT_COMMITTED.
         """
 
     def expire(self, now_ms: int, /) -> list[str]:
-        """Let go of the NEW messages whose time has ended, and return their ids (SEND-5)."""
+        """Let go of the NEW messages whose time has ended, and return their ids in arrival order (SEND-5)."""
 
     def has_messages(self, state: MessageState, /) -> bool:
-        """Whether it holds messages in that state."""
+        """Return True if it holds messages in that state."""
 
     def get_messages(self, state: MessageState, /) -> list[CoreMessage]:
-        """Those it holds in that state, in arrival order."""
+        """Return those it holds in that state, in arrival order."""
 
     def close(self) -> None:
-        """Take and offer nothing any more. What was recorded is recovered by the next channel of that name."""
+        """Take and offer nothing any more. Open transactions of its messages can only roll back.
+
+        What was recorded is recovered by the next channel of that name.
+        """

@@ -104,10 +104,11 @@ class LookingAdmin:
     ) -> Iterator[Message]:
         with self._core.asking(f"browse {destination}"):
             source = self._core.source(destination, subscription, client_id)
+            found = self._core.group(source).destination
             now_ms = self._core.cluster.clock.now_ms()
             for seen in self._core.seen(source, selector, hands=hands):
                 if include == "all" or seen.is_deliverable:
-                    yield as_browsed(seen, self._core.group(source).destination, self._core.bodies)
+                    yield as_browsed(seen, found, self._core.bodies)
                 else:
                     not_shown[wait_of(seen, now_ms)] += 1
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
 
-from jbm_kafka.amqp.seams import Client
+from jbm_kafka.amqp.part_protocols import Client
 from jbm_kafka.amqp_wire.loop_mailbox import answer
 from jbm_kafka.core.channel.branch import Branch, BranchState, branch_across
 from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from jbm_kafka.amqp.part_protocols import Host
 from jbm_kafka.amqp.purge import purge
-from jbm_kafka.amqp.seams import Host
 from jbm_kafka.client.small_http import Response
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError

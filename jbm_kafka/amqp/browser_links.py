@@ -9,8 +9,8 @@ from typing import Any
 
 from proton import Sender
 
+from jbm_kafka.amqp.part_protocols import Client
 from jbm_kafka.amqp.receiver_links import NO_LIMIT, refuse_large
-from jbm_kafka.amqp.seams import Client
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, transfer
 from jbm_kafka.amqp_wire.names import ALL, DELIVERABLE
 from jbm_kafka.client.bodies.fetched_record import shown_with_body

@@ -7,8 +7,8 @@ from typing import Any, Final
 from proton import Condition, Delivery
 
 from jbm_kafka.amqp.across_sidecars import DECIDED, DISCHARGE, PREPARE, carried_out
-from jbm_kafka.amqp.seams import Client
-from jbm_kafka.amqp.told_outcome import DECLARED
+from jbm_kafka.amqp.client_outcome import DECLARED
+from jbm_kafka.amqp.part_protocols import Client
 from jbm_kafka.amqp_wire.conditions import UNKNOWN_TRANSACTION, condition_of
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, EngineReceiver, grant
 from jbm_kafka.codec.amqp.values import Amqp, Budget, read

@@ -17,9 +17,10 @@ from proton import Endpoint, Sender, Session, symbol
 from proton import Link as ProtonLink
 
 from jbm_kafka.amqp.across_sidecars import Owner
-from jbm_kafka.amqp.seams import Client
-from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
+from jbm_kafka.amqp.client_outcome import TRANSACTIONAL
+from jbm_kafka.amqp.part_protocols import Client
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, EngineReceiver
+from jbm_kafka.amqp_wire.message_parts import MessageParts
 from jbm_kafka.amqp_wire.names import BEHIND, SEEN, SESSION
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.receiving.going_back import behind
@@ -202,7 +203,7 @@ class Feed:
         self.held: dict[str, Forwarded] = {}
         """The messages that were not settled, by tag."""
         self.feeds = feeds
-        self._parts: list[bytes] = []
+        self._parts = MessageParts(link)
 
     def arrived(self, incoming: Any) -> None:
         """Something of a message came, or a word on what was said of one."""
@@ -210,14 +211,8 @@ class Feed:
             if incoming.settled:
                 self.held[incoming.tag].confirmed(self.feeds.peer)
             return
-        while incoming.pending and (part := self.link.recv(incoming.pending)):
-            self._parts.append(part)
-        if incoming.aborted:
-            self._parts.clear()
-            incoming.settle()
-        elif not incoming.partial:
-            data, self._parts = b"".join(self._parts), []
-            self.link.advance()
+        data = self._parts.whole(incoming)
+        if data is not None:
             forwarded = self.held[incoming.tag] = Forwarded(self, incoming, data)
             if forwarded.mark in self.feeds.units.going_back:
                 forwarded.void()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 from zlib import crc32
 
+from jbm_kafka.amqp.client_outcome import TRANSACTIONAL, transaction_name
 from jbm_kafka.amqp.local_transactions import LocalTransaction
 from jbm_kafka.amqp.receiver_links import Receiver
-from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, transaction_name
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.deliveries import Delivery
@@ -45,13 +45,13 @@ class Forwarder(Receiver):
         """As of any receiver, while somebody here receives from the source; else nothing is here."""
         link = self.link
         if not self.is_closed and not (link.is_attached and link.group_worker.is_running):
-            link.is_attached = False
+            link.await_worker()
             provider: Any = self._provider
             assert isinstance(provider, ForwardingSidecar), provider
             found = provider.attach_present(self._source, link)
             if found is not None:
-                link.group_worker, link.is_attached = found, True
-                link.notices.is_open = True
+                link.attach(found)
+                link.notices.opened()
                 self._introduce()
             elif self._sender.drain_mode:
                 self._sender.drained()

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from proton import Condition, Delivery, Described, ulong
 
 from jbm_kafka.amqp.access import ANONYMOUS
-from jbm_kafka.amqp.seams import Client
-from jbm_kafka.amqp.told_outcome import TRANSACTIONAL
+from jbm_kafka.amqp.client_outcome import TRANSACTIONAL
+from jbm_kafka.amqp.part_protocols import Client
 from jbm_kafka.amqp_wire.conditions import UNKNOWN_TRANSACTION, condition_of
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, EngineReceiver, Work, grant
 from jbm_kafka.client.bodies.large_bodies import LargeBodies

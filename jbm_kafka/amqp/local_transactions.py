@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from jbm_kafka.amqp.across_sidecars import AcrossSidecars, ForwardedMessage, Owner
-from jbm_kafka.amqp.seams import Client
-from jbm_kafka.amqp.told_outcome import ToldOutcome
+from jbm_kafka.amqp.client_outcome import ClientOutcome
+from jbm_kafka.amqp.part_protocols import Client
 from jbm_kafka.amqp_wire.conditions import FORCED, condition
 from jbm_kafka.amqp_wire.loop_mailbox import answer
 from jbm_kafka.core.channel.branch import Branch
@@ -34,7 +34,7 @@ class ReceivedFrom(Protocol):
     units: Any
     """The same for receivers that have units in common."""
 
-    def committed(self, delivery: Delivery, outcome: ToldOutcome) -> None:
+    def committed(self, delivery: Delivery, outcome: ClientOutcome) -> None:
         """Its transaction is committed: with that it is gone, or what else was said of it holds."""
 
     def rolled_back(self, deliveries: Sequence[Delivery]) -> None:
@@ -47,7 +47,7 @@ class ReceivedFrom(Protocol):
         """Nobody knows what became of a transaction that had a message of it."""
 
 
-Accepted = list[tuple[ReceivedFrom, Delivery, ToldOutcome]]
+Accepted = list[tuple[ReceivedFrom, Delivery, ClientOutcome]]
 T = TypeVar("T")
 
 
@@ -59,7 +59,7 @@ class LocalTransaction:
         self._peer = peer
         self.id = name or secrets.token_bytes(16)
         self.sends: list[Outgoing] = []
-        self.received: list[tuple[ReceivedFrom, Delivery, ToldOutcome]] = []
+        self.received: list[tuple[ReceivedFrom, Delivery, ClientOutcome]] = []
         self.failure: JMSError | None = None
         """Why it cannot be committed."""
         self._across = AcrossSidecars(peer, self.id)

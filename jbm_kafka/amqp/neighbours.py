@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from proton import Delivery, Described, Event, Message, Terminus, symbol
 
+from jbm_kafka.amqp.client_outcome import DECLARED, transaction_name
 from jbm_kafka.amqp.feeds import Feed, Feeds
+from jbm_kafka.amqp.part_protocols import Host
 from jbm_kafka.amqp.scram import MECHANISM
-from jbm_kafka.amqp.seams import Host
 from jbm_kafka.amqp.server_settings import ForwardingSettings
-from jbm_kafka.amqp.told_outcome import DECLARED, transaction_name
 from jbm_kafka.amqp_client.client_wire import ClientWire
 from jbm_kafka.amqp_client.sasl_client import SaslClient
 from jbm_kafka.amqp_wire.conditions import error_of

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
 from jbm_kafka.amqp.failure_delays import FailureDelays
+from jbm_kafka.amqp.part_protocols import Host
 from jbm_kafka.amqp.sasl import SaslServer
-from jbm_kafka.amqp.seams import Host
 from jbm_kafka.amqp.shares import Shares, Whose, address_of, whose_client
 from jbm_kafka.amqp.turns import Turns
 from jbm_kafka.amqp.wire import Wire

@@ -14,14 +14,16 @@ from proton import Condition, Connection, Endpoint, Event, Sender, Session, Term
 
 from jbm_kafka.amqp.access import Action
 from jbm_kafka.amqp.browser_links import Browser
+from jbm_kafka.amqp.client_outcome import transaction_name
 from jbm_kafka.amqp.coordinator import Coordinator
 from jbm_kafka.amqp.feeds import FORWARDED, TRANSACTED
 from jbm_kafka.amqp.forwarder import Forwarder
 from jbm_kafka.amqp.in_force import settle_modes, tell_coordinator, tell_source, tell_stored, tell_target
 from jbm_kafka.amqp.incoming import Producer, SendLane
 from jbm_kafka.amqp.local_transactions import LocalTransaction
+from jbm_kafka.amqp.part_protocols import Host, Pumped
 from jbm_kafka.amqp.receiver_links import Receiver
-from jbm_kafka.amqp.seams import Host, Pumped
+from jbm_kafka.amqp.session_units import SessionUnits
 from jbm_kafka.amqp.shares import Whose
 from jbm_kafka.amqp.terminus import (
     Filters,
@@ -30,8 +32,6 @@ from jbm_kafka.amqp.terminus import (
     looked_up,
     subscription_of,
 )
-from jbm_kafka.amqp.told_outcome import transaction_name
-from jbm_kafka.amqp.units_at_client import UnitsAtClient
 from jbm_kafka.amqp_wire.conditions import INVALID_FIELD, STOLEN, condition, condition_of
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, EngineLink, EngineReceiver, Work, link_key, open_session
 from jbm_kafka.amqp_wire.live_links import LiveLinks
@@ -160,7 +160,7 @@ class Peer:
         """The lanes by session."""
         self._transacted: set[Session] = set()
         """Sessions that have a coordinator."""
-        self._together: dict[tuple[str, Source], UnitsAtClient] = {}
+        self._together: dict[tuple[str, Source], SessionUnits] = {}
 
     # -- for what it serves --------------------------------------------------------------------------------------------
 
@@ -586,10 +586,10 @@ class Peer:
         assert isinstance(destination, Queue), destination
         return destination
 
-    def _units_of(self, link: EngineLink, source: Source, *, is_transacted: bool) -> UnitsAtClient:
+    def _units_of(self, link: EngineLink, source: Source, *, is_transacted: bool) -> SessionUnits:
         """Return what the receiver has in common with others of its client's session, or has for itself."""
         if UNITS not in capabilities(link.remote_source):
-            return UnitsAtClient(is_one_by_one=True, is_transacted=is_transacted)
+            return SessionUnits(is_one_by_one=True, is_transacted=is_transacted)
         named = {str(name): value for name, value in (link.remote_properties or {}).items()}
         place = str(named.get(SESSION) or f"link {link.name}"), source
         for each in [place for place, units in self._together.items() if not units.members]:
@@ -597,7 +597,7 @@ class Peer:
         found = self._together.get(place)
         if found is None:
             session_id = f"{self.connection_id}/units {next(self._numbers)}"
-            found = self._together[place] = UnitsAtClient(session_id, is_one_by_one=False)
+            found = self._together[place] = SessionUnits(session_id, is_one_by_one=False)
         return found
 
     async def _ensure(self, destination: Destination) -> None:

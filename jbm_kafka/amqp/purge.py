@@ -32,8 +32,7 @@ def purge(provider: Provider, queue: Queue) -> int:
     provider.ensure(queue)
     begin_use(provider, queue, link, "")
     try:
-        link.group_worker = provider.attach(queue, link)
-        link.is_attached = True
+        link.attach(provider.attach(queue, link))
         return _take_all(provider, queue, link)
     finally:
         link.leave()

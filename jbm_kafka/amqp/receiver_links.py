@@ -14,10 +14,10 @@ from proton import Link as ProtonLink
 from proton import Sender
 
 from jbm_kafka.amqp.access import ANONYMOUS
+from jbm_kafka.amqp.client_outcome import TRANSACTIONAL, ClientOutcome, client_outcome, outcome_in_transaction
 from jbm_kafka.amqp.feeds import Feeds, Forwarded
-from jbm_kafka.amqp.seams import Client
-from jbm_kafka.amqp.told_outcome import TRANSACTIONAL, ToldOutcome, told_in_transaction, told_outcome
-from jbm_kafka.amqp.units_at_client import Rows, UnitsAtClient
+from jbm_kafka.amqp.part_protocols import Client
+from jbm_kafka.amqp.session_units import Row, SessionUnits
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, transfer
 from jbm_kafka.amqp_wire.loop_mailbox import LinkBed, answer
 from jbm_kafka.client.bodies.fetched_record import has_large_body, with_body
@@ -79,7 +79,7 @@ class Receiver:
         source: Source,
         selector: Selector | None,
         number: int,
-        units: UnitsAtClient,
+        units: SessionUnits,
         *,
         is_transacted: bool = False,
     ) -> None:
@@ -160,9 +160,8 @@ class Receiver:
                 link.become_siblings([other for other in links if other is not link])
 
     def _attach(self) -> None:
-        self.link.group_worker = self._provider.attach(self._source, self.link)
-        self.link.is_attached = True
-        self.link.notices.is_open = True
+        self.link.attach(self._provider.attach(self._source, self.link))
+        self.link.notices.opened()
 
     async def ready(self) -> None:
         """Return when its first messages may come: partitions are assigned, and recovered.
@@ -269,7 +268,7 @@ class Receiver:
         reference, count = delivery.reference, delivery.count
         now_ms = self._provider.clock.now_ms()
         if is_expired(reference.expiration_ms, now_ms):
-            self._give_back(self._units.returned(delivery, Modified(delivery.offset, counted=False)))
+            self._give_back_one(delivery, Modified(delivery.offset, counted=False))
             return
         record: Any = reference.record
         encode = partial(
@@ -322,7 +321,7 @@ class Receiver:
             if self._sender.credit > 0 and not delivery.lease.is_revoked:
                 self._send_encoded(delivery, data)
             else:
-                self._give_back(self._units.returned(delivery, Modified(delivery.offset, counted=False)))
+                self._give_back_one(delivery, Modified(delivery.offset, counted=False))
         self.pump()
 
     def _give_back_unfetched(self, error: LargeBodyError) -> None:
@@ -332,12 +331,12 @@ class Receiver:
         delivery = self.unsettled.pop(BEING_ENCODED, None)  # none: it went back meanwhile
         if isinstance(delivery, Delivery):
             row = Modified(delivery.offset, counted=True, last_error=failure_text(error))
-            self._give_back(self._units.returned(delivery, row))
+            self._give_back_one(delivery, row)
         self.pump()
 
     def _send_encoded(self, delivery: Delivery, data: bytes) -> None:
         if len(data) > self._most_bytes:
-            self._give_back(self._units.returned(delivery, Modified(delivery.offset, counted=False)))
+            self._give_back_one(delivery, Modified(delivery.offset, counted=False))
             self._refuse_for(len(data))
             return
         if delivery.lease.records_deliveries:  # what is not sent was given to nobody (LOG-10)
@@ -346,7 +345,7 @@ class Receiver:
         tag = self._transfer(data, self.mark_of(delivery))
         if self._is_settled:
             delivery.lease.acknowledge(delivery.offset)
-            self._units.settled(delivery)
+            self._units.hand.let_go(delivery.unit_place)
         else:
             self.unsettled[tag] = delivery
 
@@ -387,12 +386,12 @@ class Receiver:
             delivery.told(sent, self._peer)
             self._peer.pump_soon(self, self._sender)
             return
-        if delivery is not None and self._units.is_void(delivery):
+        if delivery is not None and self._units.hand.is_void(delivery.unit_place):
             self._settle_void(sent, delivery)
         elif delivery is not None and state == TRANSACTIONAL:
             self._take_part(sent.remote.data or [], delivery)
         elif delivery is not None:
-            outcome = told_outcome(sent)
+            outcome = client_outcome(sent)
             if outcome.is_accepted and not sent.settled:
                 self._confirm_when_durable(sent, delivery)
                 return
@@ -414,32 +413,32 @@ class Receiver:
                 "a message of it is to come again behind one of its unit that was rolled back before"
             )
         row = Modified(delivery.offset, counted=False, was_seen=is_accepted)
-        self._give_back(self._units.returned(delivery, row))
+        self._give_back_one(delivery, row)
 
     def _take_part(self, data: Sequence[object], delivery: Delivery) -> None:
         transaction = self._peer.transaction(data)
         if transaction is None:
             row = Modified(delivery.offset, counted=False, was_seen=True)
-            self._give_back(self._units.returned(delivery, row))
+            self._give_back_one(delivery, row)
         else:
             if self.link.terms.one_per_unit:  # nothing said before that its session has transactions
                 self.link.terms = replace(self.link.terms, one_per_unit=False)
                 self.link.group_worker.wake()
-            self._units.settled(delivery)
+            self._units.hand.let_go(delivery.unit_place)
             self.in_transactions += 1
-            transaction.received.append((self, delivery, told_in_transaction(data)))
+            transaction.received.append((self, delivery, outcome_in_transaction(data)))
 
-    def _settle(self, delivery: Delivery, outcome: ToldOutcome) -> None:
+    def _settle(self, delivery: Delivery, outcome: ClientOutcome) -> None:
         if outcome.is_accepted:
-            self._units.settled(delivery)
+            self._units.hand.let_go(delivery.unit_place)
             if delivery.lease.acknowledge(delivery.offset):
                 log.info("%s: acknowledged too late, for its partition moved; it comes again", self._destination)
             return
         counts_released, now_ms = self._peer.settings.counts_released, self._provider.clock.now_ms()
         row = outcome.returned(delivery, counts_released=counts_released, now_ms=now_ms)
-        self._give_back(self._units.returned(delivery, row))
+        self._give_back_one(delivery, row)
 
-    def _return_together(self, sent: EngineDelivery, delivery: Delivery, outcome: ToldOutcome) -> None:
+    def _return_together(self, sent: EngineDelivery, delivery: Delivery, outcome: ClientOutcome) -> None:
         """Return a unit whose later messages go back with this one: what the client says of those comes right
         behind."""
         counts_released, now_ms = self._peer.settings.counts_released, self._provider.clock.now_ms()
@@ -475,7 +474,7 @@ class Receiver:
         def tell(error: Exception | None) -> None:
             self._peer.mailbox.post(partial(self._confirm, held, error))
 
-        self._units.settled(delivery)
+        self._units.hand.let_go(delivery.unit_place)
         if delivery.lease.is_revoked:
             self._confirm(held, JMSError("its partition moved to another process"))
             return
@@ -496,7 +495,11 @@ class Receiver:
         self.pump()
         self._peer.touch()
 
-    def _give_back(self, rows: Rows, *, were_seen: bool = False) -> None:
+    def _give_back_one(self, delivery: Delivery, row: Modified) -> None:
+        """Its client has it no more; with it goes back what of its unit waited for that."""
+        self._give_back(self._units.hand.give_one_back(delivery.unit_place, (delivery, row)))
+
+    def _give_back(self, rows: list[Row], *, were_seen: bool = False) -> None:
         """Return these, and what is behind them. `were_seen`: its client is gone, and may have had that, too."""
         if not self._units.keeps_later:
             later = self._take_behind([delivery for delivery, _ in rows])
@@ -522,14 +525,14 @@ class Receiver:
     def rolled_back(self, deliveries: Sequence[Delivery]) -> None:
         """A transaction that had these, of it or others with its units, was rolled back: they come again, counted."""
         rows = [(each, Modified(each.offset, counted=True)) for each in deliveries]
-        self._give_back([back for row in rows for back in self._units.rolled_back(*row)])
+        self._give_back([back for row in rows for back in self._units.hand.roll_back(row[0].unit_place, row)])
 
-    def committed(self, delivery: Delivery, outcome: ToldOutcome) -> None:
+    def committed(self, delivery: Delivery, outcome: ClientOutcome) -> None:
         """Its transaction is committed: with that it is gone, or what else was said of it holds."""
         if not outcome.is_accepted:
             now_ms = self._provider.clock.now_ms()
             row = outcome.returned(delivery, counts_released=self._peer.settings.counts_released, now_ms=now_ms)
-            self._give_back(self._units.rolled_back(delivery, row))
+            self._give_back(self._units.hand.roll_back(delivery.unit_place, (delivery, row)))
         self.ended()
 
     def in_doubt(self) -> None:
@@ -648,7 +651,7 @@ class Receiver:
         if self._units.returning:
             self._returned_together()
         self._units.members.remove(self)
-        rows = self._units.close()
+        rows = self._units.hand.end()
         sent = [each for receiver in (self, *self._units.members) for each in receiver.unsettled.values()]
         forwarded = [each for each in sent if isinstance(each, Forwarded)]
         for each in self.unsettled.values():

@@ -9,7 +9,7 @@ from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from typing import Final, Self
 
-from jbm_kafka.core.wrong_values import wrong_value
+from jbm_kafka.core.jms_errors import InvalidSettingError
 
 MECHANISM: Final = "SCRAM-SHA-256"
 ITERATIONS: Final = 8_192
@@ -78,8 +78,8 @@ class Verifier:
             is_one = False
         if not is_one:
             # Not what was given: it may be the password itself.
-            rule = f"write the {MECHANISM}$... line that `jbm-kafka sidecar user NAME` prints"
-            raise wrong_value(setting, "what is written there", rule)
+            rule = f"write the {MECHANISM}$... that `jbm-kafka sidecar user NAME` prints"
+            raise InvalidSettingError(f"{setting} is no such line; {rule}", setting=setting)
         return made
 
     def __str__(self) -> str:

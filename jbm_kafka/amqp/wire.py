@@ -17,8 +17,8 @@ from proton import Collector, Connection, Endpoint, ProtonException, Transport
 
 from jbm_kafka.amqp.incoming_frames import Echo, FrameFault, HeardFrames, IncomingFrames
 from jbm_kafka.amqp.outgoing_frames import OutgoingFrames
+from jbm_kafka.amqp.part_protocols import Host
 from jbm_kafka.amqp.peer import HANDLED, Peer
-from jbm_kafka.amqp.seams import Host
 from jbm_kafka.amqp.shares import Shares, Whose
 from jbm_kafka.amqp_wire.conditions import LIMIT, condition
 from jbm_kafka.amqp_wire.engine_objects import EngineDelivery, remote_credit

@@ -10,6 +10,7 @@ from typing import Any
 from proton import Delivery
 
 from jbm_kafka.amqp_client.remote_link import LINK_TIMEOUT_S, OnLoop, RemoteLink
+from jbm_kafka.amqp_wire.message_parts import MessageParts
 from jbm_kafka.codec.amqp.decode_transfer import IncomingMessage, decode_transfer
 from jbm_kafka.core.jms_errors import JMSError, MessageFormatError
 from jbm_kafka.ports.clock import Clock
@@ -28,7 +29,7 @@ class RecordLink(RemoteLink):
         super().__init__(connection, link, about)
         self._take = take
         self._clock = clock
-        self._parts: list[bytes] = []
+        self._parts = MessageParts(link)
         self._drained: asyncio.Future[None] | None = None
         self._grants = False
 
@@ -59,17 +60,11 @@ class RecordLink(RemoteLink):
             self._drained.set_result(None)
 
     def delivery(self, delivery: Any) -> None:
-        if not delivery.readable:
+        if not (delivery.readable or delivery.aborted):
             return
-        while delivery.pending:
-            part = self.link.recv(delivery.pending)
-            if not part:
-                break
-            self._parts.append(part)
-        if delivery.partial:
+        data = self._parts.whole(delivery)
+        if data is None:
             return
-        data, self._parts = b"".join(self._parts), []
-        self.link.advance()
         try:
             self._take(decode_transfer(data, now_ms=self._clock.now_ms()))
         except MessageFormatError as fault:

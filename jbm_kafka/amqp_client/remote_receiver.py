@@ -12,6 +12,7 @@ from jbm_kafka.amqp_client.amqp_records import reference_of
 from jbm_kafka.amqp_client.remote_link import OnLoop, RemoteLink
 from jbm_kafka.amqp_client.session_receivers import SessionReceivers
 from jbm_kafka.amqp_wire.loop_mailbox import LoopMailbox
+from jbm_kafka.amqp_wire.message_parts import MessageParts
 from jbm_kafka.codec.amqp.decode_transfer import decode_transfer
 from jbm_kafka.core.channel.delivery_count import FIRST_DELIVERY, DeliveryCount
 from jbm_kafka.core.channel.reference import DEFAULT_PRIORITY
@@ -52,7 +53,7 @@ class RemoteReceiver(RemoteLink):
         self._numbers = numbers
         self._idle_ms = receiver_idle_ms
         self._ends_with_link = ends_with_link
-        self._parts: list[bytes] = []
+        self._parts = MessageParts(link)
         self._arrived: list[Granted] = []
         self._recording: dict[Any, list[Granted]] = {}
         """Acknowledged, and announced to the link, where each arrives when that is confirmed."""
@@ -141,19 +142,9 @@ class RemoteReceiver(RemoteLink):
         One that cannot be decoded is rejected. One of a unit that goes back is dropped: the server has taken it back.
         Where attempts are recorded first, it is announced, and arrives when the server has recorded it.
         """
-        if delivery.aborted:
-            self._parts = []
-            delivery.settle()
+        data = self._parts.whole(delivery)
+        if data is None:
             return
-        while delivery.pending:
-            part = self.link.recv(delivery.pending)
-            if not part:
-                break
-            self._parts.append(part)
-        if delivery.partial:
-            return
-        data, self._parts = b"".join(self._parts), []
-        self.link.advance()
         try:
             message = decode_transfer(data, now_ms=self._clock.now_ms())
         except MessageFormatError as fault:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from proton import Condition, Delivery
 
 from jbm_kafka.amqp_client.remote_link import OnLoop, RemoteLink
+from jbm_kafka.amqp_wire.message_parts import MessageParts
 from jbm_kafka.core.failure_text import one_line_of
 from jbm_kafka.core.jms_errors import JMSError
 
@@ -42,7 +43,7 @@ class TransferReceiver(RemoteLink):
         self._unsettled_bytes = 0
         self._size = max(bytes_max // _FIRST, 1)
         """The size of the next message, as large as one of late."""
-        self._parts: list[bytes] = []
+        self._parts = MessageParts(link)
         self._filled = threading.Condition()
         self._arrived: deque[Arrived] = deque()
         self._end_error: JMSError | None = None
@@ -74,21 +75,11 @@ class TransferReceiver(RemoteLink):
             self.connection.touch()
 
     def delivery(self, delivery: Any) -> None:
-        if delivery.aborted:
-            self._parts = []
-            delivery.settle()
+        if not (delivery.readable or delivery.aborted):
             return
-        if not delivery.readable:
+        data = self._parts.whole(delivery)
+        if data is None:
             return
-        while delivery.pending:
-            part = self.link.recv(delivery.pending)
-            if not part:
-                break
-            self._parts.append(part)
-        if delivery.partial:
-            return
-        data, self._parts = b"".join(self._parts), []
-        self.link.advance()
         self._unsettled += 1
         self._unsettled_bytes += len(data)
         self._size = max(len(data), self._size * 15 // 16, 1)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
 
 from jbm_kafka.bridge import Bridge
-from jbm_kafka.cli.cluster_settings import OPTIONS, SettingsFault, settle
+from jbm_kafka.cli.cluster_settings import OPTIONS, Cluster, SettingsFault, settle
 from jbm_kafka.cli.connect import factory_of
 from jbm_kafka.cli.provision_command import wish_of
-from jbm_kafka.cli.sidecar_file import server_of
+from jbm_kafka.cli.sidecar_file import server_of, users_of
 from jbm_kafka.configuration.loaded import ConfigurationError, Loaded, load
 from jbm_kafka.configuration.local_cluster import FALLBACK_BOOTSTRAP
 from jbm_kafka.configuration.value_places import PREFIX, Configuration
-from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, JMSError
 from jbm_kafka.core.settings.addresses import destination_at
 from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.worker.loading import TargetError, parts_of
 
 _OTHERS = ("KAFKA", "CONFIG", "HOME", "CACHE", "PURE", "TRACEBACK", "TEST", "SPARK")
 """Beginnings of variables that are no settings of the configuration."""
@@ -31,14 +33,18 @@ def config_faults(path: str | None, arguments: Mapping[str, Any]) -> tuple[list[
     except ConfigurationError as error:
         found: Any = error.values["lines"]
         return [*lines, *found], None
+    of_clusters = []
     if loaded.unclear and loaded.tables.cluster is not None:
-        lines.append(loaded.unclear)
+        of_clusters.append(loaded.unclear)
     elif not loaded.unclear:
-        lines += _of_cluster(loaded)
+        of_clusters += _of_cluster(loaded)
     for name in loaded.tables.clusters:
-        lines += _of_cluster(load(path, arguments={**arguments, "cluster": name}, names=OPTIONS))
+        of_clusters += _of_cluster(load(path, arguments={**arguments, "cluster": name}, names=OPTIONS))
+    lines += of_clusters
     lines += _of_tables(loaded)
-    lines += _of_bridges(loaded, arguments)
+    lines += _of_console(loaded)
+    if not of_clusters:  # a bridge would tell again what is wrong with its ends' clusters
+        lines += _of_bridges(loaded, arguments)
     return list(dict.fromkeys(lines)), loaded
 
 
@@ -76,9 +82,31 @@ def _of_tables(loaded: Loaded) -> Iterator[str]:
                 destination_at(worker.queue)
         except InvalidDestinationError as error:
             yield f"{where} is {shown(worker.queue)}: {error}"
+        try:
+            parts_of(worker.target)
+        except TargetError as error:
+            yield f"{loaded.origin('workers', name, 'target')}: {error}"
         if worker.concurrency is not None and worker.queue is None:
             where = loaded.origin("workers", name, "concurrency")
             yield f"{where}: it goes with queue; a Worker's handlers have their own"
+
+
+def _of_console(loaded: Loaded) -> Iterator[str]:
+    """Yields what is wrong with users and console, as far as a console can run here."""
+    where = "" if loaded.path is None else f"{loaded.path}: "
+    checks: list[Callable[[], object]] = [lambda: users_of(loaded.tables.users)]
+    if loaded.tables.console.model_fields_set:
+        with suppress(ImportError):
+            from jbm_kafka.cli.console_file import address_of, console_of
+
+            checks += [lambda: address_of(loaded), lambda: console_of(loaded, Cluster(FALLBACK_BOOTSTRAP))]
+    for check in checks:
+        try:
+            check()
+        except InvalidSettingError as error:
+            yield f"{where}{error}"
+        except SettingsFault as fault:  # it has the place
+            yield str(fault)
 
 
 def _of_bridges(loaded: Loaded, arguments: Mapping[str, Any]) -> Iterator[str]:

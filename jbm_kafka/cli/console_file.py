@@ -16,6 +16,7 @@ from jbm_kafka.console.frame.console import LookedAtCluster
 from jbm_kafka.console.frame.console_settings import ConsoleSettings, ProgramToken, TrustedProxy
 from jbm_kafka.console.serving import ConsoleAddress
 from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.core.wrong_values import wrong_value
 
 if TYPE_CHECKING:
     from jbm_kafka.bridge.bridge_spec import BridgeSpec
@@ -52,7 +53,7 @@ def console_of(
         SettingsFault: one line that names the value, and what it should be.
     """
     try:
-        settings, address = _settings(loaded, overrides), _address(loaded)
+        settings, address = _settings(loaded, overrides), address_of(loaded)
         if listen is not None:
             at = ConsoleAddress.of_text(listen)
             address = replace(address, host=at.host, port=at.port)
@@ -99,10 +100,15 @@ def _said(secret: SecretStr | None) -> str:
     return "" if secret is None else secret.get_secret_value()
 
 
-def _address(loaded: Loaded) -> ConsoleAddress:
+def address_of(loaded: Loaded) -> ConsoleAddress:
+    """Returns where the configuration has the console listen.
+
+    Raises:
+        InvalidSettingError: it is no address, or there is no file of this name.
+    """
     table = loaded.tables.console
     return replace(
-        ConsoleAddress.of_text(table.listen),
+        ConsoleAddress.of_text(table.listen, "console.listen"),
         certificate=_beside(loaded, "certificate", table.certificate),
         key=_beside(loaded, "key", table.key),
         plain_without_tls=table.plain_without_tls,
@@ -110,7 +116,12 @@ def _address(loaded: Loaded) -> ConsoleAddress:
 
 
 def _beside(loaded: Loaded, name: str, path: str | None) -> str:
-    return "" if path is None else str(loaded.beside(name, path, "console"))
+    if path is None:
+        return ""
+    found = loaded.beside(name, path, "console")
+    if not found.is_file():
+        raise wrong_value(f"console.{name}", str(found), "there is no such file; name a PEM file")
+    return str(found)
 
 
 def _secret(path: Path) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -19,14 +19,24 @@ _TABLES = ("model_type", "dict_type", "model_attributes_type")
 
 def fault_lines(error: ValidationError, places: Sequence[ValuePlace]) -> list[str]:
     """Returns a line for each wrong value."""
-    return list(dict.fromkeys(_line(each, places) for each in error.errors(include_url=False)))
+    found = (line for each in error.errors(include_url=False) for line in _lines(each, places))
+    return list(dict.fromkeys(found))
 
 
-def _line(fault: ErrorDetails, places: Sequence[ValuePlace]) -> str:
+def _lines(fault: ErrorDetails, places: Sequence[ValuePlace]) -> Iterator[str]:
     path: Path = tuple(part for part in fault["loc"] if part != "[key]")
     place = max(reversed(places), key=lambda each: each.depth(path))
     place = next(each for each in places if each.depth(path) == place.depth(path))
-    where, value, kind = place.name_of(path), fault["input"], fault["type"]
+    where, cause = place.name_of(path), fault.get("ctx", {}).get("error")
+    if isinstance(cause, JMSError):
+        for line in str(cause).splitlines():
+            yield f"{where}: {line}"
+    else:
+        yield _line(fault, path, where, cause)
+
+
+def _line(fault: ErrorDetails, path: Path, where: str, cause: object) -> str:
+    value, kind = fault["input"], fault["type"]
     if kind == "extra_forbidden":
         return f"{where}: there is no such setting{_near(path)}"
     if kind == "missing":
@@ -35,9 +45,6 @@ def _line(fault: ErrorDetails, places: Sequence[ValuePlace]) -> str:
         key = ".".join(str(part) for part in path if isinstance(part, str))
         header = f"[[{key}]]" if isinstance(path[-1], int) else f"[{key}]"
         return f"{where} is {with_article(type(value))}: it is a table; write {header} and the settings below it"
-    cause = fault.get("ctx", {}).get("error")
-    if isinstance(cause, JMSError):
-        return f"{where}: {cause}"
     is_hidden = is_secret(".".join(map(str, path))) or not isinstance(value, str | int | float)
     told = with_article(type(value)) if is_hidden else shown(value)
     return f"{where} is {told}: {_rule(fault['msg'], cause)}"

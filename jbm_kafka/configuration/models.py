@@ -63,7 +63,15 @@ def _setting(name: str, value: object) -> object:
 
 
 def _checked_settings(table: dict[str, Any]) -> dict[str, Any]:
-    address_settings_of(table)
+    wrong = []
+    for name, value in table.items():
+        try:
+            address_settings_of({name: value})
+        except InvalidSettingError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise InvalidSettingError("\n".join(wrong))  # a line each: pydantic takes one error of a validator
+    address_settings_of(table)  # what does not fit together
     return table
 
 

@@ -9,13 +9,12 @@ import ssl
 import threading
 from dataclasses import dataclass
 from ipaddress import ip_address
-from types import TracebackType
-from typing import Self
 
 import uvicorn
 from starlette.applications import Starlette
 
 from jbm_kafka.console.frame.console import Console
+from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.core.jms_errors import ConnectionFailedError
 from jbm_kafka.core.wrong_values import wrong_value
 
@@ -41,11 +40,11 @@ class ConsoleAddress:
     """A proxy has the TLS, or passwords and cookies may be read on their way."""
 
     @classmethod
-    def of_text(cls, text: str) -> ConsoleAddress:
+    def of_text(cls, text: str, name: str = "listen") -> ConsoleAddress:
         """`127.0.0.1:8161`, `[::1]:8161`. Raises InvalidSettingError."""
         host, _, port = text.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
-            raise wrong_value("listen", text, "it is HOST:PORT, as in 127.0.0.1:8161")
+            raise wrong_value(name, text, "it is HOST:PORT, as in 127.0.0.1:8161")
         return cls(host.strip("[]"), int(port))
 
     @property
@@ -76,7 +75,7 @@ class ConsoleAddress:
             raise wrong_value("listen", self.host, f"passwords would go unencrypted; {rule}")
 
 
-class ConsoleServer:
+class ConsoleServer(ClosedAtEnd):
     """A console that is served until this is closed; a context manager. Closing it closes the console."""
 
     def __init__(self, application: Starlette, address: ConsoleAddress) -> None:
@@ -119,14 +118,6 @@ class ConsoleServer:
         self._thread.join()
         self._socket.close()
         self.console.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _run(self) -> None:
         asyncio.run(self._server.serve([self._socket]))

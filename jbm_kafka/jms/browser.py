@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from jbm_kafka.client.bodies.large_bodies import LargeBodies
 from jbm_kafka.codec.schema_registry import SchemaCodecs
+from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import parse_selector
@@ -51,7 +52,7 @@ def browsed(
     return message
 
 
-class QueueBrowser:
+class QueueBrowser(ClosedAtEnd):
     """Shows what a queue holds, and takes nothing. Made by `session.create_browser`.
 
     Iterate it; each iteration looks anew.
@@ -106,9 +107,3 @@ class QueueBrowser:
     def __repr__(self) -> str:
         chosen = "" if self.selector is None else f" selector={self.selector!r}"
         return f"<QueueBrowser {self.queue} include={self.include!r}{chosen} {'closed' if self.is_closed else 'open'}>"
-
-    def __enter__(self) -> QueueBrowser:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
-
+from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.jms.base.modes import AcknowledgeMode
 from jbm_kafka.jms.messages.message import Message
@@ -11,7 +10,7 @@ from jbm_kafka.jms.selective_receive import SelectiveReceive
 from jbm_kafka.jms.session import Session
 
 
-class OneUnit:
+class OneUnit(ClosedAtEnd):
     """A consumer of one unit. The session is an INDIVIDUAL one: that hands over one message of a unit at a time."""
 
     def __init__(self, session: Session, queue: Queue, unit: str) -> None:
@@ -34,9 +33,3 @@ class OneUnit:
     def close(self) -> None:
         """Give the others back; before the session closes."""
         self._queue.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

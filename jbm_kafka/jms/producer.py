@@ -169,7 +169,8 @@ class MessageProducer:
             OrderError: the unit's name cannot be one, or its partition cannot be written now; nothing was sent.
             IllegalStateError: closed, paused, in use by another thread or process, or `on_completion` in a transaction.
         """
-        self._refuse_if_closed()
+        if self._has_closed:  # before the session is looked at: one in use is free later, and this never opens again
+            raise self._closed()
         raw: Mapping[str, bytes | None] | None = headers
         if json is not UNSET:
             message, raw = json_message(message, json, headers)
@@ -191,11 +192,12 @@ class MessageProducer:
             on_completion = on_completion and _traced(on_completion, trace)
         was_own = (guard := self._session.guard).is_own
         try:
-            self._session.begin_call()
-            self._refuse_if_closed()  # since it was looked at
+            is_begun = self._session.begin_call()
+            if self._has_closed:  # since it was looked at
+                raise self._closed()
             sent = self._sending.send(
                 made,
-                (self.destination if destination is None else None) or self._target(destination),
+                (self._destination if destination is None else None) or self._target(destination),
                 self.delivery_mode if delivery_mode is None else delivery_mode,
                 self.priority if priority is None else priority,
                 self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
@@ -203,7 +205,8 @@ class MessageProducer:
                 unit_of_order, self.unit_of_order, duplicate_id, properties, correlation_id, type, reply_to,
                 on_completion, raw, self.spread, self.disable_message_id, self.disable_message_timestamp,
             )  # fmt: skip
-            guard.break_off(was_own=was_own)
+            if is_begun:
+                guard.leave()
         except BaseException as error:
             guard.break_off(was_own=was_own)
             if trace is not None:
@@ -282,14 +285,12 @@ class MessageProducer:
         """Its sends in PERSISTENT_GROUPACK; None before the first."""
         return self._session.send_groups.by_producer.get(self._sending)
 
-    def _refuse_if_closed(self) -> None:
-        """Called before the session is looked at: one in use by another is free later, and this never opens again."""
-        if not self._has_closed:
-            return
+    def _closed(self) -> IllegalStateError:
+        """Return why a closed one does not send; raises where its session, or this process, says why."""
         self._session.connection.check_process()
         self._session.check_open()
         of = "" if self._destination is None else f" of {self._destination}"
-        raise IllegalStateError(f"the producer{of} is closed; make a new one")
+        return IllegalStateError(f"the producer{of} is closed; make a new one")
 
     def _target(self, destination: Destination | None) -> Destination:
         if self._destination is not None:

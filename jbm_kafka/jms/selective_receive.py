@@ -10,9 +10,9 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Self
 
 from jbm_kafka.core.channel.settlement import Modified
+from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import (
     JMSError,
@@ -36,7 +36,7 @@ DURABLE_TIMEOUT_S = 60.0
 """How long a transaction is waited for."""
 
 
-class SelectiveReceive:
+class SelectiveReceive(ClosedAtEnd):
     """A consumer of what is wanted. Whoever calls is in a call of the session, but for `close`."""
 
     def __init__(self, session: Session, queue: Queue, wants: Callable[[Delivery], bool], *, wanted: str) -> None:
@@ -155,9 +155,3 @@ class SelectiveReceive:
         ]
         if present:
             self._consumer._link.give_back(present)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

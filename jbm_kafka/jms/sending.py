@@ -5,7 +5,8 @@ Compiled, and in one place, because a send is short: what Python spends on calls
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
@@ -34,6 +35,7 @@ from jbm_kafka.ports.record_to_send import Outgoing
 # A member of an Enum costs a look-up through its class each time; this is asked for every message.
 _PERSISTENT: Final = DeliveryMode.PERSISTENT
 _NON_PERSISTENT: Final = DeliveryMode.NON_PERSISTENT
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 class Sending:
@@ -82,7 +84,8 @@ class Sending:
     ) -> Message:
         """Send one message; see MessageProducer.send. By position: by name each argument costs more."""
         options = checked_options(delivery_mode, priority, time_to_live_ms, delivery_delay_ms)
-        sent, given = as_message(message), checked_properties(properties)
+        sent = as_message(message)
+        given: Mapping[str, object] = _NOTHING if properties is None else checked_properties(properties)
         if duplicate_id is None and self._groups.by_producer:
             group = self._groups.by_producer.get(self)
             duplicate_id = None if group is None else group.duplicate_id(sent)
@@ -99,7 +102,7 @@ class Sending:
         message_id = None if disable_message_id else self._next_id()
         stamp(sent, options, destination=target, now_ms=now_ms, message_id=message_id, unit=unit.name)
         if given and sent is not message:  # made here, so that they change nothing that the application sends again
-            sent._properties, given = checked_given(given), {}
+            sent._properties, given = checked_given(given), _NOTHING
         has_timestamp = not disable_message_timestamp
         encoded = to_record(
             sent,

@@ -3,11 +3,10 @@
 It is for readers of the specification: applications use `jbm_kafka`, which is made without it.
 """
 
+from jbm_kafka.local.channel import QueueChannel, TopicChannel
 from jbm_kafka.local.channel_messages import LocalMessage
 from jbm_kafka.local.message_store import MemoryMessageStore
 from jbm_kafka.local.persistence_managers import MemoryPersistenceManager, RocksPersistenceManager
-from jbm_kafka.local.queue_channel import QueueChannel
-from jbm_kafka.local.topic_channel import TopicChannel
 from jbm_kafka.local.transactions import LocalTransactionManager
 
 __all__ = [

@@ -14,10 +14,10 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import Enum
-from typing import ClassVar, Generic, TypeVar, cast
+from typing import ClassVar
 
 from jbm_kafka.contract import (
+    Channel,
     CoreMessage,
     Filter,
     MessageState,
@@ -29,13 +29,13 @@ from jbm_kafka.contract import (
 )
 from jbm_kafka.core.channel import changes as c
 from jbm_kafka.core.channel.redelivery import is_expired
-from jbm_kafka.core.channel.reference import GateKey, Reference
+from jbm_kafka.core.channel.reference import GateKey
 from jbm_kafka.core.jms_errors import IllegalStateError, RoutableNotAcceptedError, UnknownMessageError
 from jbm_kafka.local.channel_messages import message_of, part_of, refused, shown
-from jbm_kafka.local.state import LocalChannelState, message_id_of
+from jbm_kafka.local.contract_state import decide_delivery
+from jbm_kafka.local.state import Holding, LocalChannelState
 
 logger = logging.getLogger(__name__)
-State = TypeVar("State", bound=LocalChannelState)
 
 
 def wall_clock_ms() -> int:
@@ -43,52 +43,36 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class OfferAnswer(Enum):
-    """A receiver's answer to a message."""
+def ask(receiver: Receiver, message: CoreMessage) -> bool | None:
+    """Offer the message, advice first, and return the answer: acknowledged, or taken and owed; None: refused.
 
-    ACKNOWLEDGED = "acknowledged"
-    """It took the message and is done with it."""
-    TAKEN = "taken"
-    """It took the message and owes its acknowledgement."""
-    REFUSED = "refused"
-    """It did not want it, refused it, or broke."""
-
-
-def ask(receiver: Receiver, message: CoreMessage) -> OfferAnswer:
-    """Offer the message, advice first. The log names a receiver that raises, and the channel goes on."""
+    The log names a receiver that raises, and the channel goes on.
+    """
     try:
-        if not receiver.accept(message):
-            return OfferAnswer.REFUSED
-        return OfferAnswer.ACKNOWLEDGED if receiver.handle(message) else OfferAnswer.TAKEN
+        return bool(receiver.handle(message)) if receiver.accept(message) else None
     except RoutableNotAcceptedError:
-        return OfferAnswer.REFUSED
+        return None
     except Exception:
         logger.exception("receiver %s broke on message %s; it stays", receiver.receiver_id, message.message_id)
-        return OfferAnswer.REFUSED
+        return None
 
 
-class LocalChannel(ABC, Generic[State]):
+class LocalChannel(Channel, ABC):
     """The part that a queue and a topic share: they differ in whom they offer a message to, and when it is finished.
 
     With a persistence manager, a new channel of the same name over the same store goes on where this one ended. Time is
-    `clock_ms`, the wall clock unless given.
+    `clock_ms`, the wall clock unless given. Thread-safe.
     """
 
-    _state_class: ClassVar[type[LocalChannelState]]
+    _is_topic: ClassVar[bool]
     name: str = part_of("_state", "name")
-    """The channel's name."""
-    receiver_id: str = part_of("_state", "name")
-    """Its name: a channel may be the receiver of another."""
-    message_store: MessageStore = part_of("_state", "message_store")
-    """Where the bodies are."""
-    persistence_manager: PersistenceManager | None = part_of("_state", "persistence_manager")
-    """Where the state is written; None: nowhere."""
-    transaction_manager: TransactionManager | None = part_of("_state", "transaction_manager")
-    """Whose transactions it takes part in; None: in none."""
-    is_reliable: bool = part_of("_state", "is_reliable")
-    """Its persistence manager and its store are (STATE-11)."""
-    is_transactional: bool = part_of("_state", "is_transactional")
-    """It has a transaction manager."""
+    """The channel's name, and as a receiver of other channels its id."""
+    receiver_id = part_of("_state", "name")
+    message_store = part_of("_state", "message_store")
+    persistence_manager = part_of("_state", "persistence_manager")
+    transaction_manager = part_of("_state", "transaction_manager")
+    is_reliable = part_of("_state", "is_reliable")
+    is_transactional = part_of("_state", "is_transactional")
 
     def __init__(
         self,
@@ -101,7 +85,7 @@ class LocalChannel(ABC, Generic[State]):
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         managers = persistence_manager, transaction_manager
-        state = self._state = cast(State, self._state_class(name, message_store, *managers, clock_ms))
+        self._state = LocalChannelState(name, message_store, *managers, clock_ms, self._is_topic)
         self._is_synchronous = synchronous
         self._receivers: dict[str, Receiver] = {}
         """The receivers by id, in the order in which they were added."""
@@ -110,34 +94,30 @@ class LocalChannel(ABC, Generic[State]):
         """How many passes are open in the thread that has the lock."""
         self._is_asked = False
         """Another thread wants a pass made as soon as this one is over."""
-        state.offer_committed = self._offer_soon
-        state.recover()
+        self._state.offer_committed = self._offer_soon
+        self._state.recover()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
     @property
-    def state(self) -> State:
+    def state(self) -> LocalChannelState:
         """Return what the channel knows of its messages: the contract's ChannelState."""
         return self._state
 
     @property
     def is_synchronous(self) -> bool:
-        """It hands over within `handle`, in the caller's thread, and stores nothing."""
         return self._is_synchronous
 
     @property
     def is_storing_undeliverable_messages(self) -> bool:
-        """A queue does; a topic, and what is synchronous, discards them (STATE-8, STATE-13)."""
-        return not (self._is_synchronous or self._state.is_offered_to_all)
+        return not (self._is_synchronous or self._is_topic)
 
     @property
     def receivers(self) -> Sequence[Receiver]:
-        """In the order in which they were added."""
         return tuple(self._receivers.values())
 
     def set_synchronous(self, value: bool, /) -> bool:
-        """True iff it switched: not when it is so already, nor to synchronous while it holds messages."""
         with self._opened():
             if value == self._is_synchronous or (value and self._state.held):
                 return False
@@ -147,39 +127,30 @@ class LocalChannel(ABC, Generic[State]):
     # -- messages come -----------------------------------------------------------------------------------------
 
     def accept(self, routable: Routable, /) -> bool:
-        """Return True if `handle` would take it now."""
+        """Return True if `handle` would take it now.
+
+        A synchronous queue asks its receivers, or its answer would say that the message is taken, and owed (STATE-10).
+        """
         if self._state.is_closed or self._refusal(routable) is not None:
             return False
-        return not self._is_synchronous or self._accepts_now(routable)
-
-    def _accepts_now(self, routable: Routable) -> bool:
-        """Synchronously: somebody would take it. Else its answer would say that it is taken, and owed (STATE-10)."""
-        return True
+        is_asked = self._is_synchronous and not self._is_topic
+        return not is_asked or any(each.accept(routable) for each in self.receivers)
 
     def handle(self, routable: Routable, /) -> bool:
-        """Store the message, NOT_COMMITTED in an open transaction, else NEW, and offer what nobody was offered yet.
-
-        What receivers do with it changes nothing for the sender: True is its acknowledgement. A synchronous channel
-        stores nothing, and its answer is the receivers'. A message will do, or a reference into this channel's store.
-
-        Raises:
-            RoutableNotAcceptedError: a message of this id is here, or the channel cannot hold it (STATE-11); nothing
-                changed.
-            IllegalStateError: the channel is closed.
-        """
         state = self._state
         with self._opened():
             is_passed_on, reason = self._is_synchronous, self._refusal(routable)
             if reason is not None:
                 raise refused(self.name, routable, reason)
             message = message_of(routable, channel=self.name, store=state.message_store)
-            if not is_passed_on and self._is_kept():
+            # A topic without receivers discards it (STATE-8); in a transaction that is asked later.
+            if not is_passed_on and (self._receivers or state.open_transaction is not None or not self._is_topic):
                 state.take(message)
         if not is_passed_on:
             self._offer_soon()
             return True
         is_late = is_expired(message.expiration_ms, state.clock_ms())
-        return not is_late and self._pass_on(shown(message, redelivered=False))
+        return not is_late and self._forward(shown(message, redelivered=False))
 
     def _refusal(self, routable: Routable) -> str | None:
         if not self._is_synchronous:
@@ -188,34 +159,25 @@ class LocalChannel(ABC, Generic[State]):
         return "a transaction is open and a synchronous channel holds nothing for it" if is_open else None
 
     @abstractmethod
-    def _pass_on(self, message: CoreMessage) -> bool:
+    def _forward(self, message: CoreMessage) -> bool:
         """Synchronously: the receivers' answer. Nothing is stored."""
-
-    def _is_kept(self) -> bool:
-        """Return True if a message that comes now is to be stored at all."""
-        return True
 
     # -- messages go -------------------------------------------------------------------------------------------
 
     def add_receiver(self, receiver: Receiver, /) -> None:
-        """Offer messages to this one too, from the next message, commit or `deliver()` on.
-
-        Raises:
-            IllegalStateError: another receiver has its id, or the channel is closed.
-        """
         with self._opened():
-            known = self._receivers.setdefault(receiver.receiver_id, receiver)
-            if known is not receiver:
-                raise IllegalStateError(
-                    f"channel {self.name!r} has another receiver {receiver.receiver_id!r}; remove it first",
-                    receiver_id=receiver.receiver_id,
-                )
+            name = receiver.receiver_id
+            if self._receivers.setdefault(name, receiver) is not receiver:
+                told = f"channel {self.name!r} has another receiver {name!r}; remove it first"
+                raise IllegalStateError(told, receiver_id=name)
+
+    def remove_receiver(self, receiver_id: str, /) -> None:
+        with self._opened():
+            self._receivers.pop(receiver_id, None)
+        if not self._is_topic:
+            self._state.lose(receiver_id)
 
     def deliver(self) -> bool:
-        """Offer every NEW message present now; True iff none is NEW any more (STATE-9).
-
-        Does nothing when a receiver calls it: each message is offered once in a pass.
-        """
         self._check_open()
         with self._one_pass() as is_outermost:
             if is_outermost:
@@ -224,53 +186,44 @@ class LocalChannel(ABC, Generic[State]):
         return not self.has_messages(MessageState.NEW)
 
     def redeliver(self, receiver: Receiver, /) -> bool:
-        """Offer this receiver again what it owes, registered or not; True iff it owes nothing any more (STATE-9).
-
-        The messages stay in its hand meanwhile. After a refusal nothing more of that unit is offered.
-        """
         self._check_open()
-        state, refused_units = self._state, set[GateKey]()
+        state, name, refused_units = self._state, receiver.receiver_id, set[GateKey]()
         with self._one_pass():
             self._begin_pass()
-            lost = state.lost(receiver.receiver_id)  # before: what it loses meanwhile is not for it
-            for reference in state.owed_by(receiver.receiver_id):
-                if reference.gate_key not in refused_units and not self._offer_again(receiver, reference):
-                    refused_units.add(reference.gate_key)
-            for reference in lost:
-                self._offer_lost(receiver, reference)
-        owed = state.owed_by(receiver.receiver_id, all_of_them=True)
-        return not owed and not state.lost(receiver.receiver_id)
+            lost = state.lost(name)  # before: what it loses meanwhile is not for it
+            for holding in [each for each in state.owed_by(name) if name not in each.submitted]:
+                key = holding.reference.gate_key
+                if key not in refused_units and not self._offer_again(receiver, holding):
+                    refused_units.add(key)
+            for holding in lost:
+                self._offer_one(receiver, holding)
+        return not state.owed_by(name) and not state.lost(name)
 
     def acknowledge(self, message_id: str, receiver_id: str, /) -> None:
-        """The receiver is done with the message; in a transaction, when that commits (STATE-7).
-
-        Raises:
-            UnknownMessageError: it is not here, or in another hand, or acknowledged already.
-            IllegalStateError: it is NOT_COMMITTED, or the channel is closed.
-        """
         self._check_open()
         self._state.acknowledge(message_id, receiver_id)
 
     def expire(self, now_ms: int, /) -> list[str]:
-        """Let go of the NEW messages whose time has ended by then, and return their ids in arrival order."""
         self._check_open()
         return self._state.expire(now_ms)
 
     def close(self) -> None:
-        """All receivers leave, open transactions of its messages can only roll back. What was recorded is kept."""
         if not self._state.is_closed:
             self._state.close()
             self._receivers = {}
 
     def _begin_pass(self) -> None:
         """Finish what waits for nobody, before anybody is offered anything. The caller has the pass."""
+        self._state.finish_again()
+        self._state.expire(self._state.clock_ms())
 
     @abstractmethod
-    def _offer(self, reference: Reference) -> None:
+    def _offer(self, holding: Holding) -> None:
         """Offer one NEW message to whom it may go to."""
 
-    def _offer_lost(self, receiver: Receiver, reference: Reference) -> None:
-        """Offer it one that came back when it was lost."""
+    @abstractmethod
+    def _offer_one(self, receiver: Receiver, holding: Holding) -> bool:
+        """Hand it over if it may go to this receiver now; False when the receiver did not take it."""
 
     def _offer_waiting(self, *, everything: bool) -> None:
         """One pass: offer what nobody was offered yet, or everything that is NEW. The caller has the pass."""
@@ -278,10 +231,10 @@ class LocalChannel(ABC, Generic[State]):
         with self._state.lock:
             self._state.core.apply(c.TimePassed(self._state.clock_ms()))
             end = self._state.core.end_position
-        while (reference := self._next(tried, end, everything=everything)) is not None:
-            self._offer(reference)
+        while (holding := self._next(tried, end, everything=everything)) is not None:
+            self._offer(holding)
 
-    def _next(self, tried: set[tuple[int, str | None]], end: int, *, everything: bool) -> Reference | None:
+    def _next(self, tried: set[tuple[int, str | None]], end: int, *, everything: bool) -> Holding | None:
         """The message to offer next in a pass, of those that came before `end`.
 
         Each is tried once, and once more when its unit came free meanwhile: then others may have it. What came back
@@ -290,43 +243,47 @@ class LocalChannel(ABC, Generic[State]):
         state = self._state
         with state.lock:
             for reference in state.core.heads():
+                holding = state.by_offset[reference.offset]
                 attempt = (reference.offset, state.core.owner_of(reference.gate_key))
-                is_due = everything or not state.is_redelivered(reference)
-                if is_due and reference.offset < end and attempt not in tried and not state.is_spoken_for(reference):
+                is_due = everything or not state.is_redelivered(holding)
+                if is_due and reference.offset < end and attempt not in tried and not state.is_spoken_for(holding):
                     tried.add(attempt)
-                    return reference
+                    return holding
         return None
 
-    def _offer_to(self, receiver: Receiver, reference: Reference, message: CoreMessage) -> bool:
-        """Hand it over and record that; False when the receiver did not take it. The message is reserved."""
+    def _hand_over(self, receiver: Receiver, holding: Holding, message: CoreMessage) -> bool:
+        """Ask the receiver and record its answer; False when it did not take it. The message is reserved."""
         state, name = self._state, receiver.receiver_id
         answer = ask(receiver, message)
         with state.lock:
-            is_taken = answer is not OfferAnswer.REFUSED or name in state.share_of(reference).early
+            is_taken = answer is not None or name in holding.share.early
             if is_taken:
-                state.record_delivery(name, reference, acknowledged=answer is OfferAnswer.ACKNOWLEDGED)
+                state.record_delivery(name, holding, acknowledged=bool(answer))
             return is_taken
 
-    def _offer_again(self, receiver: Receiver, reference: Reference) -> bool:
+    def _offer_again(self, receiver: Receiver, holding: Holding) -> bool:
         """Return True if it took the message again; one whose time has ended comes back, and leaves (STATE-4)."""
-        state, receiver_id = self._state, receiver.receiver_id
-        if receiver_id not in state.share_of(reference).owing:
+        state, name = self._state, receiver.receiver_id
+        if name not in holding.share.owing or not state.is_here(holding):
             return True  # settled meanwhile, or lost
-        if is_expired(reference.expiration_ms, state.clock_ms()):
-            state.give_up(reference, receiver_id)
+        if is_expired(holding.reference.expiration_ms, state.clock_ms()):
+            state.give_up(holding, name)
             return True
-        message = self._shown(reference, redelivered=True)
-        answer = OfferAnswer.REFUSED if message is None else ask(receiver, message)
-        if answer is OfferAnswer.ACKNOWLEDGED and reference in state.owed_by(receiver_id):
-            state.acknowledge(message_id_of(reference), receiver_id)
-        return answer is not OfferAnswer.REFUSED
+        message = self._shown(holding, redelivered=True)
+        answer = None if message is None else ask(receiver, message)
+        is_owed = name in holding.share.owing and name not in holding.submitted
+        if answer and is_owed and state.is_here(holding):
+            state.acknowledge(holding.message_id, name)
+        return answer is not None
 
-    def _shown(self, reference: Reference, *, redelivered: bool) -> CoreMessage | None:
+    def _shown(self, holding: Holding, *, redelivered: bool | None = None) -> CoreMessage | None:
         """Return the message as a receiver sees it; None when it is not here, or has lost its body."""
-        if not self._state.is_here(reference):
+        state = self._state
+        if not state.is_here(holding):
             return None
+        is_flagged = state.is_redelivered(holding) if redelivered is None else redelivered
         try:
-            return shown(self.message_store.retrieve(message_id_of(reference)), redelivered=redelivered)
+            return shown(self.message_store.retrieve(holding.message_id), redelivered=is_flagged)
         except UnknownMessageError:
             logger.exception("%s: a message has lost its body and cannot be delivered", self.name)
             return None
@@ -384,26 +341,22 @@ class LocalChannel(ABC, Generic[State]):
     # -- looking -----------------------------------------------------------------------------------------------
 
     def browse(self, filter: Filter | None = None, /) -> list[CoreMessage]:  # noqa: A002 - the contract's word
-        """Return what is NEW or DELIVERED, in arrival order; consumes nothing (STATE-9)."""
         messages = self._messages(MessageState.NEW, MessageState.DELIVERED)
         return [message for message in messages if filter is None or filter.accept(message)]
 
     def has_messages(self, state: MessageState, /) -> bool:
-        """Return True if it holds messages in that state."""
         with self._opened():
-            return any(self._state.core.state_of(offset) is state for offset in self._state.by_offset)
+            return bool(self._state.in_state(state))
 
     def get_messages(self, state: MessageState, /) -> list[CoreMessage]:
-        """Return those it holds in that state, in arrival order."""
         return self._messages(state)
 
     def _messages(self, *states: MessageState) -> list[CoreMessage]:
-        state = self._state
+        state, store = self._state, self.message_store
         with self._opened():
             return [
-                shown(self.message_store.retrieve(message_id), redelivered=state.is_redelivered(reference))
-                for message_id, reference in state.held.items()
-                if state.core.state_of(reference.offset) in states
+                shown(store.retrieve(holding.message_id), redelivered=state.is_redelivered(holding))
+                for holding in state.in_state(*states)
             ]
 
     def _check_open(self) -> None:
@@ -415,3 +368,96 @@ class LocalChannel(ABC, Generic[State]):
         with self._state.lock:
             self._check_open()
             yield
+
+
+class QueueChannel(LocalChannel):
+    """Stores every message until one receiver has acknowledged it, and takes it back when that one is lost."""
+
+    _is_topic = False
+    _turn = ""
+    """The receiver that took the last message: the next one's turn."""
+
+    def _forward(self, message: CoreMessage) -> bool:
+        """Return the answer of the first receiver that takes it; False when none does."""
+        for receiver in self._in_turn():
+            if (answer := ask(receiver, message)) is not None:
+                self._turn = receiver.receiver_id
+                return answer
+        return False
+
+    def _offer(self, holding: Holding) -> None:
+        any(self._offer_one(receiver, holding) for receiver in self._in_turn())
+
+    def _in_turn(self) -> Sequence[Receiver]:
+        """All receivers, the one after the last that took a message first."""
+        names = list(self._receivers)
+        begin = names.index(self._turn) + 1 if self._turn in names else 0
+        return [self._receivers[name] for name in names[begin:] + names[:begin]]
+
+    def _offer_one(self, receiver: Receiver, holding: Holding) -> bool:
+        state, name = self._state, receiver.receiver_id
+        if not self._may_offer(name, holding) or (message := self._shown(holding)) is None:
+            return False
+        was_present = name in self._receivers
+        with state.reserve(holding):
+            if not self._hand_over(receiver, holding, message):
+                return False
+        self._turn = name
+        if was_present and name not in self._receivers and not state.is_closed:
+            state.lose(name)
+        return True
+
+    def _may_offer(self, receiver_id: str, holding: Holding) -> bool:
+        """Return True if it may go to this receiver now; one found to have expired is sent off on the way."""
+        state = self._state
+        with state.lock:
+            is_free = state.is_here(holding) and not state.is_spoken_for(holding)
+            if not is_free or decide_delivery(state.core, receiver_id, holding.reference) is None:
+                return False
+            now_ms = state.clock_ms()
+            is_late = is_expired(holding.reference.expiration_ms, now_ms)
+            if is_late:
+                state.expire(now_ms)
+            return not is_late
+
+
+class TopicChannel(LocalChannel):
+    """Offers every message to all receivers of that moment, and keeps it until each of them acknowledged.
+
+    A receiver may ask again, under its id and after a restart, for what it owes. A message is not kept for receivers
+    that are not there: a durable subscription is a queue channel that is a receiver of the topic.
+    """
+
+    _is_topic = True
+
+    def _forward(self, message: CoreMessage) -> bool:
+        """True iff every receiver took the message and acknowledged it."""
+        answers = [ask(receiver, message) for receiver in self.receivers]
+        return all(answers)
+
+    def _offer_waiting(self, *, everything: bool) -> None:
+        state = self._state
+        state.finish_again()
+        for holding in state.in_state(MessageState.DELIVERED):
+            if not holding.share.is_offered:  # acknowledged early by one; the others are to have it
+                self._offer(holding)
+        super()._offer_waiting(everything=True)
+
+    def _offer(self, holding: Holding) -> None:
+        state, receivers = self._state, self.receivers
+        if is_expired(holding.reference.expiration_ms, now_ms := state.clock_ms()):
+            state.expire(now_ms)
+            receivers = ()
+        if self._shown(holding) is None:
+            return
+        with state.reserve(holding):
+            for receiver in receivers:
+                self._offer_one(receiver, holding)
+        state.finish(holding)
+
+    def _offer_one(self, receiver: Receiver, holding: Holding) -> bool:
+        state, name = self._state, receiver.receiver_id
+        if name in holding.share.early:
+            return state.record_delivery(name, holding)  # STATE-6: that settles it
+        message = None if name in holding.share.owing else self._shown(holding)
+        return message is not None and self._hand_over(receiver, holding, message)

@@ -44,7 +44,7 @@ class ContractChannelState(ChannelState):
         self._take_waiting([reference])
         gate = self.gates.gate(reference.gate_key)
         self.gates.hold(gate, 1, session)
-        self._relist(gate)
+        self._list_anew(gate)
         self._hand(session)[reference.offset] = reference
 
     def _added_uncommitted(self, change: c.AddedUncommitted) -> None:
@@ -55,7 +55,7 @@ class ContractChannelState(ChannelState):
     def _sends_committed(self, change: c.SendsCommitted) -> None:
         for reference in change.references:
             del self.uncommitted[reference.offset]
-            self._relist(self.gates.by_key[reference.gate_key])
+            self._list_anew(self.gates.by_key[reference.gate_key])
 
     def _sends_rolled_back(self, change: c.SendsRolledBack) -> None:
         for reference in change.references:
@@ -101,7 +101,7 @@ class ContractChannelState(ChannelState):
             gate = self.gates.by_key[reference.gate_key]
             gate.waiting.remove(reference)
             self.gates.waiting_count -= 1
-            self._relist(gate)
+            self._list_anew(gate)
 
 
 def decide_delivery(state: ContractChannelState, session: SessionId, reference: Reference) -> c.Offered | None:

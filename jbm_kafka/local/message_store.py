@@ -10,9 +10,10 @@ from __future__ import annotations
 import base64
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from jbm_kafka.contract import CoreMessage, MessageStore, PersistenceManager, TransactionManager
 from jbm_kafka.core.jms_errors import CorruptRecordError, IllegalStateError, MessageFormatError, UnknownMessageError
@@ -23,6 +24,8 @@ _BODY = "body|"
 _HOLDERS = "holders|"
 """How many hold it, when that is not one. Beside the body, for that is not written again when another comes."""
 _BYTES = "base64"
+_LOCK: Final = threading.RLock()
+"""One for all stores: two transactions over several of them would wait for each other."""
 
 
 @dataclass(slots=True)
@@ -33,12 +36,14 @@ class _Kept:
     """How many of them survive a restart; never more than all."""
 
 
-class MemoryMessageStore:
+class MemoryMessageStore(MessageStore):
     """Messages as the objects they are. The reliable ones come back from `persistence_manager` after a restart.
 
     Without one the store is not reliable, and takes no reliable message.
     """
 
+    store_id = ""
+    """Its name in references."""
     transaction_manager: TransactionManager | None = None
     """Part of the contract's Managed; the store itself takes part in no transaction."""
     is_transactional = False
@@ -46,7 +51,6 @@ class MemoryMessageStore:
 
     def __init__(self, store_id: str, *, persistence_manager: PersistenceManager | None = None) -> None:
         self.store_id = store_id
-        self._lock = threading.RLock()
         self._kept: dict[str, _Kept] = {}
         self.persistence_manager = persistence_manager
 
@@ -57,7 +61,7 @@ class MemoryMessageStore:
 
     @persistence_manager.setter
     def persistence_manager(self, manager: PersistenceManager | None) -> None:
-        with self._lock:
+        with _LOCK:
             if manager is not None:
                 for name, kept in self._kept.items():  # what the manager before had recorded, this one records too
                     manager.write(self.store_id, _records_of(name, kept.message, 0, kept.recorded))
@@ -66,7 +70,6 @@ class MemoryMessageStore:
 
     @property
     def is_reliable(self) -> bool:
-        """It takes reliable messages: what it writes to outlives a restart."""
         manager = self._persistence_manager
         return manager is not None and manager.is_reliable
 
@@ -86,13 +89,11 @@ class MemoryMessageStore:
         return reference
 
     def retrieve(self, message_id: str, /) -> CoreMessage:
-        """The message. Raises UnknownMessageError when it is not kept."""
-        with self._lock:
+        with _LOCK:
             return self._held(message_id).message
 
     def remove(self, message_id: str, /) -> None:
-        """Keep it once less; the last time, no more. Raises UnknownMessageError when it is not kept."""
-        with self._lock:
+        with _LOCK:
             self._record(message_id, -1 if self._held(message_id).recorded else 0)
             self.release(message_id)
 
@@ -103,13 +104,11 @@ class MemoryMessageStore:
         name = message.message_id
         if message.is_reliable and not self.is_reliable:
             raise IllegalStateError(f"message {name!r} is reliable and store {self.store_id!r} is not", message_id=name)
-        with self._lock:
-            kept = self._kept.get(name)
-            if kept is None:
-                kept = _Kept(message)
-                if message.is_reliable:
-                    encode_message(message)  # refused now rather than when it is to be recorded
-            elif not _is_same(kept.message, message):
+        with _LOCK:
+            if name not in self._kept and message.is_reliable:
+                encode_message(message)  # refused now rather than when it is to be recorded
+            kept = self._kept.get(name) or _Kept(message)
+            if not _is_same(kept.message, message):
                 told = f"store {self.store_id!r} holds another message with the id {name!r}"
                 raise IllegalStateError(told, message_id=name)
             kept.holders += 1
@@ -118,35 +117,30 @@ class MemoryMessageStore:
 
     def release(self, message_id: str) -> None:
         """Let go of it once, in memory only."""
-        with self._lock:
+        with _LOCK:
             kept = self._held(message_id)
             kept.holders -= 1
             if not kept.holders:
                 del self._kept[message_id]
 
-    @contextmanager
-    def recording(self, changes: Mapping[str, int]) -> Iterator[dict[str, bytes | None]]:
-        """Within the block write these records: so many more of each message's holders survive a restart, or fewer.
+    def records_of(self, changes: Mapping[str, int]) -> dict[str, bytes | None]:
+        """Return what to write so that so many more of each message's holders survive a restart, or fewer."""
+        records: dict[str, bytes | None] = {}
+        for name, change in changes.items():
+            if (kept := self._kept.get(name)) is not None:
+                records |= _records_of(name, kept.message, kept.recorded, max(0, kept.recorded + change))
+        return records
 
-        When the block raises, they are not recorded.
-        """
-        with self._lock:
-            kept = {name: self._kept[name] for name, change in changes.items() if change and name in self._kept}
-            numbers = {name: max(0, each.recorded + changes[name]) for name, each in kept.items()}
-            records: dict[str, bytes | None] = {}
-            for name, each in kept.items():
-                records.update(_records_of(name, each.message, each.recorded, numbers[name]))
-            yield records
-            for name, each in kept.items():
-                each.recorded = numbers[name]
+    def recorded(self, changes: Mapping[str, int]) -> None:
+        """Note that it was written."""
+        for name, change in changes.items():
+            if (kept := self._kept.get(name)) is not None:
+                kept.recorded = max(0, kept.recorded + change)
 
     # -- leaves ------------------------------------------------------------------------------------------------
 
     def _record(self, message_id: str, change: int) -> None:
-        manager = self._persistence_manager
-        if change and manager is not None:
-            with self.recording({message_id: change}) as records:
-                manager.write(self.store_id, records)
+        write_together([Writing("", None, {}, self, {message_id: change})])
 
     def _recover(self, records: Mapping[str, bytes]) -> None:
         for key, value in records.items():
@@ -230,6 +224,10 @@ def _read(row: Mapping[str, object]) -> object:
 # -- one write -----------------------------------------------------------------------------------------------------
 
 
+_Step = tuple[PersistenceManager | None, str, Records]
+"""What one manager writes for one owner."""
+
+
 @dataclass(frozen=True, slots=True)
 class Writing:
     """The records that one channel has to write, with the bodies these need."""
@@ -248,30 +246,30 @@ def write_together(writings: Sequence[Writing]) -> None:
     Else bodies come before the references to them and leave after them: a crash between two writes may leave a body
     that nobody needs, never a reference without its body.
     """
-    bodies: dict[int, tuple[MemoryMessageStore, dict[str, int]]] = {}
-    for writing in writings:
-        if isinstance(writing.store, MemoryMessageStore) and writing.bodies:  # others recorded them when they stored
-            _, changes = bodies.setdefault(id(writing.store), (writing.store, {}))
-            for name, change in writing.bodies.items():
-                changes[name] = changes.get(name, 0) + change
-    come, go = list[tuple[PersistenceManager, str, Records]](), list[tuple[PersistenceManager, str, Records]]()
-    with ExitStack() as locks:
-        for _, (store, changes) in sorted(bodies.items()):  # always in this order: no two writes wait for each other
-            records, manager = locks.enter_context(store.recording(changes)), store.persistence_manager
-            if manager is not None:
-                come.append((manager, store.store_id, {key: value for key, value in records.items() if value}))
-                go.append((manager, store.store_id, {key: value for key, value in records.items() if not value}))
-        come += [(each.manager, each.owner_id, each.records) for each in writings if each.manager is not None]
-        _write_steps([step for step in come + go if step[2]])
+    bodies: dict[MemoryMessageStore, Counter[str]] = {}
+    for each in writings:
+        if isinstance(each.store, MemoryMessageStore):  # others recorded them when they stored
+            bodies.setdefault(each.store, Counter()).update(each.bodies)
+    with _LOCK:
+        come, go = list[_Step](), list[_Step]()
+        for store, by in bodies.items():
+            manager, records = store.persistence_manager, store.records_of(by)
+            come.append((manager, store.store_id, {key: value for key, value in records.items() if value is not None}))
+            go.append((manager, store.store_id, {key: None for key, value in records.items() if value is None}))
+        _write([*come, *((each.manager, each.owner_id, each.records) for each in writings), *go])
+        for store, by in bodies.items():
+            store.recorded(by)
 
 
-def _write_steps(steps: Sequence[tuple[PersistenceManager, str, Records]]) -> None:
+def _write(steps: Sequence[_Step]) -> None:
+    steps = [step for step in steps if step[0] is not None and step[2]]
     write_all = getattr(steps[0][0], "write_all", None) if steps else None
-    if write_all is None or any(manager is not steps[0][0] for manager, _, _ in steps):
-        for manager, owner_id, records in steps:
-            manager.write(owner_id, records)
+    if write_all is not None and all(manager is steps[0][0] for manager, _, _ in steps):
+        together: dict[str, dict[str, bytes | None]] = {}
+        for _, owner_id, records in steps:
+            together.setdefault(owner_id, {}).update(records)
+        write_all(together)
         return
-    together: dict[str, dict[str, bytes | None]] = {}
-    for _, owner_id, records in steps:
-        together.setdefault(owner_id, {}).update(records)
-    write_all(together)
+    for manager, owner_id, records in steps:
+        if manager is not None:
+            manager.write(owner_id, records)

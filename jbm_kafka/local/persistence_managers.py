@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import struct
 import threading
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
 
 from rocksdict import Options, Rdict, ReadOptions, WriteBatch, WriteOptions
 
+from jbm_kafka.contract import PersistenceManager
+from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.core.jms_errors import IllegalStateError, ResourceAllocationError
 
 Records = Mapping[str, bytes | None]
@@ -25,40 +27,44 @@ WAL_BYTES_MAX = 16 << 20
 """Bounds the time to open after a kill."""
 
 
-class MemoryPersistenceManager:
-    """Records that outlive the objects that wrote them, but not the process: within it they are reliable."""
+class JointWriter(PersistenceManager):
+    """A persistence manager that can write for several owners at once."""
 
     is_reliable = True
+    """What is written outlives the objects that wrote it."""
+
+    def write(self, owner_id: str, records: Records, /) -> None:
+        self.write_all({owner_id: records})
+
+    @abstractmethod
+    def write_all(self, records: Mapping[str, Records], /) -> None:
+        """Keep the records of several owners: all of them or, when it raises or the process is killed, none."""
+
+
+class MemoryPersistenceManager(JointWriter):
+    """Records that outlive the objects that wrote them, but not the process: within it they are reliable."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owners: dict[str, dict[str, bytes]] = {}
 
-    def write(self, owner_id: str, records: Records, /) -> None:
-        """Keep the records of one owner, all or none."""
-        self.write_all({owner_id: records})
-
     def write_all(self, records: Mapping[str, Records], /) -> None:
-        """Keep the records of several owners, all or none."""
         with self._lock:
             for owner_id, rows in records.items():
                 owned = {**self._owners.get(owner_id, {}), **rows}
                 self._owners[owner_id] = {key: value for key, value in owned.items() if value is not None}
 
     def read(self, owner_id: str, /) -> Mapping[str, bytes]:
-        """All records of an owner, by key."""
         with self._lock:
             return dict(self._owners.get(owner_id, {}))
 
 
-class RocksPersistenceManager:
+class RocksPersistenceManager(JointWriter, ClosedAtEnd):
     """Keeps the records of channels and stores in a folder, for one process at a time. Any thread.
 
     Raises:
         ResourceAllocationError: another process has the folder, or it cannot be opened.
     """
-
-    is_reliable = True
 
     def __init__(self, folder: str | Path, *, sync: bool = False) -> None:
         self.folder = Path(folder).absolute()
@@ -66,23 +72,15 @@ class RocksPersistenceManager:
         self._write_options.sync = sync
         self._rocks: Rdict | None = _open(self.folder)
 
-    def write(self, owner_id: str, records: Records, /) -> None:
-        """Keep the records of one owner: see `write_all`."""
-        self.write_all({owner_id: records})
-
     def write_all(self, records: Mapping[str, Records], /) -> None:
-        """Keep the records of several owners: all of them or, when it raises or the process is killed, none."""
         batch = WriteBatch(raw_mode=True)
         for owner_id, owned in records.items():
-            for key, value in owned.items():
-                if value is None:
-                    batch.delete(_prefix(owner_id) + key.encode())
-                else:
-                    batch.put(_prefix(owner_id) + key.encode(), value)
+            for name, value in owned.items():
+                key = _prefix(owner_id) + name.encode()
+                batch.delete(key) if value is None else batch.put(key, value)
         self._opened().write(batch, self._write_options)
 
     def read(self, owner_id: str, /) -> Mapping[str, bytes]:
-        """All records of an owner, by key."""
         prefix, bounds = _prefix(owner_id), ReadOptions()
         bounds.set_iterate_upper_bound(prefix + b"\xff")  # no key in UTF-8 begins with it
         rows = self._opened().items(from_key=prefix, read_opt=bounds)
@@ -93,12 +91,6 @@ class RocksPersistenceManager:
         rocks, self._rocks = self._rocks, None
         if rocks is not None:
             rocks.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def _opened(self) -> Rdict:
         if self._rocks is None:

@@ -1,8 +1,9 @@
 """The messages of one channel in this process: the contract's ChannelState, over the machine that serves Kafka.
 
-Every message is a reference in the core's state, and a record where it is reliable. What settles a message deletes its
-record first, so that nothing settled comes back; what happens to it otherwise is written afterwards. Thread-safe:
-managers and stores are called with the lock held, receivers and filters never.
+Every message is a reference in the core's state and, where it is reliable, a record. What settles a message deletes its
+record first, so that nothing settled comes back; a delivery is made first and written afterwards, for the receiver has
+the message whatever becomes of the record. Thread-safe: managers and stores are called with the lock held, receivers
+and filters never.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass, field, replace
+from typing import Final, cast
 
 from jbm_kafka.contract import (
+    ChannelState,
     CoreMessage,
     MessageReference,
     MessageState,
@@ -31,6 +33,7 @@ from jbm_kafka.core.channel.entries import Held, MessageFate, Position
 from jbm_kafka.core.channel.redelivery import is_expired
 from jbm_kafka.core.channel.redelivery_states import RETURNED
 from jbm_kafka.core.channel.reference import DEPARTING, Reference, SessionId
+from jbm_kafka.core.channel.settlement import Modified, decide_return
 from jbm_kafka.core.channel.states import Move, Transition, transition
 from jbm_kafka.core.jms_errors import (
     CorruptRecordError,
@@ -39,40 +42,22 @@ from jbm_kafka.core.jms_errors import (
     TransactionRolledBackError,
     UnknownMessageError,
 )
+from jbm_kafka.core.settings.address_settings import ResolvedSettings
 from jbm_kafka.local.channel_messages import reference_to, refused
 from jbm_kafka.local.contract_state import ContractChannelState, decide_delivery
 from jbm_kafka.local.message_store import MemoryMessageStore, Writing, write_together
 
 logger = logging.getLogger(__name__)
-ACKNOWLEDGED_IN_PART = transition(MessageState.DELIVERED, Move.ACKNOWLEDGED_IN_PART)
-EXPIRED = DEPARTS_BY[MessageFate.EXPIRED]
-RETURNED_IN_PART = transition(MessageState.DELIVERED, Move.RETURNED_IN_PART)
+FOR_EVER: Final = ResolvedSettings(max_delivery_attempts=-1, redelivery_delay_ms=0)
+"""The specification gives nothing up: a message comes back at once, as often as it is asked for."""
+EVERYBODY: Final[SessionId] = "<everybody>"
+"""The receivers of a topic, which are one to the machine: over Kafka a message has one hand at a time (STATE-4)."""
 
 
 @dataclass(frozen=True, slots=True)
-class MessageRecord:
-    """A persistent channel's record of a message: its whole state, always. Every version reads what 0.1.0 wrote."""
+class Sharing:
+    """The receivers that have to do with a message; those of a queue's are one at most."""
 
-    offset: int
-    """Its place among all messages the channel ever took."""
-    message_id: str
-    attempts: int = 0
-    due_at_ms: int = 0
-    delay_ms: int = 0
-    reason: str = ""
-    receiver_id: str | None = None
-    """The receiver that has it in hand."""
-    is_acknowledged: bool = False
-    """That receiver acknowledged it before its delivery was recorded."""
-    owing: Sequence[str] | None = None
-    """The receivers that owe a topic's message; None: nobody was offered it yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """The receivers that have to do with a message from now on; those of a queue's are one at most."""
-
-    reference: Reference
     owing: frozenset[str] = frozenset()
     """The NACK set: they have it and have not acknowledged it."""
     early: frozenset[str] = frozenset()
@@ -81,20 +66,48 @@ class Shared:
     """All receivers that are to have it have been offered it: it leaves with its last acknowledgement."""
     lost_by: str | None = None
     """Its receiver was lost, and nobody has taken it since; or it waits for that one's acknowledgement to count."""
-    transition: Transition | None = None
-    """The row by which it stays DELIVERED; None: it was offered, or is NEW."""
 
 
-LocalChange = c.ContractChange | Shared
+@dataclass(slots=True, eq=False)
+class Holding:
+    """One message of a channel. Only `LocalChannelState` changes it, with its lock held."""
+
+    reference: Reference
+    """The core's, whose record is the contract's."""
+    has_body: bool = False
+    """The store has recorded the body for this channel."""
+    share: Sharing = Sharing()
+    record: bytes | None = None
+    """The record that the persistence manager has of it."""
+    is_reserved: bool = False
+    """It is just being offered."""
+    submitted: set[str] = field(default_factory=set)
+    """The receivers that acknowledged it in an open transaction (STATE-7)."""
+
+    @property
+    def offset(self) -> int:
+        """Its place among all messages the channel ever took."""
+        return self.reference.offset
+
+    @property
+    def stored(self) -> MessageReference:
+        """The contract's reference."""
+        return cast(MessageReference, self.reference.record)
+
+    @property
+    def message_id(self) -> str:
+        """The message's id."""
+        return self.stored.message_id
 
 
-class LocalChannelState:
+Sharings = Mapping[Holding, Sharing | None]
+"""How messages are shared from now on; None: they leave."""
+Plan = tuple[Sequence[c.ContractChange], Sharings]
+"""What the machine is to make, and how messages are shared then."""
+
+
+class LocalChannelState(ChannelState):
     """The messages of one channel, each in one state, and every move between states."""
-
-    kind = "message"
-    """Before the place of a message in the keys of its records."""
-    is_offered_to_all = False
-    """A message goes to all receivers, and not to one."""
 
     def __init__(
         self,
@@ -103,42 +116,37 @@ class LocalChannelState:
         persistence_manager: PersistenceManager | None,
         transaction_manager: TransactionManager | None,
         clock_ms: Callable[[], int],
+        is_topic: bool,
     ) -> None:
         self.name = name
         self.message_store = message_store
         self.persistence_manager = persistence_manager
         self.transaction_manager = transaction_manager
         self.clock_ms = clock_ms
+        self.is_topic = is_topic
+        """A message goes to all receivers, and not to one."""
         self.lock = threading.RLock()
         self.core = ContractChannelState()
-        self.held: dict[str, Reference] = {}
-        """Every message here, by id, in arrival order. The record of a reference is the contract's reference."""
-        self.by_offset: dict[int, Reference] = {}
-        self.shares: dict[int, Shared] = {}
-        """Who has to do with a message, by its offset, where anybody has."""
-        self.reserved: set[int] = set()
-        """Offsets of messages that are just being offered."""
-        self.submitted: dict[int, dict[str, str]] = {}
-        """Acknowledgements in open transactions: by offset and receiver, the transaction (STATE-7)."""
+        self.held: dict[str, Holding] = {}
+        """Every message here, by id, in arrival order."""
+        self.by_offset: dict[int, Holding] = {}
+        self.submitted: dict[str, list[tuple[Holding, str]]] = {}
+        """The acknowledgements in open transactions, by transaction, each with its receiver."""
         self.doomed: dict[str, str] = {}
         """Transactions that can only be rolled back, with the reason."""
         self.is_closed = False
         self.offer_committed: Callable[[], None] = lambda: None
         """Called after a commit, when no transaction is open any more and no lock is held."""
-        self._unrecorded: set[int] = set()
-        """Reliable messages whose body this channel has to record with its reference."""
 
     # -- what it is --------------------------------------------------------------------------------------------
 
     @property
     def is_reliable(self) -> bool:
-        """Its persistence manager and its store are (STATE-11)."""
         manager = self.persistence_manager
         return manager is not None and manager.is_reliable and self.message_store.is_reliable
 
     @property
     def is_transactional(self) -> bool:
-        """It has a transaction manager."""
         return self.transaction_manager is not None
 
     @property
@@ -154,10 +162,6 @@ class LocalChannelState:
             return "it is reliable and the channel is not; give channel and store a reliable persistence manager"
         return None
 
-    def session_of(self, receiver_id: str) -> SessionId:
-        """The session by which the machine knows the receiver."""
-        return receiver_id
-
     # -- the contract ------------------------------------------------------------------------------------------
 
     def add(self, reference: MessageReference, /) -> None:
@@ -165,7 +169,7 @@ class LocalChannelState:
             reason = self.refusal(reference)
             if reason is not None:
                 raise refused(self.name, reference, reason)
-            self._hold(reference, is_recorded=True)
+            self._hold(reference, has_body=True)
 
     def take(self, message: CoreMessage) -> None:
         """Store the body, and hold the message; the caller has seen that it may be held.
@@ -180,7 +184,7 @@ class LocalChannelState:
             except MessageFormatError as error:
                 raise refused(self.name, message, str(error)) from error
             try:
-                self._hold(reference, is_recorded=not isinstance(store, MemoryMessageStore))
+                self._hold(reference, has_body=not isinstance(store, MemoryMessageStore))
             except BaseException:
                 self._drop_body(reference.message_id)
                 raise
@@ -190,18 +194,18 @@ class LocalChannelState:
             self.acknowledge(message_id, receiver_id)
             return
         with self.lock:
-            reference = self.find(message_id)
-            transition(self._state_of(reference), Move.OFFERED)
-            if not self.record_delivery(receiver_id, reference, is_last=True):
+            holding = self.find(message_id)
+            transition(self._state_of(holding), Move.OFFERED)
+            if not self.record_delivery(receiver_id, holding, is_last=True):
                 why = "it, or an earlier one of its unit, waits or is in another hand"
                 told = f"message {message_id!r} cannot be in the hand of {receiver_id!r} now: {why}"
                 raise IllegalStateError(told, message_id=message_id)
 
     def remove(self, message_id: str, /) -> None:
         with self.lock:
-            reference = self.find(message_id)
-            row = transition(self._state_of(reference), Move.REMOVED)
-            self.change(*leaving([reference], row, self.core.holder_of(reference.offset)))
+            holding = self.find(message_id)
+            row = transition(self._state_of(holding), Move.REMOVED)
+            self.change(*leaving([holding], row, self.core.holder_of(holding.offset)))
 
     def state_of(self, message_id: str, /) -> MessageState | None:
         with self.lock:
@@ -209,101 +213,92 @@ class LocalChannelState:
 
     def nacks(self, message_id: str, /) -> frozenset[str]:
         with self.lock:
-            return frozenset() if message_id not in self.held else self.share_of(self.held[message_id]).owing
+            return frozenset() if message_id not in self.held else self.held[message_id].share.owing
 
     def transaction_of(self, message_id: str, /) -> str | None:
         with self.lock:
             return None if message_id not in self.held else self.core.uncommitted.get(self.held[message_id].offset)
 
     def references(self, state: MessageState | None = None) -> Sequence[MessageReference]:
+        store_id = self.message_store.store_id
+        return [
+            reference_to(holding.stored, store_id, redelivered=self.is_redelivered(holding))
+            for holding in self.in_state(*MessageState if state is None else [state])
+        ]
+
+    def in_state(self, *states: MessageState) -> list[Holding]:
+        """Return those it holds in one of these states, in arrival order."""
         with self.lock:
-            held = [r for r in self.held.values() if state is None or self._state_of(r) is state]
-            store_id = self.message_store.store_id
-            return [reference_to(contract_reference(r), store_id, redelivered=self.is_redelivered(r)) for r in held]
+            return [holding for holding in self.held.values() if self._state_of(holding) in states]
 
     # -- deliveries and acknowledgements -----------------------------------------------------------------------
 
-    def share_of(self, reference: Reference) -> Shared:
-        """Who has to do with the message."""
-        return self.shares.get(reference.offset) or Shared(reference)
-
-    def is_here(self, reference: Reference) -> bool:
+    def is_here(self, holding: Holding) -> bool:
         """Return False when it left meanwhile, or the channel was closed."""
-        return not self.is_closed and reference.offset in self.by_offset
+        return not self.is_closed and holding.offset in self.by_offset
 
-    def is_spoken_for(self, reference: Reference) -> bool:
-        """It is being offered, or its early acknowledgement waits for a commit."""
-        return reference.offset in self.reserved or bool(self.submitted.get(reference.offset))
+    def is_spoken_for(self, holding: Holding) -> bool:
+        """It is being offered; or, of a queue, its early acknowledgement waits for a commit."""
+        return holding.is_reserved or (bool(holding.submitted) and not self.is_topic)
 
-    def is_submitted(self, offset: int, receiver_id: str) -> bool:
-        """The receiver's acknowledgement of this message waits for its transaction."""
-        return receiver_id in self.submitted.get(offset, {})
-
-    def owed_by(self, receiver_id: str, *, all_of_them: bool = False) -> list[Reference]:
-        """Return what it has, in order; without what it has acknowledged in an open transaction."""
+    def owed_by(self, receiver_id: str) -> list[Holding]:
+        """Return what it has, in order; also what it has acknowledged in an open transaction."""
         with self.lock:
-            owed = [each for each in self.held.values() if receiver_id in self.share_of(each).owing]
-            return [each for each in owed if all_of_them or not self.is_submitted(each.offset, receiver_id)]
+            return [holding for holding in self.held.values() if receiver_id in holding.share.owing]
 
-    def lost(self, receiver_id: str) -> list[Reference]:
+    def lost(self, receiver_id: str) -> list[Holding]:
         """Return what came back when it was lost and nobody has taken since."""
         with self.lock:
-            mine = [share.reference for share in self.shares.values() if share.lost_by == receiver_id]
-            return sorted(reference for reference in mine if self.core.is_waiting(reference.offset))
+            mine = [holding for holding in self.held.values() if holding.share.lost_by == receiver_id]
+            return [holding for holding in mine if self.core.is_waiting(holding.offset)]
 
     def record_delivery(
-        self, receiver_id: str, reference: Reference, *, acknowledged: bool = False, is_last: bool = False
+        self, receiver_id: str, holding: Holding, *, acknowledged: bool = False, is_last: bool = False
     ) -> bool:
         """The receiver was handed the message, and may have acknowledged it by the way; nobody else will be, if last.
 
         False when that can no longer be, because the message moved on while the receiver had it.
         """
         with self.lock:
-            if reference.offset not in self.by_offset:
+            if holding.offset not in self.by_offset:
                 return False
-            session, offset, share = self.session_of(receiver_id), reference.offset, self.share_of(reference)
-            is_new = self.core.is_waiting(offset)
-            taken = decide_delivery(self.core, session, reference) if is_new else None
-            if taken is None and self.core.holder_of(offset) != session:
+            session, share = self._session_of(receiver_id), holding.share
+            is_new = self.core.is_waiting(holding.offset)
+            taken = decide_delivery(self.core, session, holding.reference) if is_new else None
+            if taken is None and self.core.holder_of(holding.offset) != session:
                 if acknowledged and is_new:
-                    self.change(*self.settling(reference, [receiver_id]))
+                    self.change(*self._settling(holding, {receiver_id}))
                 return False
             owes = {receiver_id} - share.early
-            if acknowledged and owes and not self.is_submitted(offset, receiver_id):
-                transaction = self._enlisted()
-                if transaction is None:
-                    owes = set()
-                else:
-                    self.submitted.setdefault(offset, {})[receiver_id] = transaction
-            share = replace(
-                share,
+            if (
+                acknowledged
+                and owes
+                and receiver_id not in holding.submitted
+                and not self._submit(holding, receiver_id)
+            ):
+                owes = set()
+            share = Sharing(
                 owing=share.owing - {receiver_id} | owes,
                 early=share.early - {receiver_id},
-                is_offered=share.is_offered or is_last or not self.is_offered_to_all,
-                lost_by=None,
-                transition=None,
+                is_offered=share.is_offered or is_last or not self.is_topic,
             )
-            self.change(*([] if taken is None else [taken]), *self.shared_so(session, share))
+            changes, shares = self._shared(holding, share, session)
+            self.change([*([] if taken is None else [taken]), *changes], shares, is_made=bool(owes))
             return True
 
     def acknowledge(self, message_id: str, receiver_id: str) -> None:
         """The receiver is done with it: at once, or when the open transaction commits (STATE-7)."""
         with self.lock:
-            reference = self.find(message_id)
-            if self.is_submitted(reference.offset, receiver_id):
+            holding = self.find(message_id)
+            if receiver_id in holding.submitted:
                 told = f"message {message_id!r} was acknowledged in a transaction that is open"
                 raise UnknownMessageError(told, message_id=message_id)
-            changes = self.settling(reference, [receiver_id])
-            transaction = self._enlisted()
-            if transaction is None:
-                self.change(*changes)
-            else:
-                self.submitted.setdefault(reference.offset, {})[receiver_id] = transaction
+            plan = self._settling(holding, {receiver_id})
+            if not self._submit(holding, receiver_id):
+                self.change(*plan)
 
-    def settling(
-        self, reference: Reference, receivers: Collection[str], *, at_commit: bool = False
-    ) -> list[LocalChange]:
-        """The changes by which these receivers' acknowledgement of the message is effective.
+    def _settling(self, holding: Holding, receivers: set[str], *, at_commit: bool = False) -> Plan:
+        """Plan that these receivers' acknowledgement of the message is effective.
 
         `at_commit`: it was looked at when it came, and who has settled it otherwise meanwhile is passed over.
 
@@ -311,153 +306,171 @@ class LocalChannelState:
             UnknownMessageError: one of them does not have it, nor could, or acknowledged it before.
             IllegalStateError: it is NOT_COMMITTED.
         """
-        share, session = self.share_of(reference), self.session_of(next(iter(receivers)))
-        others, holder = frozenset(receivers) - share.owing, self.core.holder_of(reference.offset)
-        if holder is None:
-            transition(self._state_of(reference), Move.ACKNOWLEDGED_EARLY)
-        is_theirs = (holder or self.core.owner_of(reference.gate_key)) in (None, session)
+        share, session = holding.share, self._session_of(next(iter(receivers)))
+        others, holder = receivers - share.owing, self.core.holder_of(holding.offset)
+        is_early = holder is None
+        transition(self._state_of(holding), Move.ACKNOWLEDGED_EARLY if is_early else Move.ACKNOWLEDGED_IN_PART)
+        is_theirs = (holder or self.core.owner_of(holding.reference.gate_key)) in (None, session)
         is_late = bool(others) and (share.is_offered or bool(others & share.early))
         if not is_theirs or (is_late and not at_commit):
-            message_id = message_id_of(reference)
-            told = f"{', '.join(others)} does not have message {message_id!r}, or acknowledged it before"
-            raise UnknownMessageError(told, message_id=message_id)
-        if at_commit and holder is None and not self.is_offered_to_all:  # in the one write of the commit
-            early_one = c.AcknowledgedEarly(session, reference)
-            return [early_one, c.Acknowledged(session, [reference.offset])]
-        owing, early = share.owing.difference(receivers), share.early | others
-        share = replace(share, owing=owing, early=early, transition=ACKNOWLEDGED_IN_PART)
-        first = [c.AcknowledgedEarly(session, reference)] if holder is None else []
-        return [*first, *self.shared_so(session, share)]
+            told = f"{', '.join(others)} does not have message {holding.message_id!r}, or acknowledged it before"
+            raise UnknownMessageError(told, message_id=holding.message_id)
+        is_offered = share.is_offered or (
+            at_commit and is_early and not self.is_topic
+        )  # in the one write of the commit
+        share = replace(share, owing=share.owing - receivers, early=share.early | others, is_offered=is_offered)
+        changes, shares = self._shared(holding, share, session)
+        return [*([c.AcknowledgedEarly(session, holding.reference)] if is_early else []), *changes], shares
 
-    def give_up(self, reference: Reference, receiver_id: str) -> None:
+    def _shared(self, holding: Holding, share: Sharing, session: SessionId) -> Plan:
+        """Plan that the message is shared so from now on, or leaves with its last acknowledgement."""
+        is_done = share.is_offered and not share.owing
+        return ([c.Acknowledged(session, [holding.offset])], {holding: None}) if is_done else ([], {holding: share})
+
+    def finish(self, holding: Holding) -> None:
+        """Everybody was offered it: it stays while somebody owes it; what nobody took is discarded (STATE-8)."""
+        with self.lock:
+            if not self.is_here(holding):
+                return
+            holding.share = replace(holding.share, is_offered=True)  # so `finish_again` does what cannot be written now
+            holder = self.core.holder_of(holding.offset)
+            if holder is None:
+                self.change(*leaving([holding], transition(MessageState.NEW, Move.DISCARDED)))
+            else:
+                self.change(*self._shared(holding, holding.share, holder))
+
+    def finish_again(self) -> None:
+        """Have those leave that nobody owes: they were acknowledged early, or could not be recorded before."""
+        with self.lock:
+            for holding in list(self.held.values()):
+                share = holding.share
+                is_over = share.is_offered or (bool(share.early) and not self.is_topic)
+                if is_over and not share.owing and not holding.is_reserved:
+                    self.finish(holding)
+
+    def lose(self, receiver_id: str, among: Sequence[Holding] | None = None) -> None:
+        """The receiver is gone: what it has in hand comes back at once (STATE-5), but for acknowledgements in doubt.
+
+        `among`: of these, for since it may be there again, and have others.
+        """
+        with self.lock:
+            self.finish_again()
+            had = [holding for holding in self.owed_by(receiver_id) if among is None or holding in among]
+            owed, now_ms = [holding for holding in had if receiver_id not in holding.submitted], self.clock_ms()
+            decision = decide_return(
+                self.core,
+                receiver_id,
+                [Modified(holding.offset, counted=True) for holding in owed],
+                settings=FOR_EVER,
+                now_ms=now_ms,
+                chance=0.0,
+                keep={each.offset for each in self.held.values() if each.submitted or each.is_reserved},
+            )
+            back = [self.by_offset[message.offset] for _, message in decision.returned]
+            self.change(decision.changes, dict.fromkeys(back, Sharing()), is_made=True)
+            for holding in had:
+                holding.share = replace(holding.share, lost_by=receiver_id)
+            if any(is_expired(holding.reference.expiration_ms, now_ms) for holding in owed):
+                self.expire(now_ms)  # STATE-4: in hand it could not
+
+    def give_up(self, holding: Holding, receiver_id: str) -> None:
         """The receiver does not have it any more, for its time has ended; the last one's share takes it away."""
         with self.lock:
-            share, offset = self.share_of(reference), reference.offset
-            if receiver_id not in share.owing or not self.is_here(reference):
+            share = replace(holding.share, owing=holding.share.owing - {receiver_id})
+            if receiver_id not in holding.share.owing or not self.is_here(holding):
                 return
-            owing = share.owing - {receiver_id}
-            if owing or not share.is_offered:
-                self.change(replace(share, owing=owing, transition=RETURNED_IN_PART))
-            else:
-                back = c.ReturnedMessage(offset, attempts=0, due_at_ms=0, delay_ms=0, reason=RETURNED)
-                self.change(c.Returned(self.session_of(receiver_id), [back]), *leaving([reference], EXPIRED))
+            if share.owing or not share.is_offered:
+                transition(self._state_of(holding), Move.RETURNED_IN_PART)
+                self.change([], {holding: share})
+                return
+            back = c.ReturnedMessage(holding.offset, attempts=0, due_at_ms=0, delay_ms=0, reason=RETURNED)
+            changes, shares = leaving([holding], DEPARTS_BY[MessageFate.EXPIRED])
+            self.change([c.Returned(self._session_of(receiver_id), [back]), *changes], shares)
 
     def expire(self, now_ms: int) -> list[str]:
         """Let go of the NEW messages whose time has ended by then, and return their ids in arrival order."""
         with self.lock:
-            self.doom_expired(now_ms)
-            waiting = [r for r in self.held.values() if self.core.is_waiting(r.offset) and not self.is_spoken_for(r)]
-            expired = [reference for reference in waiting if is_expired(reference.expiration_ms, now_ms)]
-            if expired:
-                self.change(*leaving(expired, EXPIRED))
-            return [message_id_of(reference) for reference in expired]
+            self._doom_expired(now_ms)
+            ended = [each for each in self.held.values() if is_expired(each.reference.expiration_ms, now_ms)]
+            gone = [each for each in ended if self.core.is_waiting(each.offset) and not self.is_spoken_for(each)]
+            if gone:
+                self.change(*leaving(gone, DEPARTS_BY[MessageFate.EXPIRED]))
+            return [holding.message_id for holding in gone]
 
-    def is_redelivered(self, reference: Reference) -> bool:
+    def is_redelivered(self, holding: Holding) -> bool:
         """Return True if it was handed over before."""
-        return delivery_count_of(self.core, reference.offset).redelivered
+        return delivery_count_of(self.core, holding.offset).redelivered
 
-    def find(self, message_id: str) -> Reference:
-        """The message's reference. Raises UnknownMessageError when it is not here."""
-        reference = self.held.get(message_id)
-        if reference is None:
+    def find(self, message_id: str) -> Holding:
+        """The message. Raises UnknownMessageError when it is not here."""
+        holding = self.held.get(message_id)
+        if holding is None:
             raise UnknownMessageError(f"channel {self.name!r} holds no message {message_id!r}", message_id=message_id)
-        return reference
+        return holding
 
     @contextmanager
-    def reserve(self, reference: Reference) -> Iterator[None]:
+    def reserve(self, holding: Holding) -> Iterator[None]:
         """Within the block nobody else offers this one or lets it expire."""
-        with self.lock:
-            self.reserved.add(reference.offset)
+        holding.is_reserved = True
         try:
             yield
         finally:
-            with self.lock:
-                self.reserved.discard(reference.offset)
+            holding.is_reserved = False
 
-    def _state_of(self, reference: Reference) -> MessageState:
-        return cast(MessageState, self.core.state_of(reference.offset))  # for what is held, it is never None
+    def _state_of(self, holding: Holding) -> MessageState:
+        return cast(MessageState, self.core.state_of(holding.offset))  # for what is held, it is never None
 
-    def shared_so(self, session: SessionId, share: Shared) -> list[LocalChange]:
-        """It is shared so from now on, or leaves with its last acknowledgement."""
-        is_done = share.is_offered and not share.owing
-        return [c.Acknowledged(session, [share.reference.offset])] if is_done else [share]
+    def _session_of(self, receiver_id: str) -> SessionId:
+        return EVERYBODY if self.is_topic else receiver_id
 
     # -- every change of a message -----------------------------------------------------------------------------
 
-    def change(self, *changes: LocalChange) -> None:
-        """Make these changes as one. When the persistence manager raises before anything settled, nothing changed."""
-        write_together([self.writing(changes)])
-        self.take_effect(changes)
+    def change(self, changes: Iterable[c.ContractChange], shares: Sharings, *, is_made: bool = False) -> None:
+        """Make these changes as one. When they cannot be written nothing has changed, unless they are made anyway."""
+        if is_made:
+            self.make(changes, shares)
+        write_together([self.writing(shares)])
+        self.written(shares)
+        if not is_made:
+            self.make(changes, shares)
 
-    def _hold(self, reference: MessageReference, *, is_recorded: bool) -> None:
-        """Take a message in, NOT_COMMITTED in the open transaction, else NEW."""
-        transaction, added = self._enlisted(), core_reference(self.core.end_position, reference)
-        if reference.is_reliable and not is_recorded:
-            self._unrecorded.add(added.offset)
-        if transaction is not None:
-            self.core.apply(c.AddedUncommitted(transaction, [added]))
-        else:
-            try:
-                write_together([self.writing([], [added])])
-            finally:
-                self._unrecorded.discard(added.offset)
-            self.core.apply(c.Fetched(added.offset, added.offset + 1, [added]))
-        self.held[reference.message_id] = self.by_offset[added.offset] = added
-
-    def writing(self, changes: Iterable[LocalChange], come: Iterable[Reference] = ()) -> Writing:
-        """Return what to write before these changes; those that `come` are held for good from now on."""
+    def writing(self, shares: Sharings) -> Writing:
+        """Return what to write for messages to be shared so."""
         records: dict[str, bytes | None] = {}
         bodies: dict[str, int] = {}
-        for reference in come:
-            if contract_reference(reference).is_reliable:
-                records[self._key(reference.offset)] = self.encoded(reference)
-                if reference.offset in self._unrecorded:
-                    bodies[message_id_of(reference)] = 1
-        for share in [each for each in changes if isinstance(each, Shared) and each.is_offered]:
-            if self.is_offered_to_all:  # it counts when it is written: a commit is one write, parts of a topic too
-                for reference in self._recorded_of([share.reference.offset]):
-                    records[self._key(reference.offset)] = self.encoded(reference, share)
-        for reference in self._recorded_of(offset for each in changes for offset in _settled_by(each)):
-            records[self._key(reference.offset)] = None
-            bodies[message_id_of(reference)] = -1
+        for holding, share in shares.items():
+            record = self._record_of(holding, share)
+            if record != holding.record:
+                records[self._key(holding.offset)] = record
+            bodies[holding.message_id] = (record is not None) - holding.has_body
         return Writing(self.name, self.persistence_manager, records, self.message_store, bodies)
 
-    def take_effect(self, changes: Iterable[LocalChange], come: Iterable[Reference] = ()) -> None:
-        """Make the changes for which `writing` was written, and write what they touched."""
-        self._unrecorded.difference_update(reference.offset for reference in come)
-        for each in changes:
-            self._apply(each)
-        for offset in [offset for each in changes for offset in _settled_by(each)]:
-            self._forget(self.by_offset[offset])
-        by = () if self.is_offered_to_all else changes
-        touched = self._recorded_of(offset for each in by for offset in _touched_by(each))
-        records = {self._key(reference.offset): self.encoded(reference) for reference in touched}
-        if records and self.persistence_manager is not None:
-            self.persistence_manager.write(self.name, records)
+    def written(self, shares: Sharings) -> None:
+        """Note that it was."""
+        for holding, share in shares.items():
+            holding.record = self._record_of(holding, share)
+            holding.has_body = holding.record is not None
 
-    def _apply(self, change: LocalChange) -> None:
-        """Make one change, which is written."""
-        if isinstance(change, Shared):
-            assert change.transition is None or self.core.holder_of(change.reference.offset) is not None, change
-            self.shares[change.reference.offset] = change
-            return
-        self.core.apply(change)
-        if isinstance(change, c.Returned):
-            for message in change.messages:
-                self.shares.pop(message.offset, None)
+    def make(self, changes: Iterable[c.ContractChange], shares: Sharings) -> None:
+        """Make the changes, and hold messages so."""
+        for change in changes:
+            self.core.apply(change)
+        for holding, share in shares.items():
+            if share is not None:
+                holding.share = share
+                self.held[holding.message_id] = self.by_offset[holding.offset] = holding
+            else:
+                del self.held[holding.message_id], self.by_offset[holding.offset]
+                self._drop_body(holding.message_id)
 
-    def _recorded_of(self, offsets: Iterable[int]) -> list[Reference]:
-        """Return the messages that have a record, of those that are still here."""
-        here = [self.by_offset[offset] for offset in dict.fromkeys(offsets) if offset in self.by_offset]
-        return [r for r in here if contract_reference(r).is_reliable and r.offset not in self._unrecorded]
-
-    def _forget(self, reference: Reference) -> None:
-        message_id = message_id_of(reference)
-        del self.held[message_id], self.by_offset[reference.offset]
-        self._unrecorded.discard(reference.offset)
-        self.submitted.pop(reference.offset, None)
-        self.shares.pop(reference.offset, None)
-        self._drop_body(message_id)
+    def _hold(self, reference: MessageReference, *, has_body: bool) -> None:
+        """Take a message in, NOT_COMMITTED in the open transaction, else NEW."""
+        transaction, added = self._enlisted(), core_reference(self.core.end_position, reference)
+        shares = {Holding(added, has_body=has_body and reference.is_reliable): Sharing()}
+        if transaction is not None:
+            self.make([c.AddedUncommitted(transaction, [added])], shares)
+        else:
+            self.change([c.Fetched(added.offset, added.offset + 1, [added])], shares)
 
     def _drop_body(self, message_id: str) -> None:
         store = self.message_store
@@ -466,29 +479,12 @@ class LocalChannelState:
 
     # -- transactions ------------------------------------------------------------------------------------------
 
-    def prepare_transaction(self, transaction_id: str, /) -> None:
-        """Check that the transaction can commit here, with the lock held.
-
-        Raises:
-            TransactionRolledBackError: a message sent in it has expired (STATE-2), or the channel was closed.
-        """
-        self.doom_expired(self.clock_ms(), transaction_id)
-        if transaction_id in self.doomed:
-            told = f"channel {self.name!r}: {self.doomed[transaction_id]}"
-            raise TransactionRolledBackError(told, transaction_id=transaction_id)
-
-    def doom_expired(self, now_ms: int, transaction_id: str | None = None) -> None:
-        """Transactions in which messages were sent that have expired can only be rolled back (STATE-2)."""
-        for offset, transaction in self.core.uncommitted.items():
-            reference = self.by_offset[offset]
-            if transaction_id in (None, transaction) and is_expired(reference.expiration_ms, now_ms):
-                self.doomed[transaction] = f"message {message_id_of(reference)!r} expired before its commit"
-
     def commit_transaction(self, transaction_id: str, /) -> None:
         """Make what was sent NEW and settle what was acknowledged: both or, when it raises, neither.
 
         Raises:
-            TransactionRolledBackError: see `prepare_transaction`; this channel's part is rolled back.
+            TransactionRolledBackError: a message sent in it has expired (STATE-2), or the channel was closed; this
+                channel's part is rolled back.
         """
         with self.lock:
             try:
@@ -502,26 +498,71 @@ class LocalChannelState:
         """Drop what was sent, and owe again what was acknowledged."""
         with self.lock:
             sent = self._sent_in(transaction_id)
-            self.core.apply(c.SendsRolledBack(sent))
-            # References to what the application stored itself: those have recorded bodies.
-            bodies = {message_id_of(reference): -1 for reference in self._recorded_of(r.offset for r in sent)}
-            write_together([Writing(self.name, self.persistence_manager, {}, self.message_store, bodies)])
-            for reference in sent:
-                self._forget(reference)
-            self.owed_after_all(self.end_transaction(transaction_id))
+            rolled_back = c.SendsRolledBack([holding.reference for holding in sent])
+            self.change([rolled_back], dict.fromkeys(sent))
+            lost: dict[str, list[Holding]] = {}  # those who acknowledged, and were lost before this (STATE-5, STATE-7)
+            for holding, receiver_id in self.end_transaction(transaction_id):
+                if self.is_here(holding) and holding.share.lost_by == receiver_id:
+                    lost.setdefault(receiver_id, []).append(holding)
+            for receiver_id, holdings in lost.items():
+                self.lose(receiver_id, holdings)
 
-    def owed_after_all(self, discarded: Sequence[tuple[str, Reference]]) -> None:
-        """Look at the acknowledgements, with their receivers, that a rollback discarded."""
+    def committing(self, transaction_id: str) -> Plan:
+        """Plan the commit, with the lock held.
 
-    def committing(self, transaction_id: str) -> tuple[list[LocalChange], list[Reference]]:
-        """Return the changes by which the transaction is committed here, and what was sent in it."""
-        sent = self._sent_in(transaction_id)
-        changes: list[LocalChange] = [c.SendsCommitted(sent)]
-        for offset, by in self.submitted.items():
-            receivers = [receiver_id for receiver_id, transaction in by.items() if transaction == transaction_id]
+        Raises:
+            TransactionRolledBackError: a message sent in it has expired (STATE-2), or the channel was closed.
+        """
+        self._doom_expired(self.clock_ms(), transaction_id)
+        if transaction_id in self.doomed:
+            told = f"channel {self.name!r}: {self.doomed[transaction_id]}"
+            raise TransactionRolledBackError(told, transaction_id=transaction_id)
+        sent, by = self._sent_in(transaction_id), dict[Holding, set[str]]()
+        changes: list[c.ContractChange] = [c.SendsCommitted([holding.reference for holding in sent])]
+        shares: dict[Holding, Sharing | None] = {holding: holding.share for holding in sent}
+        for holding, receiver_id in self.submitted.get(transaction_id, []):
+            if holding.offset in self.by_offset:
+                by.setdefault(holding, set()).add(receiver_id)
+        for holding, receivers in by.items():
             with suppress(UnknownMessageError):  # settled otherwise meanwhile
-                changes += self.settling(self.by_offset[offset], receivers, at_commit=True) if receivers else []
-        return changes, sent
+                more, settled = self._settling(holding, receivers, at_commit=True)
+                changes += more
+                shares |= settled
+        return changes, shares
+
+    def end_transaction(self, transaction_id: str) -> list[tuple[Holding, str]]:
+        """Forget the acknowledgements submitted in it, and return them."""
+        self.doomed.pop(transaction_id, None)
+        submitted = self.submitted.pop(transaction_id, [])
+        for holding, receiver_id in submitted:
+            holding.submitted.discard(receiver_id)
+        return submitted
+
+    def close(self) -> None:
+        """Take nothing any more. Open transactions can only roll back; what is not recorded is let go."""
+        with self.lock:
+            self.is_closed = True
+            for transaction_id in {*self.core.uncommitted.values(), *self.submitted}:
+                self.rollback_transaction(transaction_id)
+                self.doomed[transaction_id] = "it was closed"
+            for holding in list(self.held.values()):
+                if self.persistence_manager is None or not holding.stored.is_reliable:
+                    self.remove(holding.message_id)
+
+    def _submit(self, holding: Holding, receiver_id: str) -> bool:
+        """The receiver acknowledges in the open transaction; False when none is open."""
+        transaction = self._enlisted()
+        if transaction is not None:
+            holding.submitted.add(receiver_id)
+            self.submitted.setdefault(transaction, []).append((holding, receiver_id))
+        return transaction is not None
+
+    def _doom_expired(self, now_ms: int, transaction_id: str | None = None) -> None:
+        """Transactions in which messages were sent that have expired can only be rolled back (STATE-2)."""
+        for offset, transaction in self.core.uncommitted.items():
+            holding = self.by_offset[offset]
+            if transaction_id in (None, transaction) and is_expired(holding.reference.expiration_ms, now_ms):
+                self.doomed[transaction] = f"message {holding.message_id!r} expired before its commit"
 
     def _enlisted(self) -> str | None:
         """The transaction the caller is in, which from now on ends here too."""
@@ -530,104 +571,85 @@ class LocalChannelState:
             self.transaction_manager.enlist(self)
         return transaction
 
-    def _sent_in(self, transaction_id: str) -> list[Reference]:
+    def _sent_in(self, transaction_id: str) -> list[Holding]:
         uncommitted = self.core.uncommitted.items()
         return [self.by_offset[offset] for offset, transaction in uncommitted if transaction == transaction_id]
-
-    def end_transaction(self, transaction_id: str) -> list[tuple[str, Reference]]:
-        """The acknowledgements submitted in it, of messages that are still here, by receiver; they are forgotten."""
-        self.doomed.pop(transaction_id, None)
-        mine = [(r, o) for o, by in self.submitted.items() for r, each in by.items() if each == transaction_id]
-        for receiver_id, offset in mine:
-            del self.submitted[offset][receiver_id]
-        self.submitted = {offset: by for offset, by in self.submitted.items() if by}
-        return [(receiver_id, self.by_offset[offset]) for receiver_id, offset in mine]
-
-    def close(self) -> None:
-        """Take nothing any more. Open transactions can only roll back; what is not recorded is let go."""
-        with self.lock:
-            self.is_closed = True
-            submitted = [transaction for by in self.submitted.values() for transaction in by.values()]
-            for transaction_id in {*self.core.uncommitted.values(), *submitted}:
-                self.rollback_transaction(transaction_id)
-                self.doomed[transaction_id] = "it was closed"
-            for message_id, reference in list(self.held.items()):
-                if self.persistence_manager is None or not contract_reference(reference).is_reliable:
-                    self.remove(message_id)
 
     # -- records -----------------------------------------------------------------------------------------------
 
     def recover(self) -> None:
         """Hold again what an earlier channel of this name had recorded and its store still has.
 
-        It is in the hands that had it, but for what was acknowledged.
+        It is in the hands that had it, but for what was acknowledged; of a queue these are lost, so it comes back.
         """
-        records: list[tuple[MessageRecord, Reference]] = []
-        store = self.message_store
-        for record in self._recorded():
-            try:
-                message = store.retrieve(record.message_id)
-            except UnknownMessageError:
-                told = "%s: message %s is recorded, but store %s does not have it; it is passed over"
-                logger.error(told, self.name, record.message_id, store.store_id)  # noqa: TRY400 - no trace says more
-                continue
-            records.append((record, core_reference(record.offset, reference_to(message, store.store_id))))
-        if not records:
+        found = list(self._recorded())
+        if not found:
             return
-        first, end = records[0][0].offset, records[-1][0].offset + 1
-        offered = end if self.is_offered_to_all else 0  # some may have had it, and their records do not say so
+        first, end = found[0][0].offset, found[-1][0].offset + 1
+        offered = end if self.is_topic else 0  # some may have had it, and their records do not say so
         self.core.apply(c.TimePassed(self.clock_ms()))
         self.core.apply(Position(self.name, "", watermark=first, fetched=end, offered=offered, truncated=0))
-        for each, reference in records:
-            if each.attempts or each.due_at_ms:
-                past = each.attempts, each.due_at_ms, each.delay_ms, reference.unit, each.reason
-                self.core.apply(Held(each.offset, *past))
-        self.core.apply(c.Fetched(first, end, [reference for _, reference in records]))
-        for _, reference in records:
-            self.held[message_id_of(reference)] = self.by_offset[reference.offset] = reference
-        for record, reference in records:
-            owing = record.owing or ([record.receiver_id] if record.receiver_id else [])
-            if not owing:
-                continue
-            session = self.session_of(owing[0])
-            self.core.apply(c.FoundInHand(session, reference))
-            self.shares[record.offset] = Shared(reference, frozenset(owing), is_offered=True)
-            if record.is_acknowledged:
-                self.change(c.Acknowledged(session, [record.offset]))
+        for holding, row in found:
+            if attempts := row.get("attempts"):
+                self.core.apply(Held(holding.offset, cast(int, attempts), 0, 0, holding.reference.unit, RETURNED))
+        references = [holding.reference for holding, _ in found]
+        self.make([c.Fetched(first, end, references)], {holding: Sharing() for holding, _ in found})
+        for holding, row in found:
+            owing = cast(list[str], row.get("owing") or ([row["receiver_id"]] if row.get("receiver_id") else []))
+            if owing:
+                session, share = self._session_of(owing[0]), Sharing(frozenset(owing), is_offered=True)
+                self.make([c.FoundInHand(session, holding.reference)], {holding: share})
+                if row.get("is_acknowledged"):
+                    self.change([c.Acknowledged(session, [holding.offset])], {holding: None})
+        if not self.is_topic:
+            for receiver_id in {name: None for holding in self.held.values() for name in holding.share.owing}:
+                self.lose(receiver_id)
 
-    def encoded(self, reference: Reference, share: Shared | None = None) -> bytes:
-        """The record of a message as it stands, or as it will be when it is shared so."""
-        offset, past = reference.offset, self.core.redeliveries.get(reference.offset)
-        share = share or self.share_of(reference)
-        record: dict[str, object] = {"offset": offset, "message_id": message_id_of(reference)}
-        if past is not None:
-            record.update(attempts=past.attempts, due_at_ms=past.due_at_ms, delay_ms=past.delay_ms, reason=past.reason)
-        for receiver_id in share.owing | share.early:
-            record.update(receiver_id=receiver_id, is_acknowledged=receiver_id in share.early)
-        return json.dumps(record).encode()
+    def _record_of(self, holding: Holding, share: Sharing | None) -> bytes | None:
+        """Return the record of a message that is shared so. Every version reads what 0.2.0 wrote.
+
+        None where there is none: it is not reliable, or leaves; or it is acknowledged early, and no crash may bring it
+        back.
+        """
+        is_over = share is None or (bool(share.early) and not self.is_topic)
+        if share is None or is_over or not holding.stored.is_reliable:
+            return None
+        past = self.core.redeliveries.get(holding.offset)
+        row = {
+            "offset": holding.offset,
+            "message_id": holding.message_id,
+            "attempts": 0 if past is None else past.attempts,
+            "owing": sorted(share.owing) if share.is_offered else None,
+        }
+        return json.dumps(row).encode()
 
     def _key(self, offset: int) -> str:
         """The key of the record of the message in this place; keys sort as offsets do."""
-        return f"{self.kind}|{offset:019d}"
+        return f"{'topic' if self.is_topic else 'message'}|{offset:019d}"
 
-    def _recorded(self) -> Iterator[MessageRecord]:
-        """The messages of an earlier channel of this name, in arrival order.
+    def _recorded(self) -> Iterator[tuple[Holding, dict[str, object]]]:
+        """The messages of an earlier channel of this name, in arrival order, with their records.
 
         Raises:
             CorruptRecordError: no channel wrote one of the records.
         """
         records = {} if self.persistence_manager is None else self.persistence_manager.read(self.name)
-        for key in sorted(key for key in records if key.startswith(f"{self.kind}|")):
+        store, kind = self.message_store, self._key(0).partition("|")[0]
+        for key in sorted(key for key in records if key.startswith(f"{kind}|")):
             try:
                 row = json.loads(records[key])
-                if "place" in row:
-                    row["offset"] = row.pop("place")  # as topics call it
-                record = MessageRecord(**row)
-            except (ValueError, TypeError) as fault:
+                offset, message_id = int(row.get("offset", row.get("place"))), str(row["message_id"])
+            except (ValueError, TypeError, KeyError, AttributeError) as fault:
                 raise CorruptRecordError(f"record {key!r} is no message of a channel: {fault}") from fault
-            if self._key(record.offset) != key:
-                raise CorruptRecordError(f"record {key!r} holds the message at {record.offset}")
-            yield record
+            if self._key(offset) != key:
+                raise CorruptRecordError(f"record {key!r} holds the message at {offset}")
+            try:
+                reference = core_reference(offset, reference_to(store.retrieve(message_id), store.store_id))
+            except UnknownMessageError:
+                told = "%s: message %s is recorded, but store %s does not have it; it is passed over"
+                logger.error(told, self.name, message_id, store.store_id)  # noqa: TRY400 - no trace says more
+                continue
+            yield Holding(reference, has_body=True, record=records[key]), row
 
 
 def commit_together(channels: Sequence[LocalChannelState], transaction_id: str) -> None:
@@ -635,12 +657,11 @@ def commit_together(channels: Sequence[LocalChannelState], transaction_id: str) 
     with ExitStack() as locks:
         for channel in sorted(channels, key=id):  # so that two commits cannot wait for each other
             locks.enter_context(channel.lock)
-        for channel in channels:
-            channel.prepare_transaction(transaction_id)
-        parts = [(channel, *channel.committing(transaction_id)) for channel in channels]
-        write_together([channel.writing(changes, sent) for channel, changes, sent in parts])
-        for channel, changes, sent in parts:
-            channel.take_effect(changes, sent)
+        plans = [(channel, *channel.committing(transaction_id)) for channel in channels]
+        write_together([channel.writing(shares) for channel, _, shares in plans])
+        for channel, changes, shares in plans:
+            channel.written(shares)
+            channel.make(changes, shares)
             channel.end_transaction(transaction_id)
 
 
@@ -652,32 +673,8 @@ def core_reference(offset: int, reference: MessageReference) -> Reference:
     )
 
 
-def contract_reference(reference: Reference) -> MessageReference:
-    """The contract's reference that a channel of ours put into the core's."""
-    return cast(MessageReference, reference.record)
-
-
-def message_id_of(reference: Reference) -> str:
-    """The message's id."""
-    return contract_reference(reference).message_id
-
-
-def leaving(references: Sequence[Reference], row: Transition, holder: SessionId | None = None) -> list[LocalChange]:
-    """Return the changes by which messages leave from where they wait, or from their holder's hand."""
-    gone = c.Acknowledged(holder or DEPARTING, [reference.offset for reference in references], transition=row)
-    return [c.TakenOut(references), gone] if holder is None else [gone]
-
-
-def _settled_by(change: LocalChange) -> Sequence[int]:
-    return change.offsets if isinstance(change, c.Acknowledged) else []
-
-
-def _touched_by(change: LocalChange) -> Sequence[int]:
-    """Messages of which more than their place in memory changes, but which stay."""
-    match change:
-        case c.Returned(messages=messages):
-            return [message.offset for message in messages]
-        case Shared(is_offered=True) | c.AcknowledgedEarly():
-            return [change.reference.offset]
-        case _:
-            return []
+def leaving(holdings: Sequence[Holding], row: Transition, holder: SessionId | None = None) -> Plan:
+    """Plan that messages leave from where they wait, or from their holder's hand."""
+    gone = c.Acknowledged(holder or DEPARTING, [holding.offset for holding in holdings], transition=row)
+    out = [c.TakenOut([holding.reference for holding in holdings])] if holder is None else []
+    return [*out, gone], dict.fromkeys(holdings)

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import MappingProxyType
 
-from jbm_kafka.contract import TransactionResource
+from jbm_kafka.contract import TransactionManager, TransactionResource
 from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     TransactionInDoubtError,
@@ -34,21 +34,15 @@ _open: ContextVar[Mapping[object, _Transaction]] = ContextVar("open_transactions
 """The open transactions of this context, by manager."""
 
 
-class LocalTransactionManager:
+class LocalTransactionManager(TransactionManager):
     """Begins and ends the transactions of one process."""
 
     @property
     def current(self) -> str | None:
-        """The id of the transaction open in this context."""
-        transaction = self._transaction()
-        return None if transaction is None else transaction.transaction_id
+        transaction = _open.get().get(self)
+        return None if transaction is None or transaction.is_over else transaction.transaction_id
 
     def begin(self) -> str:
-        """Open a transaction in this context.
-
-        Raises:
-            TransactionInProgressError: one is open; transactions do not nest.
-        """
         current = self.current
         if current is not None:
             told = f"transaction {current} is open here; commit or roll back first"
@@ -67,8 +61,7 @@ class LocalTransactionManager:
             TransactionInDoubtError: a resource failed after another had committed; the rest is rolled back.
             IllegalStateError: no transaction is open.
         """
-        transaction = self._end("commit")
-        name, resources = transaction.transaction_id, transaction.resources
+        name, resources = self._end("commit")
         channels = [each for each in resources if isinstance(each, LocalChannelState)]
         others = [each for each in resources if not isinstance(each, LocalChannelState)]
         left, offering = list(resources), list[Callable[[], None]]()
@@ -80,7 +73,7 @@ class LocalTransactionManager:
                 left.remove(resource)
         except BaseException as error:
             with suppress(Exception):
-                self._roll_back(left, name)
+                _roll_back(left, name)
             if not isinstance(error, Exception):
                 raise
             done = len(resources) - len(left)
@@ -99,12 +92,11 @@ class LocalTransactionManager:
         Raises:
             IllegalStateError: no transaction is open.
         """
-        transaction = self._end("roll back")
-        self._roll_back(transaction.resources, transaction.transaction_id)
+        name, resources = self._end("roll back")
+        _roll_back(resources, name)
 
     @contextmanager
     def transaction(self) -> Iterator[str]:
-        """Begin; commit when the block ends, roll back when it raises."""
         transaction_id = self.begin()
         try:
             yield transaction_id
@@ -116,36 +108,28 @@ class LocalTransactionManager:
             self.commit()
 
     def enlist(self, resource: TransactionResource, /) -> None:
-        """Tell this resource how the open transaction ends, once however often it is enlisted.
+        resources = self._opened("enlist in").resources
+        if not any(known is resource for known in resources):
+            resources.append(resource)
 
-        Raises:
-            IllegalStateError: no transaction is open.
-        """
-        transaction = self._transaction()
-        if transaction is None:
-            raise IllegalStateError("no transaction is open here to enlist in; begin one first")
-        if not any(known is resource for known in transaction.resources):
-            transaction.resources.append(resource)
-
-    def _transaction(self) -> _Transaction | None:
-        transaction = _open.get().get(self)
-        return None if transaction is None or transaction.is_over else transaction
-
-    def _end(self, act: str) -> _Transaction:
-        transaction = self._transaction()
-        if transaction is None:
+    def _opened(self, act: str) -> _Transaction:
+        if self.current is None:
             raise IllegalStateError(f"no transaction is open here to {act}; begin one first")
+        return _open.get()[self]
+
+    def _end(self, act: str) -> tuple[str, Sequence[TransactionResource]]:
+        transaction = self._opened(act)
         transaction.is_over = True
         _open.set(MappingProxyType({key: value for key, value in _open.get().items() if key is not self}))
-        return transaction
+        return transaction.transaction_id, transaction.resources
 
-    @staticmethod
-    def _roll_back(resources: Sequence[TransactionResource], transaction_id: str) -> None:
-        failed: Exception | None = None
-        for resource in resources:
-            try:
-                resource.rollback_transaction(transaction_id)
-            except Exception as error:
-                failed = failed or error
-        if failed is not None:
-            raise failed
+
+def _roll_back(resources: Sequence[TransactionResource], transaction_id: str) -> None:
+    failed: Exception | None = None
+    for resource in resources:
+        try:
+            resource.rollback_transaction(transaction_id)
+        except Exception as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed

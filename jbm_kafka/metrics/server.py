@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Protocol, Self
 
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
@@ -15,6 +14,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from jbm_kafka.client.small_http import Response, SmallHttp
+from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.statistics import Health
 from jbm_kafka.metrics.collector import JbmCollector, Watched
@@ -36,7 +36,7 @@ ConnectionOf = Callable[[], Watched | None]
 _PATHS = ("/metrics", "/healthz", "/readyz")
 
 
-class MetricsServer:
+class MetricsServer(ClosedAtEnd):
     """Serves until it is closed; a context manager. The metrics are those of prometheus-client's own registry, too."""
 
     @classmethod
@@ -85,14 +85,6 @@ class MetricsServer:
         for each in under_way:
             each.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _CurrentCollector(Collector):

@@ -104,7 +104,7 @@ def stored_message(
     if json is not UNSET:
         made, raw = json_message(body, json, headers)
     made, raw = schema_message(codecs, destination, made, raw)
-    message, given = as_message(made), checked_properties(properties)
+    message, given = as_message(made), {} if properties is None else checked_properties(properties)
     set_headers(message, correlation_id=correlation_id, type=type, reply_to=reply_to)
     if unit_of_order is SYSTEM_GENERATED:
         raise OrderError(

@@ -222,6 +222,10 @@ class Link:
         self.group_worker = group_worker
         self.is_attached = True
 
+    def await_worker(self) -> None:
+        """The one that served it has ended; nobody serves it until it is attached again."""
+        self.is_attached = False
+
     def begin_close(self) -> None:
         """Its consumer was closed: nobody takes from it any more. The caller holds the lock, or has interrupted it."""
         self.is_closed = True

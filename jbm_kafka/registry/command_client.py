@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Self
 
 from jbm_kafka.codec.command_records import Answer, Command, decode_answer, encode_command
+from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.ports import GroupMember, Kafka, KafkaAdmin, KafkaClientError, Outgoing, Unreachable
 
 ASK_AGAIN_S = 2.0
@@ -17,7 +17,7 @@ POLL_S = 0.2
 SEND_TIMEOUT_S = 10.0
 
 
-class CommandClient:
+class CommandClient(ClosedAtEnd):
     """Sends commands and gets the answers that come from then on. One thread; a context manager, which closes it."""
 
     def __init__(self, kafka: Kafka, admin: KafkaAdmin, topic: str) -> None:
@@ -96,12 +96,6 @@ class CommandClient:
     def close(self) -> None:
         """Hear nothing more."""
         self._reader.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def waited_for(members: Iterable[GroupMember], partitions: Collection[int], seconds: float) -> str:

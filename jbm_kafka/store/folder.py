@@ -18,6 +18,7 @@ import weakref
 from pathlib import Path
 from typing import Self
 
+from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.core.jms_errors import IllegalStateError, ResourceAllocationError
 from jbm_kafka.devbroker.file_lock import FileLock, is_locked
 from jbm_kafka.ports import Clock
@@ -48,7 +49,7 @@ _NOT_DAMAGE = (
 _in_use: weakref.WeakSet[StateFolder] = weakref.WeakSet()
 
 
-class StateFolder:
+class StateFolder(ClosedAtEnd):
     """An open state folder. Make it with `open`; `close` it last, after journal and held store."""
 
     def __init__(self, path: Path, *, lock: FileLock, folder_id: FolderId, rocks: Rocks, is_temporary: bool) -> None:
@@ -122,12 +123,6 @@ class StateFolder:
         if self.is_temporary:
             shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def forget_lock(self) -> None:
         """In a forked child: let go of the inherited lock, or the folder stays locked as long as the child lives."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from jbm_kafka.admin.dead_letters.letters import DeadLetter
+from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.core.destination import Destination, Queue, parse_destination
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.core.plain_text import plain_text
@@ -27,7 +27,7 @@ STOP_S = 1.0
 """At its end a world waits so long for handlers: one that hangs has failed its test already."""
 
 
-class MemoryWorld:
+class MemoryWorld(ClosedAtEnd):
     """A Kafka in memory for a test: what stands behind one `memory://NAME`, from when this is made until `close`.
 
     Its time is the test's: `clock` stands still until `clock.advance(60_000)` lets a minute pass. Delays, redelivery
@@ -193,14 +193,6 @@ class MemoryWorld:
 
     def __repr__(self) -> str:
         return f"<MemoryWorld {self.url} {'closed' if self._world.is_over else 'open'}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _destination(destination: str | Destination) -> Destination:

@@ -17,15 +17,25 @@ class TargetError(JMSError):
     """Raised where the named thing cannot be loaded, or is no worker and no function."""
 
 
+def parts_of(target: str) -> tuple[str, str]:
+    """Returns the module and the name that a target names, without looking for them.
+
+    Raises:
+        TargetError: it names no module, or nothing in it.
+    """
+    module_name, _, name = target.partition(":")
+    if not module_name or not name:
+        raise TargetError(f"{target!r}: write MODULE:NAME, as in shop.workers:worker", value=target)
+    return module_name, name
+
+
 def load(target: str) -> Worker | Callable[..., Any]:
     """The worker or function of `MODULE:NAME`; modules of the current folder are found, too.
 
     Raises:
         TargetError: it cannot be had; the line says why.
     """
-    module_name, colon, name = target.partition(":")
-    if not module_name or not colon or not name:
-        raise TargetError(f"{target!r}: write MODULE:NAME, as in shop.workers:worker", value=target)
+    module_name, name = parts_of(target)
     if (here := os.getcwd()) not in sys.path:  # noqa: PTH109 - as sys.path has it
         sys.path.insert(0, here)
     try:

@@ -11,8 +11,6 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -27,6 +25,7 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jbm_kafka.codec.reader_record import RegisteredReader
+from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import KafkaClientError
@@ -41,7 +40,7 @@ RENEWED_AFTER_S = 60.0
 """A query of many small batches does not write to the registry after each of them."""
 
 
-class ReaderRegistration:
+class ReaderRegistration(ClosedAtEnd):
     """Tells the registry of a cluster how far readers are. A context manager."""
 
     def __init__(self, *, bootstrap: str, namespace: str = "", kafka: Mapping[str, object] | None = None) -> None:
@@ -95,12 +94,6 @@ class ReaderRegistration:
         """Let the cluster go; what is registered stays until its lease ends."""
         self._registry.close()
         self._admin.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
 
 def register_query(

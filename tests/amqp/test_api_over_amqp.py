@@ -327,7 +327,7 @@ def test_what_is_acknowledged_before_it_arrives_is_found_and_is_no_more_than_the
             message = consumer.receive_nowait()
             assert message is not None
             found.add(message.body)
-            assert len(consumer._link.buffer.standing(HERE)) <= prefetch
+            assert len(consumer._link.buffer.at(HERE)) <= prefetch
     assert len(found) == 20
 
 

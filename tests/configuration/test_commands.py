@@ -93,7 +93,7 @@ def test_the_exporters_port_is_of_the_file(
 
 
 def test_a_right_configuration_has_nothing_wrong(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write('bootstrap = "a:1"\n[workers.ship]\ntarget = "shop:worker"\n[console]\nlisten = "0.0.0.0:8161"\n')
+    path = write('bootstrap = "a:1"\n[workers.ship]\ntarget = "shop:worker"\n[console]\nlisten = "localhost:8161"\n')
     assert main(["config", "check"]) == 0
     assert capsys.readouterr().out == f"{path.name}: nothing is wrong\n"
     assert main(["config", "check", "--json"]) == 0
@@ -143,8 +143,14 @@ namespace = "a b"
 target = "shop:worker"
 concurrency = 2
 [workers.pay]
-target = "shop:pay"
+target = "pay"
 queue = "a b"
+[console]
+listen = "0.0.0.0:8161"
+certificate = "none.pem"
+[users.ann]
+password = "open sesame"
+look = ["#"]
 """)
     monkeypatch.setenv("JBM_BOTSTRAP", "a:1")
     monkeypatch.setenv("JBM_HOME", "/somewhere")
@@ -161,6 +167,9 @@ queue = "a b"
             "jbm-kafka.toml: 'orders' is named twice",
             "jbm-kafka.toml, workers.ship.concurrency: it goes with queue",
             "jbm-kafka.toml, workers.pay.queue is 'a b': ",
+            "jbm-kafka.toml, workers.pay.target: 'pay': write MODULE:NAME",
+            "jbm-kafka.toml: users.ann.password is no such line; write the SCRAM-SHA-256$... that `jbm-kafka sidecar",
+            "jbm-kafka.toml: console.certificate is 'none.pem': there is no such file",
         ],
         strict=True,
     ):

@@ -165,6 +165,14 @@ def test_all_mistakes_are_told_at_once(write: Write, monkeypatch: pytest.MonkeyP
     ]
 
 
+def test_all_wrong_settings_of_one_pattern_are_told(write: Write) -> None:
+    """CONF-4: each in a line of its own."""
+    write("address_settings.orders = {colour = 1, redelivery_delay_ms = '5s', max_delivery_attempts = 3}\n")
+    first, second = lines()
+    assert first.startswith("jbm-kafka.toml, address_settings.orders: 'colour' is not an address setting")
+    assert second.startswith("jbm-kafka.toml, address_settings.orders: redelivery_delay_ms is '5s': it is an int of")
+
+
 def test_old_names_are_read_and_a_line_says_the_new_ones(write: Write) -> None:
     path = write('drain_s = 5\nqueues = ["orders"]\nstate_dir = "here"\nlisteners = [{url = "amqp://a:1"}]\n')
     loaded = load(path)

@@ -28,9 +28,14 @@ class Looking:
 
     def page(self, path: str, status: int = 200) -> str:
         """The page's HTML."""
-        answer = self.client.get(path)
+        answer = wait_until(lambda: self._there(path), about=path, timeout_s=PATIENCE_S)
         assert answer.status_code == status, answer.text
-        return answer.text
+        return str(answer.text)
+
+    def _there(self, path: str) -> Any:
+        """The answer, unless it says how far it is."""
+        answer = self.client.get(path)
+        return None if answer.status_code == 202 else answer
 
     def token(self, path: str) -> str:
         """That of the first form of this page."""

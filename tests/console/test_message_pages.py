@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import ExitStack
 from html import escape
 from urllib.parse import quote
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, Queue, Topic
+from jbm_kafka import AcknowledgeMode, AddressSettings, Message, Queue, Topic, Worker
 from jbm_kafka.admin import Admin
 from jbm_kafka.console.frame.console_settings import ConsoleSettings, ProgramToken
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.console.conftest import MakeLooking
 from tests.console.looking import Looking
+from tests.support.waiting import wait_until
 
 EVIL = '<script>alert("x")</script>'
 ORDERS = Queue("orders")
@@ -164,6 +166,32 @@ def test_the_life_of_a_letter_is_one_timeline_with_who_sent_it_again(looking: Lo
     assert "by local, in the console" in page
     assert page.index("Handed over, attempt 2") < page.index("Came here as a dead letter")
     assert looking.json("/queues/orders/life", message_id=letter["message_id"])["life"]["hops"] == life["hops"]
+
+
+def test_the_life_of_one_that_waits_for_another_attempt_tells_its_last_error(
+    looking: Looking, world: MemoryWorld
+) -> None:
+    """Who follows a message from page to page reads there what is wrong with it."""
+    settings = AddressSettings(max_delivery_attempts=-1, redelivery_delay_ms=3_600_000)
+
+    def fail(message: Message) -> None:
+        raise ValueError(f"no seat for {message.body}")
+
+    worker = Worker(world.factory(address_settings={"orders": settings}))
+    worker.handler("orders")(fail)
+    worker.start()
+    with ExitStack() as ends:
+        ends.callback(worker.stop)
+        with world.factory().create_context() as jms:
+            jms.create_producer().send(ORDERS, "<ann>", unit_of_order="joe")
+        wait_until(lambda: looking.json("/queues/orders/messages", state="delayed")["messages"],
+                   about="it came back", timeout_s=30)  # fmt: skip
+        (row,) = looking.json("/queues/orders/messages")["messages"]
+        at = f"{row['partition']}.{row['offset']}"
+        (hop,) = looking.json("/queues/orders/life", at=at)["life"]["hops"]
+        page = looking.page(f"/queues/orders/life?at={at}")
+    assert hop["last_error"] == "ValueError: no seat for <ann>"
+    assert "Its last attempt failed: <strong>ValueError: no seat for &lt;ann&gt;</strong>" in page
 
 
 def test_where_deliveries_are_not_recorded_the_page_names_the_setting(world: MemoryWorld, looking: Looking) -> None:

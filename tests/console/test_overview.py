@@ -76,11 +76,24 @@ def test_what_needs_somebody_is_told_worst_first_with_its_button(world: MemoryWo
     assert needs(found) == [
         ("DLQ", "1 dead letter waits for somebody to decide", "/queues/DLQ/letters"),
         ("bills", "1 unit is on hold, out of attempts", "/actions/release?name=bills"),
-        ("payments", "1 message held, and nobody receives", "/queues/payments"),
+        ("payments", "1 message held, and nobody receives", "/queues/payments/why"),
         ("stopped", "sending is paused: senders get an error", "/actions/resume?name=stopped"),
     ]
     assert found["letters"] == 1
     assert {name: row["letters"] for name, row in by_name(found).items() if row["letters"]} == {"orders": 1}
+
+
+def test_what_fails_again_and_again_is_told_before_it_is_given_up(world: MemoryWorld, looking: Looking) -> None:
+    factory = world.factory(address_settings={"orders": AddressSettings(max_delivery_attempts=-1)})
+    with factory.create_context(AcknowledgeMode.INDIVIDUAL) as jms:
+        send(jms, "orders", "a", unit="ann")
+        consumer = jms.create_consumer(Queue("orders"))
+        for expected in ([], [], [("orders", "1 message fails again and again, up to 3 times", "/queues/orders/why")]):
+            message = consumer.receive(timeout=10)
+            assert message is not None
+            message.nack()
+            world.wait_idle()
+            assert needs(looking.look_anew()) == expected
 
 
 def test_a_queue_that_nobody_receives_from_for_minutes_is_worse(world: MemoryWorld, looking: Looking) -> None:

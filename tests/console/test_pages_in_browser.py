@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from math import sin
+from typing import Any
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -12,6 +14,7 @@ from selenium.webdriver.support.select import Select
 from jbm_kafka import AcknowledgeMode, AddressSettings, Context, Message, Queue, Topic
 from jbm_kafka.admin import Admin
 from jbm_kafka.console import app
+from jbm_kafka.console.queues import queue_views
 from jbm_kafka.console.serving import ConsoleAddress, ConsoleServer
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.console.driven_browser import DrivenBrowser
@@ -210,6 +213,29 @@ def test_colours_follow_the_system_and_then_the_choice(shop: Shop) -> None:
     assert ground() == light, "it is remembered"
 
 
+def test_a_page_that_is_long_in_coming_says_how_far_it_is_and_then_comes(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CONSOLE-1: by itself, and nobody is kept from it meanwhile."""
+    go_on, read = threading.Event(), Admin.browse
+
+    def slow(admin: Admin, *args: Any, **more: Any) -> Any:
+        for message in read(admin, *args, **more):
+            yield message
+            assert go_on.wait(60)
+
+    monkeypatch.setattr(Admin, "browse", slow)
+    monkeypatch.setattr(queue_views, "TOLD_EACH", 1)
+    shop.go("queues/orders/units?by=age")
+    shop.browser.script("window.sameDocument = true")
+    shop.browser.until_text("It is being read from the topics: 1 messages read.")
+    assert shop.browser.hindrances() == []
+    shop.browser.picture("under-way")
+    go_on.set()
+    shop.browser.until_text("3 units in 12 messages")
+    assert shop.browser.script("return window.sameDocument"), "the page was not loaded anew"
+
+
 @pytest.mark.parametrize("path", VIEWS)
 def test_a_narrow_screen_shows_each_view_without_scrolling_aside(shop: Shop, path: str) -> None:
     shop.browser.size(390, 900)
@@ -218,6 +244,14 @@ def test_a_narrow_screen_shows_each_view_without_scrolling_aside(shop: Shop, pat
     assert shop.browser.script(wide) <= 0
     if not path:
         shop.browser.picture("overview-narrow")
+
+
+def test_a_narrow_screen_has_the_values_of_settings(shop: Shop) -> None:
+    shop.browser.size(390, 900)
+    shop.go("queues/orders/settings")
+    row = shop.browser.find("tr:has(th code)")
+    assert "Value" in shop.browser.script("return getComputedStyle(arguments[0].cells[1], '::before').content", row)
+    assert shop.browser.script("return arguments[0].cells[1].offsetHeight", row) > 0
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

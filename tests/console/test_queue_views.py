@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue, Topic
 from jbm_kafka.admin import Admin
+from jbm_kafka.console.queues import queue_views
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.console.looking import Looking
 from tests.console.test_overview import send
+from tests.support.waiting import wait_until
 
 
 def test_a_queue_has_its_page_and_its_json(world: MemoryWorld, looking: Looking) -> None:
@@ -41,6 +44,7 @@ def test_why_names_the_receiver_that_has_a_unit_in_hand(world: MemoryWorld, look
     assert told["behind"] == 1
     assert [each["rule"] for each in told["reasons"]] == ["in-hand"]
     assert "Held by" in page
+    assert f'href="/queues/orders/message?at={told["partition"]}.{told["offset"]}"' in page
 
 
 def test_units_are_told_by_length_and_by_age(world: MemoryWorld, looking: Looking) -> None:
@@ -121,3 +125,35 @@ def test_a_subscription_has_the_same_pages(world: MemoryWorld, looking: Looking)
 def test_what_is_beside_has_a_page_also_when_there_is_nothing(looking: Looking, path: str) -> None:
     assert looking.json(path)
     assert "<h1>" in looking.page(path)
+
+
+def test_a_page_whose_look_takes_long_says_how_far_it_is(
+    world: MemoryWorld, looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CONSOLE-1: with its queue's other pages to go to; JSON waits for the answer."""
+    with world.factory().create_context() as jms:
+        for number in range(3):
+            jms.create_producer().send(Queue("orders"), "x", unit_of_order=f"u{number}")
+    go_on, read = threading.Event(), Admin.browse
+
+    def slow(admin: Admin, *args: Any, **more: Any) -> Any:
+        for message in read(admin, *args, **more):
+            yield message
+            assert go_on.wait(30)
+
+    monkeypatch.setattr(Admin, "browse", slow)
+    monkeypatch.setattr(queue_views, "TOLD_EACH", 1)
+    wait_until(lambda: "1 messages read" in under_way(looking, "/queues/orders/units"), about="how far", timeout_s=30)
+    text = under_way(looking, "/queues/orders/units")
+    assert '<progress aria-label="It is being read">' in text
+    assert 'href="/queues/orders/partitions"' in text
+    assert '<meta http-equiv="refresh" content="2">' in text
+    go_on.set()
+    assert looking.json("/queues/orders/units")["units_in_all"] == 3
+    assert "3 units in 3 messages" in looking.page("/queues/orders/units")
+
+
+def under_way(looking: Looking, path: str) -> str:
+    answer = looking.client.get(path)
+    assert answer.status_code == 202
+    return answer.text

@@ -41,6 +41,15 @@ def test_each_message_has_one_kind(messages: list[HeldReference], kinds: list[He
     assert tally.changes_at_ms == changes_at_ms
 
 
+def test_what_failed_three_times_or_more_and_is_tried_again_fails() -> None:
+    """But for what waits for an operator, which is told as that."""
+    tally = HeldTally()
+    states = [RedeliveryState(attempts, due_at_ms, 0, None, "")
+              for attempts, due_at_ms in ((2, 0), (5, 0), (3, 1_500), (9, FOREVER_MS))]  # fmt: skip
+    tally.add([HeldReference(Reference(at, None), 500, state, False) for at, state in enumerate(states)], NOW_MS)
+    assert (tally.failing, tally.attempts_max) == (2, 5)
+
+
 def test_what_leaves_for_another_queue_is_not_to_be_had_and_holds_its_unit() -> None:
     in_order = HeldInOrder(NOW_MS)
     assert in_order.place(Reference(0, b"a"), None, is_leaving=True).kind is HeldKind.BLOCKED

@@ -24,7 +24,7 @@ FLAGS: Final[Mapping[str, Callable[[Any], list[str]]]] = {
     "ports": lambda said: [f"--publish={each}" for each in said],
 }
 ADDRESS: Final = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
-OURS: Final = {"image", "build", "command", "depends_on", "profiles", "volumes"}
+OURS: Final = {"image", "build", "command", "depends_on", "healthcheck", "profiles", "volumes"}
 """The rest of what a service may say here. Another key is refused, for it would be left out unseen."""
 
 

@@ -76,7 +76,10 @@ def changelog_begins_with_it(tree: Tree) -> Iterator[str]:
     told = found[1] if found else ""
     version, _, day = told.partition(", ")
     if version != tree.version:
-        yield f"CHANGELOG.md begins with {told!r}, and not with {tree.version}"
+        name = (
+            "write there the new version and its date, and the version into pyproject.toml and docker/chart/Chart.yaml"
+        )
+        yield f"CHANGELOG.md begins with {told!r}, and not with {tree.version}: {name}"
         return
     try:
         said = date.fromisoformat(day)

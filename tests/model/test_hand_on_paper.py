@@ -105,7 +105,7 @@ def _all_is_recorded(self: Any, item: object) -> None:
 
 
 def _only_unread(self: Any) -> list[Any]:
-    return self.standing(hands.UNREAD & self._returning)  # type: ignore[no-any-return]
+    return self.at(hands.UNREAD & self._returning)  # type: ignore[no-any-return]
 
 
 FAULTS: dict[str, tuple[str, Fault]] = {
@@ -136,7 +136,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     ),
     "an acknowledgement takes later ones, too": (
         "plain",
-        of_method(Unacknowledged, "through", lambda self, last: self.standing(places.SEEN)),
+        of_method(Unacknowledged, "through", lambda self, last: self.at(places.SEEN)),
     ),
     "a nack leaves the rest of its unit in hand": ("plain", of_method(Unacknowledged, "unit_from", Unacknowledged.one)),
     "a partition that came back is the one before": (

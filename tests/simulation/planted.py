@@ -206,7 +206,7 @@ def auto_acknowledges_when_it_hands_over(patch: pytest.MonkeyPatch) -> None:
 
 
 def client_acknowledges_later_ones_too(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Unacknowledged, "through", lambda self, last: self.standing(places.SEEN))
+    patch.setattr(Unacknowledged, "through", lambda self, last: self.at(places.SEEN))
 
 
 def a_commit_leaves_one_out(patch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,9 @@ from proton import Delivery as Outcome
 
 from jbm_kafka import AcknowledgeMode as Mode
 from jbm_kafka.amqp import receiver_links
+from jbm_kafka.amqp.client_outcome import ClientOutcome, client_outcome
 from jbm_kafka.amqp.feeds import Forwarded
 from jbm_kafka.amqp.receiver_links import Receiver
-from jbm_kafka.amqp.told_outcome import ToldOutcome, told_outcome
 from jbm_kafka.amqp_client import session_receivers
 from jbm_kafka.amqp_client.session_receivers import SessionReceivers
 from jbm_kafka.core.channel.first_outcome import NOTHING_SAID, SaidBehind, outcomes
@@ -40,10 +40,10 @@ def what_a_lost_client_had_forwarded_comes_unmarked(patch: pytest.MonkeyPatch) -
 
 
 def the_server_hears_not_what_is_behind(patch: pytest.MonkeyPatch) -> None:
-    def heard(sent: Any) -> ToldOutcome:
-        return replace(told_outcome(sent), behind=NOTHING_SAID)
+    def heard(sent: Any) -> ClientOutcome:
+        return replace(client_outcome(sent), behind=NOTHING_SAID)
 
-    patch.setattr(receiver_links, "told_outcome", heard)
+    patch.setattr(receiver_links, "client_outcome", heard)
 
 
 def the_client_says_all_was_seen(patch: pytest.MonkeyPatch) -> None:

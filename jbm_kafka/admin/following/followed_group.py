@@ -123,6 +123,8 @@ class FollowedGroup:
             receivers=receivers,
             is_receiving_paused=pause.consumption is not None,
             is_sending_paused=pause.production is not None,
+            failing=tally.failing if self._is_counted else 0,
+            attempts_max=tally.attempts_max if self._is_counted else 0,
             written=sum(marks.ends.values()),
         )
 

@@ -6,12 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Self
 
 from jbm_kafka.admin.cluster.admin_core import AdminCore
 from jbm_kafka.admin.following.backlog_follower import BacklogFollower
 from jbm_kafka.core.channel.backlog import Backlogs
+from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.statistics import Health
 
@@ -26,7 +25,7 @@ OLD_S = 120.0
 """A process whose latest step was so long ago is not ready."""
 
 
-class Following:
+class Following(ClosedAtEnd):
     """Steps until it is closed; a context manager. Any thread may ask."""
 
     def __init__(
@@ -90,14 +89,6 @@ class Following:
         self._is_ended = True
         self._wake.set()
         self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _run(self) -> None:
         try:

@@ -236,7 +236,8 @@ class LifeLook:
             stands = "expired"
         elif due_at_ms > now_ms:
             stands = "delayed"
-        return replace(hop, state=stands, due_at_ms=due_at_ms if stands == "delayed" else 0, attempts=attempts)
+        return replace(hop, state=stands, due_at_ms=due_at_ms if stands == "delayed" else 0, attempts=attempts,
+                       last_error=state.durable.failures.get(hop.offset))  # fmt: skip
 
     def _state(self, group: ChannelGroup, described: TopicDescription, partition: int) -> ChannelState | None:
         if group.group_id not in self._states:

@@ -44,6 +44,8 @@ class LifeHop:
     """The operator that settled it, where he did that by the console; None: nobody did, or nothing tells."""
     attempts: int
     """Hand-overs so far that did not end in acknowledgement, as the changelog or the last event has them."""
+    last_error: str | None = None
+    """Why its latest attempt failed, while it waits for another; None: it does not, or nothing tells."""
 
     @property
     def place(self) -> tuple[str, int, int]:

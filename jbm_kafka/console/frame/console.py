@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import HTTPConnection
 
 from jbm_kafka.admin import Admin
 from jbm_kafka.admin.following.following import Following
 from jbm_kafka.console.frame.console_settings import ConsoleSettings
-from jbm_kafka.console.frame.fresh_answers import FreshAnswers
 from jbm_kafka.console.frame.history import History
 from jbm_kafka.console.frame.letter_counts import LetterCounts
+from jbm_kafka.console.frame.long_looks import LongLooks
 from jbm_kafka.console.frame.registry_schemas import RegistrySchemas
 from jbm_kafka.console.frame.runs import ActionRuns
 from jbm_kafka.console.frame.viewer import Viewer
@@ -57,7 +57,9 @@ class Console:
         self._following: Following | None = None
         self.admin = Admin(cluster.bootstrap, kafka=cluster.kafka, namespace=cluster.namespace, timeout_s=TIMEOUT_S)
         self.runs = ActionRuns(self.admin, self.changed)
-        self._fresh = FreshAnswers()
+        self.looks = LongLooks()
+        self._made_lock = threading.Lock()
+        self._made: dict[Callable[..., Any], tuple[Backlogs | None, Any]] = {}
         login = settings.schema_registry_user, settings.schema_registry_password
         self.schemas = RegistrySchemas(settings.schema_registry, *login) if settings.schema_registry else None
         """The schemas of the schema registry; None: there is none."""
@@ -79,19 +81,25 @@ class Console:
         found = self.following.latest()
         return None if found is None else seen_by(found, viewer.may_look)
 
+    def of_latest(self, make: Callable[[Console, Backlogs], T]) -> T:
+        """Return what `make` gives of what was found last, made once for all who look before the next step."""
+        found = self.following.latest()
+        assert found is not None, "nothing was found yet"
+        with self._made_lock:
+            of, made = self._made.get(make, (None, None))
+            if of is not found:
+                self._made[make] = found, (made := make(self, found))
+            answer: T = made
+            return answer
+
     @property
     def trouble(self) -> str:
         """Why what is shown may be old; empty: it is not."""
         return self.following.trouble
 
-    def fresh(self, key: Hashable, fresh_s: float, ask: Callable[[], T]) -> T:
-        """Return what `ask` gives, asked anew where that was longer ago: all browsers that look at the same share one
-        look."""
-        return self._fresh.get(key, fresh_s, ask)
-
     def changed(self) -> None:
         """Somebody has changed something: what was asked before is old."""
-        self._fresh.forget()
+        self.looks.forget()
         if self._following is not None:
             self._following.look_now()
 
@@ -120,6 +128,7 @@ class Console:
             following, self._following = self._following, None
         if following is not None:
             following.close()
+        self.looks.close()
         self.runs.close()
         self.admin.close()
 

@@ -36,9 +36,15 @@ SPARK_WIDTH, SPARK_HEIGHT = 96, 24
 
 
 def page(
-    request: Request, template: str, model: BaseModel | None = None, status: int = 200, **more: object
+    request: Request,
+    template: str,
+    model: BaseModel | None = None,
+    status: int = 200,
+    *,
+    age_s: float = 0.0,
+    **more: object,
 ) -> Response:
-    """The template with `model`, `viewer`, `console` and what each page has."""
+    """The template with `model`, which is `age_s` old, `viewer`, `console` and what each page has."""
     console, viewer = console_of(request), viewer_of(request)
     base = request.scope.get("root_path", "")
     path = request.url.path.removeprefix(base) or "/"
@@ -48,6 +54,7 @@ def page(
         .get_template(template)
         .render(
             model=model,
+            age_s=age_s,
             viewer=viewer,
             nav=NAVIGATION if viewer.look or viewer.operate else (),
             read_only=console.settings.read_only,

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from jbm_kafka.console.frame.console import Console, console_of, viewer_of
+from jbm_kafka.console.frame.long_looks import PATIENCE_S, Found, UnderWay
 from jbm_kafka.console.frame.rendering import answer, page, trouble_answer, trouble_page
 from jbm_kafka.console.frame.viewer import Viewer
 from jbm_kafka.core.jms_errors import (
@@ -27,12 +28,14 @@ from jbm_kafka.core.jms_errors import (
 log = logging.getLogger(__name__)
 
 API = "/api/v1"
+FRESH_S, MOMENT_S = 4.0, 1.0
+"""How long most answers are good for all browsers, and those that somebody has just acted on."""
 
 
 class NothingAsked(BaseModel):
     """A view without parameters."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,8 @@ class View:
     """The view at one path: as HTML there, and as JSON below `/api/v1`.
 
     `asked` is the model of what stands in the path and the query. Where it has a field `name`, that is a destination,
-    and who may not look at it does not get there. `look` runs on a thread of its own and may raise any JMSError.
+    and who may not look at it does not get there. `look` runs on a thread of its own, goes by the viewer's rights and
+    not by his name, and may raise any JMSError.
     """
 
     path: str
@@ -53,6 +57,9 @@ class View:
     """Empty: it is JSON alone."""
     needs_all: bool = False
     """It tells of what belongs to no destination: only who may look at all of them."""
+    fresh_s: float | None = None
+    """It asks the cluster, once in so long a time for all browsers, and the page says how far it is where that takes
+    long. None: it tells what the console knows."""
 
 
 def routes_of(views: Sequence[View]) -> list[BaseRoute]:
@@ -98,20 +105,36 @@ def status_of(error: JMSError) -> int:
             return 503
 
 
-async def _looked(view: View, request: Request) -> BaseModel:
-    asked = wanted_of(view.asked, {**request.query_params, **request.path_params})
-    viewer = viewer_of(request)
+async def _looked(view: View, request: Request, asked: BaseModel, *, waits: bool) -> Found[BaseModel] | UnderWay:
+    console, viewer = console_of(request), viewer_of(request)
     check_look(viewer, getattr(asked, "name", None), needs_all=view.needs_all)
-    return await run_in_threadpool(view.look, console_of(request), viewer, asked)
+    if view.fresh_s is None:
+        return Found(await run_in_threadpool(view.look, console, viewer, asked), 0.0)
+    return await console.looks.get(
+        (view.path, asked, tuple(viewer.look), tuple(viewer.operate)),
+        view.fresh_s,
+        lambda: view.look(console, viewer, asked),
+        patience_s=None if waits else PATIENCE_S,
+        may_be_old=request.headers.get("HX-Target") == "live",
+    )
+
+
+def _asked(view: View, request: Request) -> BaseModel:
+    return wanted_of(view.asked, {**request.query_params, **request.path_params})
 
 
 def _html(view: View) -> Callable[[Request], Any]:
     async def handle(request: Request) -> Response:
+        # A part of a page is asked for by that page, which has a place for it and none for how far it is.
+        waits = request.headers.get("HX-Target", "live") != "live"
         try:
-            found = await _looked(view, request)
+            asked = _asked(view, request)
+            found = await _looked(view, request, asked, waits=waits)
         except JMSError as error:
             return trouble_page(request, status_of(error), str(error))
-        return page(request, view.template, found)
+        if isinstance(found, UnderWay):
+            return page(request, "under_way.html", status=202, asked=asked, look=found, summary=view.summary)
+        return page(request, view.template, found.answer, age_s=found.age_s)
 
     return handle
 
@@ -119,7 +142,9 @@ def _html(view: View) -> Callable[[Request], Any]:
 def _json(view: View) -> Callable[[Request], Any]:
     async def handle(request: Request) -> Response:
         try:
-            return answer(await _looked(view, request))
+            found = await _looked(view, request, _asked(view, request), waits=True)
+            assert isinstance(found, Found), view.path
+            return answer(found.answer)
         except JMSError as error:
             return trouble_answer(status_of(error), str(error))
 

@@ -10,14 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jbm_kafka.admin import RetryReport
 from jbm_kafka.console.frame.console import Console
+from jbm_kafka.console.frame.long_looks import tell_progress
 from jbm_kafka.console.frame.source_name import SourceName
-from jbm_kafka.console.frame.view import NothingAsked, View
+from jbm_kafka.console.frame.view import FRESH_S, MOMENT_S, NothingAsked, View
 from jbm_kafka.console.frame.viewer import Viewer
 from jbm_kafka.console.letters.letter_groups import LetterGroup, LetterGroups
 from jbm_kafka.console.messages.message_views import MessageAsked, MessageShown, look_at_message
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.settings.addresses import destination_at
 
+TOLD_EACH = 1_000
 GROUPING_S, ALL_S = 1.2, 60.0
 """A first look takes so long at most; one that was asked to look at all of them, so long."""
 
@@ -92,14 +94,12 @@ def look_at_letter_queues(console: Console, viewer: Viewer, _: NothingAsked) -> 
 
 def look_at_letters(console: Console, _: Viewer, asked: LettersAsked) -> LettersPage:
     """The letters of a queue, as far as the time goes."""
-    return console.fresh(("letters", asked), 3.0, lambda: _grouped(console, asked))
-
-
-def _grouped(console: Console, asked: LettersAsked) -> LettersPage:
     groups, deadline = LetterGroups(), monotonic() + (ALL_S if asked.all else GROUPING_S)
     is_whole = True
-    for letter, _ in console.admin.dead_letters(asked.name):
+    for letter, _message in console.admin.dead_letters(asked.name):
         groups.take([letter])
+        if groups.count % TOLD_EACH == 0:
+            tell_progress(f"{groups.count:,} letters read")
         if monotonic() > deadline:
             is_whole = False
             break
@@ -123,9 +123,33 @@ def look_at_edit(console: Console, viewer: Viewer, asked: MessageAsked) -> EditP
     return EditPage(source=asked.source, message=message, goes_to=goes_to, why_not=why_not, warnings=warnings)
 
 
-_PARTS: tuple[tuple[str, type[BaseModel], Any, type[BaseModel], str, str], ...] = (
-    ("/letters", NothingAsked, look_at_letter_queues, LetterQueues, "Queues of dead letters", "letter_queues.html"),
-    ("/queues/{name}/letters", LettersAsked, look_at_letters, LettersPage, "Dead letters by error", "letters.html"),
-    ("/queues/{name}/edit", MessageAsked, look_at_edit, EditPage, "A letter to be changed", "edit_letter.html"),
+_PARTS: tuple[tuple[str, type[BaseModel], Any, type[BaseModel], str, str, float | None], ...] = (
+    (
+        "/letters",
+        NothingAsked,
+        look_at_letter_queues,
+        LetterQueues,
+        "Queues of dead letters",
+        "letter_queues.html",
+        None,
+    ),
+    (
+        "/queues/{name}/letters",
+        LettersAsked,
+        look_at_letters,
+        LettersPage,
+        "Dead letters by error",
+        "letters.html",
+        FRESH_S,
+    ),
+    (
+        "/queues/{name}/edit",
+        MessageAsked,
+        look_at_edit,
+        EditPage,
+        "A letter to be changed",
+        "edit_letter.html",
+        MOMENT_S,
+    ),
 )
-LETTER_VIEWS: tuple[View, ...] = tuple(View(*part) for part in _PARTS)
+LETTER_VIEWS: tuple[View, ...] = tuple(View(*part[:6], fresh_s=part[6]) for part in _PARTS)

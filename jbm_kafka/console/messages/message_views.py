@@ -14,7 +14,7 @@ from jbm_kafka.admin import DeadLetter, MessageLife, MessageRow, StoredMessage
 from jbm_kafka.codec.headers import decode_headers
 from jbm_kafka.console.frame.console import Console
 from jbm_kafka.console.frame.source_name import SourceName
-from jbm_kafka.console.frame.view import View
+from jbm_kafka.console.frame.view import MOMENT_S, View
 from jbm_kafka.console.frame.viewer import Viewer
 from jbm_kafka.console.messages.shown_body import ShownBody, shown_body
 from jbm_kafka.console.messages.shown_life import ShownLife, shown_life
@@ -294,7 +294,7 @@ _PARTS: tuple[tuple[str, type[BaseModel], Any, type[BaseModel], str, str], ...] 
     ("/life", LifeAsked, look_at_life, LifePage, "What became of one message", "life.html"),
 )
 MESSAGE_VIEWS: tuple[View, ...] = tuple(
-    View(base + tail, asked, look, gives, summary, template)
+    View(base + tail, asked, look, gives, summary, template, fresh_s=MOMENT_S)
     for base in ("/queues/{name}", "/topics/{name}/subscription")
     for tail, asked, look, gives, summary, template in _PARTS
 )

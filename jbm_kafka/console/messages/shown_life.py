@@ -42,6 +42,8 @@ class ShownHop(BaseModel):
     state: str
     due_at_ms: int
     attempts: int
+    last_error: str | None
+    """Why its latest attempt failed, while it waits for another."""
     ended_by: str | None
     """The operator that ended it here by the console."""
     weight: Weight
@@ -105,6 +107,7 @@ def _hop(hop: LifeHop) -> ShownHop:
         state=hop.state,
         due_at_ms=hop.due_at_ms,
         attempts=hop.attempts,
+        last_error=hop.last_error,
         ended_by=hop.ended_by,
         weight=_STATES.get(hop.state, ""),
         steps=[*_steps(hop)],

@@ -61,16 +61,20 @@ def _of(backlog: Backlog, has_letters: bool, now_ms: int) -> Iterator[Need]:
     if on_hold := counts.get(HeldKind.ON_HOLD, 0):
         text = f"{_count(on_hold, 'unit is', 'units are')} on hold, out of attempts"
         yield _need("bad", name, text, "Decide", _act("release", source))
+    if backlog.failing:
+        failing = _count(backlog.failing, "message fails", "messages fail")
+        text = f"{failing} again and again, up to {backlog.attempts_max} times"
+        yield _need("warn", name, text, "Explain", source.page("why"))
     if held and not backlog.receivers and not backlog.is_receiving_paused:
         text = f"{_count(held, 'message')} held, and nobody receives"
-        yield _need("bad" if _is_old(backlog, now_ms) else "warn", name, text, "Explain", source.path)
+        yield _need("bad" if _is_old(backlog, now_ms) else "warn", name, text, "Explain", source.page("why"))
     elif backlog.receivers and not backlog.is_receiving_paused and _is_old(backlog, now_ms):
         ready = counts.get(HeldKind.DELIVERABLE, 0)
         text = f"{_count(ready, 'message could', 'messages could')} go, and none has for minutes"
-        yield _need("bad", name, text, "Explain", source.path)
+        yield _need("bad", name, text, "Explain", source.page("why"))
     if backlog.uncommitted:
         text = f"{_count(backlog.uncommitted, 'record waits', 'records wait')} for the end of a Kafka transaction"
-        yield _need("info", name, text, "Explain", source.path)
+        yield _need("info", name, text, "Explain", source.page("why"))
 
 
 def _is_old(backlog: Backlog, now_ms: int) -> bool:

@@ -59,7 +59,7 @@ class BridgesPage(BaseModel):
 def look_at_bridges(console: Console, viewer: Viewer, _: NothingAsked) -> BridgesPage:
     """Return what waits for them by the last look at the queues."""
     bridges = console.settings.bridges
-    recorded, trouble = console.fresh(("bridges",), FRESH_S, lambda: _recorded(console)) if bridges else ({}, "")
+    recorded, trouble = _recorded(console) if bridges else ({}, "")
     found = console.backlogs(viewer)
     held = {} if found is None else {SourceName.of(each): each for each in found.backlogs}
     rows = []
@@ -109,5 +109,5 @@ def _recorded(console: Console) -> tuple[Mapping[str, int], str]:
 
 BRIDGE_VIEWS = (
     View("/bridges", NothingAsked, look_at_bridges, BridgesPage, "Bridges of the configuration", "bridges.html",
-         needs_all=True),
+         needs_all=True, fresh_s=FRESH_S),
 )  # fmt: skip

@@ -17,8 +17,6 @@ from jbm_kafka.core.channel.backlog import Backlog, Backlogs
 from jbm_kafka.core.channel.held_in_order import HeldKind
 
 SPARK_STEPS = 120
-ROWS_S = 30.0
-"""No look is later than that."""
 SortBy = Literal["name", "held", "ready", "delayed", "blocked", "oldest", "letters", "in", "out", "receivers"]
 
 
@@ -125,7 +123,7 @@ def look_over(console: Console, viewer: Viewer, asked: OverviewAsked) -> Overvie
             asked=asked,
         )
     letter_queues = console.letter_queues()
-    rows = [row for row in _rows(console, found.looked_at_ms) if viewer.may_look(row.source.name)]
+    rows = [row for row in console.of_latest(_rows) if viewer.may_look(row.source.name)]
     shown = [row for row in rows if asked.q.lower() in row.source.title.lower()]
     shown.sort(key=_KEYS[asked.sort], reverse=asked.down)  # type: ignore[arg-type]
     return Overview(
@@ -143,15 +141,9 @@ def look_over(console: Console, viewer: Viewer, asked: OverviewAsked) -> Overvie
     )
 
 
-def _rows(console: Console, looked_at_ms: int) -> Sequence[DestinationRow]:
-    """Return the rows of all destinations as of the latest look: made once for all who look before the next one."""
-
-    def made() -> Sequence[DestinationRow]:
-        found, letter_queues = console.following.latest(), console.letter_queues()
-        assert found is not None, looked_at_ms
-        return [row_of(console, each, has_letters=each.destination in letter_queues) for each in found.backlogs]
-
-    return console.fresh(("rows", looked_at_ms), ROWS_S, made)
+def _rows(console: Console, found: Backlogs) -> Sequence[DestinationRow]:
+    letter_queues = console.letter_queues()
+    return [row_of(console, each, has_letters=each.destination in letter_queues) for each in found.backlogs]
 
 
 def row_of(console: Console, backlog: Backlog, *, has_letters: bool) -> DestinationRow:

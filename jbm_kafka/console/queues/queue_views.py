@@ -10,8 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jbm_kafka.admin import Explanation, Pause, QueueCounts
 from jbm_kafka.console.frame.console import Console
+from jbm_kafka.console.frame.long_looks import tell_progress
 from jbm_kafka.console.frame.source_name import SourceName
-from jbm_kafka.console.frame.view import View
+from jbm_kafka.console.frame.view import FRESH_S, MOMENT_S, View
 from jbm_kafka.console.frame.viewer import Viewer
 from jbm_kafka.console.queues.overview import DestinationRow, row_of
 from jbm_kafka.core.channel.backlog import Backlog, Backlogs
@@ -24,9 +25,8 @@ EXPLAIN_S = 4.0
 UNITS_FROM = 20_000
 """Messages that are read to tell of units."""
 UNITS_SHOWN = 50
+TOLD_EACH = 1_000
 CHART_STEPS = 360
-FRESH_S = 4.0
-"""The time in which the cluster is asked once for all browsers."""
 
 
 class SourceAsked(BaseModel):
@@ -153,7 +153,7 @@ def look_at_queue(console: Console, viewer: Viewer, asked: SourceAsked) -> Queue
         check_there(console, source)
     else:
         row = row_of(console, backlog, has_letters=backlog.destination in console.letter_queues())
-    pause = console.fresh(("paused", source), FRESH_S, lambda: console.admin.paused(source.destination))
+    pause = console.admin.paused(source.destination)
     return QueuePage(source=source, row=row, pause=pause, looked_at_ms=None if found is None else found.looked_at_ms)
 
 
@@ -176,26 +176,22 @@ def look_why(console: Console, _: Viewer, asked: WhyAsked) -> WhyPage:
         which["unit"] = asked.unit
     if asked.message_id:
         which["message_id"] = asked.message_id
-    explanation = console.fresh(
-        ("why", asked),
-        FRESH_S,
-        lambda: console.admin.explain(source.destination, **source.arguments, **which, timeout_s=EXPLAIN_S),
+    explanation = console.admin.explain(
+        source.destination, **source.arguments, **which, timeout_s=EXPLAIN_S, tell=tell_progress
     )
     return WhyPage(source=source, asked=asked, explanation=explanation)
 
 
 def look_at_units(console: Console, _: Viewer, asked: UnitsAsked) -> UnitsPage:
     """The units of what is held, the first messages of it where there are many."""
-    return console.fresh(("units", asked), FRESH_S, lambda: _units(console, asked))
-
-
-def _units(console: Console, asked: UnitsAsked) -> UnitsPage:
     source = asked.source
     rows: dict[str, UnitRow] = {}
     read = without = 0
     looked = iter(console.admin.browse(source.destination, **source.arguments, include="all"))
     for message in islice(looked, UNITS_FROM):
         read += 1
+        if read % TOLD_EACH == 0:
+            tell_progress(f"{read:,} messages read")
         if message.unit_of_order is None:
             without += 1
             continue
@@ -225,11 +221,7 @@ def _units(console: Console, asked: UnitsAsked) -> UnitsPage:
 def look_at_partitions(console: Console, _: Viewer, asked: SourceAsked) -> PartitionsPage:
     """Its logs and who has them; messages are not read for it."""
     source = asked.source
-    counts = console.fresh(
-        ("partitions", source),
-        FRESH_S,
-        lambda: console.admin.counts(source.destination, **source.arguments, count_max=0),
-    )
+    counts = console.admin.counts(source.destination, **source.arguments, count_max=0)
     members: dict[str, list[int]] = {}
     for partition, member in sorted(counts.owners.items()):
         members.setdefault(member, []).append(partition)
@@ -238,7 +230,7 @@ def look_at_partitions(console: Console, _: Viewer, asked: SourceAsked) -> Parti
 
 def look_at_settings(console: Console, _: Viewer, asked: SourceAsked) -> SettingsPage:
     """Return what is recorded for it, setting by setting, by the most specific pattern."""
-    recorded = console.fresh(("settings",), FRESH_S, console.admin.address_settings)
+    recorded = console.admin.address_settings()
     usual = ResolvedSettings()
     rows = []
     fitting = sorted((each for each in recorded if matches(each, asked.name)), key=specificity, reverse=True)
@@ -280,16 +272,24 @@ def _said(value: object) -> str:
     return "none" if value is None else str(getattr(value, "value", value))
 
 
-_PARTS: tuple[tuple[str, type[BaseModel], Any, type[BaseModel], str, str], ...] = (
-    ("", SourceAsked, look_at_queue, QueuePage, "What it holds now", "queue.html"),
-    ("/why", WhyAsked, look_why, WhyPage, "Why it does not move", "why.html"),
-    ("/units", UnitsAsked, look_at_units, UnitsPage, "Its units of order", "units.html"),
-    ("/partitions", SourceAsked, look_at_partitions, PartitionsPage, "Its partitions and members", "partitions.html"),
-    ("/settings", SourceAsked, look_at_settings, SettingsPage, "Settings in force", "settings.html"),
-    ("/history", SourceAsked, look_at_chart, ChartPage, "The last hour", ""),
+_PARTS: tuple[tuple[str, type[BaseModel], Any, type[BaseModel], str, str, float | None], ...] = (
+    ("", SourceAsked, look_at_queue, QueuePage, "What it holds now", "queue.html", MOMENT_S),
+    ("/why", WhyAsked, look_why, WhyPage, "Why it does not move", "why.html", FRESH_S),
+    ("/units", UnitsAsked, look_at_units, UnitsPage, "Its units of order", "units.html", FRESH_S),
+    (
+        "/partitions",
+        SourceAsked,
+        look_at_partitions,
+        PartitionsPage,
+        "Its partitions and members",
+        "partitions.html",
+        FRESH_S,
+    ),
+    ("/settings", SourceAsked, look_at_settings, SettingsPage, "Settings in force", "settings.html", FRESH_S),
+    ("/history", SourceAsked, look_at_chart, ChartPage, "The last hour", "", None),
 )
 QUEUE_VIEWS: tuple[View, ...] = tuple(
-    View(base + tail, asked, look, gives, summary, template)
+    View(base + tail, asked, look, gives, summary, template, fresh_s=fresh_s)
     for base in ("/queues/{name}", "/topics/{name}/subscription")
-    for tail, asked, look, gives, summary, template in _PARTS
+    for tail, asked, look, gives, summary, template, fresh_s in _PARTS
 )

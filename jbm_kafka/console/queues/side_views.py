@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from jbm_kafka.admin import Checkup, RegisteredReader, SubscriptionCounts
+from jbm_kafka.admin import Checkup, RegisteredReader
 from jbm_kafka.console.frame.console import Console
 from jbm_kafka.console.frame.source_name import SourceName
-from jbm_kafka.console.frame.view import NothingAsked, View
+from jbm_kafka.console.frame.view import FRESH_S, NothingAsked, View
 from jbm_kafka.console.frame.viewer import Viewer
 from jbm_kafka.core.destination import Topic
 
-FRESH_S = 4.0
 CHECKUP_FRESH_S = 20.0
 
 
@@ -88,7 +87,7 @@ class CheckupPage(BaseModel):
 
 def look_at_topics(console: Console, viewer: Viewer, _: NothingAsked) -> TopicsPage:
     """With the number of their subscriptions."""
-    there, found = console.fresh(("topics",), FRESH_S, lambda: (console.admin.destinations(), _subscriptions(console)))
+    there, found = console.admin.destinations(), console.admin.subscriptions()
     rows = []
     for each in there:
         if isinstance(each, Topic) and viewer.may_look(each.name):
@@ -106,7 +105,7 @@ def look_at_topics(console: Console, viewer: Viewer, _: NothingAsked) -> TopicsP
 
 def look_at_subscriptions(console: Console, viewer: Viewer, _: NothingAsked) -> SubscriptionsPage:
     """Return the subscriptions of all topics that he may look at."""
-    found = console.fresh(("subscriptions",), FRESH_S, lambda: _subscriptions(console))
+    found = console.admin.subscriptions()
     rows = [
         SubscriptionRow(
             source=SourceName(name=each.topic.name, subscription=each.name, client_id=each.client_id),
@@ -128,7 +127,7 @@ def look_at_subscriptions(console: Console, viewer: Viewer, _: NothingAsked) -> 
 
 def look_at_transactions(console: Console, _: Viewer, __: NothingAsked) -> TransactionsPage:
     """The oldest first."""
-    found = console.fresh(("prepared",), FRESH_S, console.admin.prepared)
+    found = console.admin.prepared()
     rows = [
         BranchRow(
             xid=str(each.xid),
@@ -145,25 +144,23 @@ def look_at_transactions(console: Console, _: Viewer, __: NothingAsked) -> Trans
 
 def look_at_readers(console: Console, _: Viewer, __: NothingAsked) -> ReadersPage:
     """Archives and streaming queries of Spark."""
-    return ReadersPage(readers=console.fresh(("readers",), FRESH_S, console.admin.readers))
+    return ReadersPage(readers=console.admin.readers())
 
 
 def look_at_health(console: Console, _: Viewer, __: NothingAsked) -> CheckupPage:
     """It asks every process, and so takes a second or two."""
-    return CheckupPage(checkup=console.fresh(("checkup",), CHECKUP_FRESH_S, console.admin.doctor))
-
-
-def _subscriptions(console: Console) -> list[SubscriptionCounts]:
-    return console.admin.subscriptions()
+    return CheckupPage(checkup=console.admin.doctor())
 
 
 SIDE_VIEWS = (
-    View("/topics", NothingAsked, look_at_topics, TopicsPage, "Topics", "topics.html"),
+    View("/topics", NothingAsked, look_at_topics, TopicsPage, "Topics", "topics.html",
+         fresh_s=FRESH_S),
     View("/subscriptions", NothingAsked, look_at_subscriptions, SubscriptionsPage, "Subscriptions of all topics",
-         "subscriptions.html"),
+         "subscriptions.html", fresh_s=FRESH_S),
     View("/transactions", NothingAsked, look_at_transactions, TransactionsPage, "Prepared branches",
-         "transactions.html", needs_all=True),
-    View("/readers", NothingAsked, look_at_readers, ReadersPage, "Readers of Spark", "readers.html", needs_all=True),
+         "transactions.html", needs_all=True, fresh_s=FRESH_S),
+    View("/readers", NothingAsked, look_at_readers, ReadersPage, "Readers of Spark", "readers.html", needs_all=True,
+         fresh_s=FRESH_S),
     View("/checkup", NothingAsked, look_at_health, CheckupPage, "Processes, and what is not as it should be",
-         "checkup.html", needs_all=True),
+         "checkup.html", needs_all=True, fresh_s=CHECKUP_FRESH_S),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from jbm_kafka.admin import MessageRow
 from jbm_kafka.console.frame.console import Console
 from jbm_kafka.console.frame.source_name import SourceName
-from jbm_kafka.console.frame.view import View
+from jbm_kafka.console.frame.view import FRESH_S, View
 from jbm_kafka.console.frame.viewer import Viewer
 from jbm_kafka.console.queues.queue_views import SourceAsked
 
@@ -39,10 +39,6 @@ class ScheduledPage(BaseModel):
 
 def look_at_scheduled(console: Console, _: Viewer, asked: SourceAsked) -> ScheduledPage:
     """Return them by time, as far as a moment's look goes."""
-    return console.fresh(("scheduled", asked), 4.0, lambda: _looked(console, asked))
-
-
-def _looked(console: Console, asked: SourceAsked) -> ScheduledPage:
     source, now_ms = asked.source, console.now_ms()
     found: list[MessageRow] = []
     after, deadline = None, monotonic() + LOOK_S
@@ -64,6 +60,14 @@ def _looked(console: Console, asked: SourceAsked) -> ScheduledPage:
 
 
 SCHEDULED_VIEWS: tuple[View, ...] = tuple(
-    View(base + "/scheduled", SourceAsked, look_at_scheduled, ScheduledPage, "What waits for a time", "scheduled.html")
+    View(
+        base + "/scheduled",
+        SourceAsked,
+        look_at_scheduled,
+        ScheduledPage,
+        "What waits for a time",
+        "scheduled.html",
+        fresh_s=FRESH_S,
+    )
     for base in ("/queues/{name}", "/topics/{name}/subscription")
 )

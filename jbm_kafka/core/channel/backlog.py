@@ -12,6 +12,9 @@ from jbm_kafka.core.channel.redelivery import FOREVER_MS
 from jbm_kafka.core.channel.redelivery_states import RedeliveryState
 from jbm_kafka.core.channel.reference import Reference
 
+FAILING_FROM = 3
+"""Attempts of a message after which it is no accident that it failed."""
+
 
 class HeldReference(NamedTuple):
     """A held message, without its record."""
@@ -32,6 +35,10 @@ class HeldTally:
     counts: Counter[HeldKind] = field(default_factory=Counter)
     oldest_at_ms: dict[HeldKind, int] = field(default_factory=dict)
     """When the oldest of each kind came into the queue."""
+    failing: int = 0
+    """Messages that failed `FAILING_FROM` times or more, and are to be tried again."""
+    attempts_max: int = 0
+    """The most of any of them."""
     changes_at_ms: int = FOREVER_MS
     """Until then no message changes its kind by itself."""
 
@@ -41,6 +48,9 @@ class HeldTally:
         for reference, sent_at_ms, redelivery, is_prepared in messages:
             kind, due_at_ms = in_order.place(reference, redelivery, is_in_hand=is_prepared)
             self.counts[kind] += 1
+            if redelivery is not None and redelivery.attempts >= FAILING_FROM and kind is not HeldKind.ON_HOLD:
+                self.failing += 1
+                self.attempts_max = max(self.attempts_max, redelivery.attempts)
             self.oldest_at_ms[kind] = min(sent_at_ms, self.oldest_at_ms.get(kind, sent_at_ms))
             if kind is HeldKind.DELAYED:
                 self.changes_at_ms = min(self.changes_at_ms, due_at_ms)
@@ -78,6 +88,10 @@ class Backlog:
     """An operator has paused receiving."""
     is_sending_paused: bool
     """An operator has paused sending."""
+    failing: int = 0
+    """Messages that failed `FAILING_FROM` times or more, and are to be tried again."""
+    attempts_max: int = 0
+    """The most attempts of any of them."""
     written: int = 0
     """Records that the logs ever had, whatever was deleted since: it grows by what comes."""
 

@@ -262,7 +262,7 @@ class ChannelState:
             if reference.unit is not None:
                 gate = self.gates.gate(reference.unit)
                 self.gates.hold(gate, 1, holder)
-                self._relist(gate)
+                self._list_anew(gate)
         return left
 
     def _arrive(self, references: Sequence[Reference]) -> None:
@@ -336,7 +336,7 @@ class ChannelState:
         self._hand(owner).update((reference.offset, reference) for reference in references)
         if not taken.leaving:
             self.delivered_position = max(self.delivered_position, references[-1].offset + 1)
-        self._relist(gate)
+        self._list_anew(gate)
 
     def _hand_fresh(self, owner: SessionId, references: Sequence[Reference]) -> None:
         hand, gates = self._hand(owner), self.gates
@@ -378,7 +378,7 @@ class ChannelState:
             elif unit is not None and gates.before and gates.before.get(unit, ("", 0))[0] == change.session:
                 gates.finish_before(unit)
             elif gate is not None and gates.finish_one(gate):
-                self._relist(gate)
+                self._list_anew(gate)
             if has_redeliveries:
                 self.durable.forget_past(offset, durable=change.durable)
         self._drop_empty_hand(change.session)
@@ -400,7 +400,7 @@ class ChannelState:
             if isinstance(key, int) and not gate.in_hand:
                 gate.in_hand = 1  # handed over straight from the arrivals, which makes no gate
             self.gates.put_back(gate, references)
-            self._relist(gate)
+            self._list_anew(gate)
         self._drop_empty_hand(session)
 
     def _transferred(self, change: c.Transferred) -> None:
@@ -412,7 +412,7 @@ class ChannelState:
             gate = self.gates.by_key.get(reference.gate_key)
             if gate is not None:
                 self.gates.depart(gate)
-                self._relist(gate)
+                self._list_anew(gate)
         self._drop_empty_hand(change.session)
 
     def _passed_to_branch(self, change: c.PassedToBranch) -> None:
@@ -424,8 +424,8 @@ class ChannelState:
                 taken.update((reference.offset, reference) for reference in references)
                 gate = self.gates.by_key.get(key)
                 if gate is not None:
-                    self.gates.pass_on(gate, len(references), holder)
-                    self._relist(gate)
+                    self.gates.change_holder(gate, len(references), holder)
+                    self._list_anew(gate)
             self._drop_empty_hand(session)
 
     def _taken_out(self, change: c.TakenOut) -> None:
@@ -436,7 +436,7 @@ class ChannelState:
             hand.update((reference.offset, reference) for reference in references)
             gate = self.gates.gate(key)
             self.gates.take_out(gate, references, self.read_position)
-            self._relist(gate)
+            self._list_anew(gate)
 
     def _departure_failed(self, change: c.DepartureFailed) -> None:
         self._look_at_all_arrivals()  # what was read meanwhile stands behind what was taken out unread
@@ -450,7 +450,7 @@ class ChannelState:
                 gate.in_hand = 1  # it left straight from the arrivals, which makes no gate
                 gate.owner = DEPARTING
             self.gates.undo_departure(gate, mine, self.read_position)
-            self._relist(gate)
+            self._list_anew(gate)
         self._drop_empty_hand(DEPARTING)
 
     def _time_passed(self, change: c.TimePassed) -> None:
@@ -459,7 +459,7 @@ class ChannelState:
         self.set_back_ms = change.set_back_ms
         # How long each waits was reckoned by a wall clock that does not jump forward.
         for gate in self.gates.due(FOREVER_MS - 1 if has_jumped else self.time_ms):
-            self._relist(gate)
+            self._list_anew(gate)
         if has_jumped:
             self.shelf.fetch_timed()
         self.shelf.pass_time(self.time_ms)
@@ -478,7 +478,7 @@ class ChannelState:
         # The last ones first, for what goes next stands at the end of its listing.
         for gate in reversed(list(gates.by_key.values())):
             if gate.is_unchosen or (gate.waiting and not gate.due_at_ms):
-                self._relist(gate)
+                self._list_anew(gate)
 
     def in_memory(self) -> Iterator[Reference]:
         """Every reference, but for what is in the held store."""
@@ -492,19 +492,19 @@ class ChannelState:
         offsets = [message.offset for message in change.messages]
         self.shelf.fetch(offsets, back_at_ms=FOREVER_MS)
         for gate in self.gates.headed_by(set(offsets)):
-            self._relist(gate)
+            self._list_anew(gate)
 
     def _let_go(self, change: c.LetGo) -> None:
         for offset, unit in change.units.items():
             self.durable.let_go(offset, unit)
         self.shelf.fetch_early(list(change.units))
         for gate in self.gates.headed_by(change.units.keys()):
-            self._relist(gate)
+            self._list_anew(gate)
 
     def _unspilled(self, change: c.Unspilled) -> None:
         gate = self.gates.by_key[change.key]
         self.gates.unspill(gate, change.references)
-        self._relist(gate)
+        self._list_anew(gate)
 
     def _shelved(self, change: c.Shelved) -> None:
         self.gates.take_alone(change.offsets)
@@ -529,7 +529,7 @@ class ChannelState:
     def _unit_not_shelved(self, change: c.UnitNotShelved) -> None:
         gate = self.gates.by_key[change.unit]
         self.gates.end_look(gate)
-        self._relist(gate)
+        self._list_anew(gate)
 
     def _wait_from_shelf(self, references: Sequence[Reference]) -> None:
         """Let those of them that are shelved wait at gates; the held store's rows are passed over from now on."""
@@ -557,9 +557,9 @@ class ChannelState:
             if unit is not None and self.shelf.units.may_have(unit):
                 gates.awaiting_look[unit] = None
         if gates.wait(gate, reference):
-            self._relist(gate)
+            self._list_anew(gate)
 
-    def _relist(self, gate: Gate) -> None:
+    def _list_anew(self, gate: Gate) -> None:
         gates, due_at_ms, blocked, must_leave = self.gates, 0, False, False
         if gate.waiting:
             head = gate.waiting[0]

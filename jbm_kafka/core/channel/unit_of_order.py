@@ -238,7 +238,7 @@ class Gates:
         if not gate.in_hand:
             self._let_go(gate)
 
-    def pass_on(self, gate: Gate, count: int, owner: SessionId) -> None:
+    def change_holder(self, gate: Gate, count: int, owner: SessionId) -> None:
         """Another owner takes over so many messages, the first ones that the owner has; see `before`."""
         assert gate.in_hand >= count, (gate.key, gate.in_hand, count)
         self._unlist(gate)

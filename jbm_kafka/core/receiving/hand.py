@@ -175,7 +175,7 @@ class Buffer(Generic[T]):
         """Return as `next_one`, but `asked` as long as it is here."""
         return self._first_free([self.asked] if self.asked is not None and self.has_asked else self.ready)
 
-    def standing(self, stands: Stands) -> list[T]:
+    def at(self, stands: Stands) -> list[T]:
         """Return all that stands there."""
         found: list[T] = [*self.ready] if stands & UNREAD else []
         if stands & KEPT:
@@ -186,11 +186,11 @@ class Buffer(Generic[T]):
 
     def returnable(self) -> list[T]:
         """Return all that may be taken back."""
-        return self.standing(self._returning)
+        return self.at(self._returning)
 
     def acknowledged(self) -> list[T]:
         """Return all that may not."""
-        return self.standing(HERE & ~self._returning)
+        return self.at(HERE & ~self._returning)
 
     def _first_free(self, items: Iterable[T]) -> T | None:
         busy, fenced = self.hand.busy, set() if self.hand.is_free() else self.hand.fenced

@@ -72,7 +72,7 @@ class Unacknowledged(Generic[T, L]):
             return item
         return None
 
-    def standing(self, stands: Stands) -> dict[T, L]:
+    def at(self, stands: Stands) -> dict[T, L]:
         """Return all that stands there."""
         found: dict[T, L] = {}
         for its, place in self._places.items():

@@ -86,19 +86,20 @@ class Routing:
                 return _NONE
             if candidate is not _UNSET and candidate is not None:
                 return self._named(candidate)
-        if message.destination is None and message.unit_of_order is not None:
+        before = message.unit_of_order
+        if message.destination is None and before is not None:
             raise OrderError(
-                f"unit_of_order of the message is {shown(message.unit_of_order)}, which no send looks at: give it to "
-                f"the send, as send(message, unit_of_order=…), or to the producer",
-                value=message.unit_of_order,
+                f"unit_of_order of the message is {shown(before)}, which no send looks at: give it to the send, as "
+                f"send(message, unit_of_order=…), or to the producer",
+                value=before,
             )
         group = properties.get(GROUP_ID)
         if group is None and message._known_properties != {}:  # most messages are sent as they were made, without any
             group = message.properties.get(GROUP_ID)
         if isinstance(group, str) and group:
             return self._of_group(group, message)
-        if message.unit_of_order is not None:
-            return self._named(message.unit_of_order)
+        if before is not None:
+            return self._named(before)
         for default in (self._settings_of(target.name).default_unit_of_order, self._default_unit):
             if default is NO_UNIT:
                 return _NONE

@@ -108,8 +108,6 @@ def checked_properties(value: object) -> Mapping[str, object]:
     Raises:
         MessageFormatError: it is not a mapping. Names and values are checked when they are encoded.
     """
-    if value is None:
-        return {}
     if not isinstance(value, Mapping):
         raise MessageFormatError(f"properties is {shown(value)}: it is a dict from name to value, or None", value=value)
     return value
@@ -156,16 +154,17 @@ def set_headers(
     Raises:
         MessageFormatError, InvalidDestinationError: one is not what it should be.
     """
+    if message._record is not None:
+        look_up_headers(message)
+    correlation_id = message._correlation_id if correlation_id is None else correlation_id
     if correlation_id is not None:
         message._correlation_id = checked_text("correlation_id", correlation_id)
+    type = message._type if type is None else type  # noqa: A001 - its name in JMS
     if type is not None:
         message._type = checked_text("type", type)
+    reply_to = message._reply_to if reply_to is None else reply_to
     if reply_to is not None:
         message._reply_to = checked_reply_to(reply_to)
-    look_up_headers(message)
-    checked_text("correlation_id", message._correlation_id)
-    checked_text("type", message._type)
-    checked_reply_to(message._reply_to)
 
 
 def stamp(

@@ -224,7 +224,7 @@ class OneInHand(AcknowledgeStrategy):
     def _give_back_in_hand(self) -> None:
         """It was not processed, as far as anybody knows: it comes again."""
         with self._session.lock:
-            rows = self._unacknowledged.standing(places.SEEN)
+            rows = self._unacknowledged.at(places.SEEN)
             self._unacknowledged.apply(places.GIVE_BACK, rows)
             give_back(rows)
 
@@ -381,7 +381,7 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
 
     def _unsettled(self) -> dict[Delivery, Link]:
         """Return what the application has of which nothing was said. The caller holds the lock."""
-        return self._unacknowledged.standing(places.SEEN | places.UNDECIDED)
+        return self._unacknowledged.at(places.SEEN | places.UNDECIDED)
 
     def _give_back_all(self, delay_ms: int | None, rejected: str | None = None) -> None:
         with self._session.lock:
@@ -408,7 +408,7 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
 
     def _record_all(self) -> None:
         with self._session.lock:
-            rows = self._unacknowledged.standing(places.SEEN)
+            rows = self._unacknowledged.at(places.SEEN)
             self._check_recorded(rows)
             self._unacknowledged.apply(places.ACCEPT, rows)
         self._record(rows)

@@ -164,7 +164,7 @@ class LazyAcknowledge(OneInHand):
 
     def _leave(self, move: HandMove) -> Rows:
         """Make this move of all that is lazily acknowledged. The caller holds the lock."""
-        rows = self._unacknowledged.standing(places.LAZY)
+        rows = self._unacknowledged.at(places.LAZY)
         self._unacknowledged.apply(move, rows)
         self._leases.clear()
         self._due_at_ms = 0

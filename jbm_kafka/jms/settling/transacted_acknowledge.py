@@ -70,7 +70,7 @@ class TransactedAcknowledge(ExplicitAcknowledge):
     def decided(self, *, is_committed: bool) -> None:
         """The prepared branch is: settle what was received in it and is no part of it, or give that back."""
         with self._session.lock:
-            rows = self._unacknowledged.standing(places.UNDECIDED)
+            rows = self._unacknowledged.at(places.UNDECIDED)
             self._unacknowledged.apply(places.DECIDE if is_committed else places.GIVE_BACK, rows)
             if not is_committed:
                 give_back(rows)
@@ -137,7 +137,7 @@ class TransactedAcknowledge(ExplicitAcknowledge):
     def _take_part(self, branch: Branch | None) -> Rows:
         """All that the application has is in the transaction; returns what the provider has to record of it."""
         with self._session.lock:
-            rows = self._unsettled() if branch is None else self._unacknowledged.standing(places.SEEN)
+            rows = self._unsettled() if branch is None else self._unacknowledged.at(places.SEEN)
             self._unacknowledged.apply(places.TAKE_PART, rows)
             ends_with_session = {
                 delivery: link

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.settings.address_pattern import matches
-from jbm_kafka.devbroker.file_lock import FileLock
 from jbm_spark.archiving.durably import draft_of, sync, write_text_durably
+from jbm_spark.archiving.one_writer import not_writable, one_writer
 from jbm_spark.checkpoint_lock import local_folder
 from jbm_spark.errors import ArchiveError
 
@@ -168,18 +168,8 @@ def locked_archive(
         return
     if file_format == ICEBERG:
         raise iceberg_is_elsewhere(path)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path / LOCK_FILE)
-        is_ours = lock.try_acquire()
-    except OSError as error:
-        raise _not_writable(path, error) from None
-    if not is_ours:
-        raise ArchiveError(f"archive {path} is being written by another job: wait for its end, or stop it")
-    try:
+    with one_writer(path / LOCK_FILE, what="archive", kind=ArchiveError):
         yield _claimed(path, destination, cluster_id, file_format)
-    finally:
-        lock.close()
 
 
 def _claimed(path: Path, destination: str, cluster_id: str, file_format: str | None) -> ArchiveIdentity:
@@ -253,4 +243,4 @@ def _has_others(path: ArchivePath, name: str) -> ArchiveError:
 
 
 def _not_writable(path: ArchivePath, error: OSError) -> ArchiveError:
-    return ArchiveError(f"archive {path}: {error.strerror or error}; name a folder that this process can write to")
+    return ArchiveError(not_writable(f"archive {path}", error))

@@ -18,9 +18,9 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from jbm_kafka.devbroker.file_lock import FileLock
 from jbm_spark.archiving.archive_folder import archive_path
 from jbm_spark.archiving.durably import draft_of, sync, write_text_durably
+from jbm_spark.archiving.one_writer import not_writable, one_writer
 from jbm_spark.errors import SparkJobError
 
 IDENTITY_FILE, LOCK_FILE, HOURS_FILE = "_quality.json", "_quality.lock", "hours.parquet"
@@ -67,7 +67,7 @@ class QualityTable:
                 by_key = {(row["destination"], row["hour_ms"]): row for row in (*_read(file), *new)}
                 _replace(file, [by_key[key] for key in sorted(by_key)])
         except OSError as error:
-            raise not_writable(self.path, error) from None
+            raise SparkJobError(not_writable(f"folder {self.path}", error)) from None
 
 
 def table_path(folder: str | os.PathLike[str]) -> Path:
@@ -102,18 +102,8 @@ def quality_table(path: Path, *, cluster_id: str, namespace: str, pattern: str) 
     Raises:
         SparkJobError: the folder cannot be written, another job has it, or it is something else.
     """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path / LOCK_FILE)
-        is_ours = lock.try_acquire()
-    except OSError as error:
-        raise not_writable(path, error) from None
-    if not is_ours:
-        raise SparkJobError(f"folder {path} is being written by another job: wait for its end, or stop it")
-    try:
+    with one_writer(path / LOCK_FILE, what="folder", kind=SparkJobError):
         yield QualityTable(path, _claimed(path, {"cluster": cluster_id, "namespace": namespace, "queues": pattern}))
-    finally:
-        lock.close()
 
 
 def _claimed(path: Path, wanted: Mapping[str, str]) -> str:
@@ -130,17 +120,12 @@ def _claimed(path: Path, wanted: Mapping[str, str]) -> str:
     except FileNotFoundError:
         raise SparkJobError(f"{path} has other files, such as {others[0]}: name a new folder") from None
     except OSError as error:
-        raise not_writable(path, error) from None
+        raise SparkJobError(not_writable(f"folder {path}", error)) from None
     except (ValueError, KeyError, TypeError) as error:
         raise SparkJobError(f"{file} cannot be used ({error}): restore it, or name a new folder") from None
     if found != wanted:
         raise SparkJobError(f"folder {path} is of {found}, and this job is for {dict(wanted)}: name a new folder")
     return table_id
-
-
-def not_writable(path: Path, error: OSError) -> SparkJobError:
-    """The error of a folder or a file that the system refuses."""
-    return SparkJobError(f"folder {path}: {error.strerror or error}; name a folder that this process can write to")
 
 
 def _day(at_ms: int) -> str:

@@ -63,7 +63,9 @@ class Pattern:
 
 
 _ALL = "jbm_spark.is_all"
-_DURATION = re.compile(r"([1-9][0-9]{0,6})(s|m|h|d)")
+_DURATION = re.compile(r"([0-9]{1,9})([smhd])")
+LONGEST_S = 366 * 86_400
+"""More is a mistake, and what waits for it takes no such number."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Result = TypeVar("_Result", bound=Result)
@@ -126,10 +128,17 @@ def as_seconds(context: click.Context, parameter: click.Parameter, value: str | 
     """The seconds of an option such as `5m`; None where it is not given, and wrong usage where it is no time."""
     if value is None:
         return None
-    found = _DURATION.fullmatch(value)
-    if found is None:
-        raise click.BadParameter(f"{value!r}: write a time with its unit, as in 30s, 5m, 2h or 1d", context, parameter)
-    return int(found[1]) * _SECONDS[found[2]]
+    seconds = seconds_of(value)
+    if not seconds or seconds > LONGEST_S:
+        told = f"{value!r}: write a time with its unit, as in 30s, 5m, 2h or 1d; 366d at most"
+        raise click.BadParameter(told, context, parameter)
+    return seconds
+
+
+def seconds_of(text: str) -> int | None:
+    """The seconds of a time with its unit, such as `5m`; None where it is none."""
+    found = _DURATION.fullmatch(text)
+    return None if found is None else int(found[1]) * _SECONDS[found[2]]
 
 
 def check_queues(pattern: Pattern, cluster: Cluster) -> None:

@@ -39,7 +39,7 @@ def names(rows: Mapping[Got, str]) -> list[str]:
 def test_what_is_handed_over_is_seen_in_that_order_with_its_link() -> None:
     """ACK-2: the order is that of the session, whichever link a message came by."""
     seen = four()
-    assert names(seen.standing(places.SEEN)) == ["joe", "ann", "alone", "joe 2"]
+    assert names(seen.at(places.SEEN)) == ["joe", "ann", "alone", "joe 2"]
     assert (seen.first(), seen.accept(JOE), seen.first()) == (JOE, FIRST, ANN)
     assert (seen.one(JOE), seen.one(ANN)) == ({}, {ANN: SECOND})
     assert Unacknowledged[Got, str]().first() is None
@@ -73,38 +73,38 @@ def test_what_is_lazily_acknowledged_is_counted_until_it_is_said_and_may_go_back
     seen.apply(places.ACCEPT_LAZILY, seen.one(ANN))
     assert (names(seen.lazy), seen.first()) == (["joe", "ann"], ALONE)
     assert (seen.count(FIRST), seen.count(SECOND)) == (2, 2)
-    seen.apply(places.ACCEPT_MANY, seen.standing(places.LAZY))
+    seen.apply(places.ACCEPT_MANY, seen.at(places.LAZY))
     assert (seen.count(FIRST), seen.count(SECOND)) == (1, 1)
     seen.apply(places.ACCEPT_LAZILY, seen.one(ALONE))
-    seen.apply(places.GIVE_BACK, seen.standing(places.LAZY))
+    seen.apply(places.GIVE_BACK, seen.at(places.LAZY))
     assert (names(seen.lazy), names(seen.seen)) == ([], ["joe 2"])
 
 
 def test_what_a_commit_has_is_counted_no_more_and_goes_with_its_end() -> None:
     """ACK-7: what is received meanwhile belongs to the next transaction."""
     seen = four()
-    taken = seen.standing(places.SEEN)
+    taken = seen.at(places.SEEN)
     seen.apply(places.TAKE_PART, taken)
     later = Got("later")
     seen.hand_over(later, FIRST)
     assert (seen.count(FIRST), seen.count(SECOND), names(seen.seen)) == (1, 0, ["later"])
     seen.apply(places.COMMIT, {JOE: FIRST})
-    seen.apply(places.GIVE_BACK, seen.standing(places.IN_TRANSACTION))
+    seen.apply(places.GIVE_BACK, seen.at(places.IN_TRANSACTION))
     assert (names(seen.in_transaction), names(seen.seen)) == ([], ["later"])
 
 
 def test_what_is_no_part_of_a_branch_waits_for_its_decision_and_has_its_place_meanwhile() -> None:
     """ACK-10: it ends with the session, so the branch cannot have it."""
     seen = four()
-    seen.apply(places.TAKE_PART, seen.standing(places.SEEN))
+    seen.apply(places.TAKE_PART, seen.at(places.SEEN))
     seen.apply(places.AWAIT, {ANN: SECOND, ALONE: FIRST})
-    seen.apply(places.COMMIT, seen.standing(places.IN_TRANSACTION))
+    seen.apply(places.COMMIT, seen.at(places.IN_TRANSACTION))
     assert (names(seen.undecided), seen.count(FIRST), seen.count(SECOND)) == (["ann", "alone"], 1, 1)
     seen.apply(places.DECIDE, {ANN: SECOND})
     seen.hand_over(JOE, FIRST)
-    assert names(seen.standing(places.SEEN | places.UNDECIDED)) == ["joe", "alone"]
-    seen.apply(places.GIVE_BACK, seen.standing(places.SEEN | places.UNDECIDED))
-    assert seen.standing(places.SEEN | places.UNDECIDED) == {}
+    assert names(seen.at(places.SEEN | places.UNDECIDED)) == ["joe", "alone"]
+    seen.apply(places.GIVE_BACK, seen.at(places.SEEN | places.UNDECIDED))
+    assert seen.at(places.SEEN | places.UNDECIDED) == {}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """`jbm-spark audit`."""
 
-import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,13 +14,10 @@ from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs.audit.audit_page import page
 from jbm_spark.jobs.audit.audit_result import AuditedQueues, AuditResult
 from jbm_spark.jobs.audit.run_audit import CLOCK_SKEW_MS, FINDINGS_MAX, run, run_queues
-from jbm_spark.jobs.job import Pattern, check_queues, in_session, job_options, many_queues
+from jbm_spark.jobs.job import Pattern, check_queues, in_session, job_options, many_queues, seconds_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_AGO = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[smhd])")
-_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class Since(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
@@ -32,8 +28,8 @@ class Since(click.ParamType):  # type: ignore[type-arg]  # generic in the newest
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        if (ago := _AGO.fullmatch(str(value))) is not None:
-            return max(time.time_ns() // 1_000_000 - int(ago["number"]) * _MS[ago["unit"]], 0)
+        if (ago_s := seconds_of(str(value))) is not None:
+            return max(time.time_ns() // 1_000_000 - ago_s * 1000, 0)
         try:
             at = datetime.fromisoformat(str(value))
         except ValueError:

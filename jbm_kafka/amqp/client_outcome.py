@@ -26,7 +26,7 @@ _BY_SYMBOL: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class ToldOutcome:
+class ClientOutcome:
     """One of AMQP's outcomes; state 0: it is settled without any."""
 
     state: int
@@ -63,10 +63,10 @@ class ToldOutcome:
         return Modified(offset, counted=is_released and counts_released, was_seen=not is_released)
 
 
-_ACCEPTED: Final = ToldOutcome(Sent.ACCEPTED)
+_ACCEPTED: Final = ClientOutcome(Sent.ACCEPTED)
 
 
-def told_outcome(sent: EngineDelivery) -> ToldOutcome:
+def client_outcome(sent: EngineDelivery) -> ClientOutcome:
     """Return what it says outside of transactions."""
     if sent.remote_state == Sent.ACCEPTED:
         return _ACCEPTED
@@ -74,7 +74,7 @@ def told_outcome(sent: EngineDelivery) -> ToldOutcome:
     condition = remote.condition if sent.remote_state == Sent.REJECTED else None
     error = "" if condition is None else str(condition.description or condition.name)
     behind = NOTHING_SAID if condition is None else _said_behind(condition.info)
-    told = ToldOutcome(sent.remote_state, bool(remote.failed), bool(remote.undeliverable), error, behind=behind)
+    told = ClientOutcome(sent.remote_state, bool(remote.failed), bool(remote.undeliverable), error, behind=behind)
     annotations = remote.annotations if sent.remote_state == Sent.MODIFIED else None
     if not isinstance(annotations, dict):
         return told
@@ -102,7 +102,7 @@ def transaction_name(data: Sequence[object] | None) -> bytes:
     return bytes(name) if isinstance(name, bytes | memoryview) else b""
 
 
-def told_in_transaction(data: Sequence[object]) -> ToldOutcome:
+def outcome_in_transaction(data: Sequence[object]) -> ClientOutcome:
     """Return what a transactional state says, which is `[transaction, outcome]`; without an outcome it is accepted."""
     outcome = data[1] if len(data) > 1 else None
     if outcome is None:
@@ -113,7 +113,7 @@ def told_in_transaction(data: Sequence[object]) -> ToldOutcome:
     if state == Sent.REJECTED:
         error = getattr(fields[0], "value", None)
         texts = error[:2] if isinstance(error, list) else []
-        return ToldOutcome(state, error=": ".join(str(each) for each in texts if each))
+        return ClientOutcome(state, error=": ".join(str(each) for each in texts if each))
     if state == Sent.MODIFIED:
-        return ToldOutcome(state, bool(fields[0]), bool(fields[1]))
-    return ToldOutcome(state)
+        return ClientOutcome(state, bool(fields[0]), bool(fields[1]))
+    return ClientOutcome(state)
