@@ -1,4 +1,4 @@
-"""Names of destinations, and of what stands for them in Kafka (wire.md, Topics)."""
+"""Names of destinations, and of what stands for them in Kafka."""
 
 import pickle
 

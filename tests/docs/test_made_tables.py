@@ -35,6 +35,17 @@ def test_everything_in_a_table_is_told_in_words(name: str) -> None:
         assert [row for row in found if not row[0] or not max(row[1:], key=len)] == []
 
 
+def test_tables_that_pages_write_themselves_are_whole() -> None:
+    broken = []
+    for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]):
+        text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+            head, line, *others = [re.split(r"(?<!\\)\|", row) for row in (*table.splitlines(), "")]
+            if set("".join(line)) - {"-", ":", " "} or {len(row) for row in (line, *others[:-1])} != {len(head)}:
+                broken.append(f"{page.relative_to(ROOT)}: {table[:60]!r}")
+    assert not broken, "\n".join(broken)
+
+
 def test_a_printed_page_has_its_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["docs", "security"]) == 0
     page = capsys.readouterr().out

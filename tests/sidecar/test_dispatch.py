@@ -64,7 +64,7 @@ def test_what_is_granted_and_not_in_the_buffer_yet_is_still_asked_for(records_fi
 
 
 def test_a_mark_that_one_receiver_met_is_waited_for_though_the_next_got_something() -> None:
-    """Else a short receive of the first gives up on a message that was there (design.md: finished before None)."""
+    """Else a short receive of the first gives up on a message that was there."""
     first, second = link_of("first"), link_of("second")
     state = ChannelState()
     state.apply(OfferedRaised(2))
