@@ -62,6 +62,7 @@ from jbm_spark.messages import messages
 from jbm_spark.processor_time import processor_seconds, task_seconds
 from jbm_spark.session import build_session
 from tests.support.topics import admin_client
+from tests.support.waiting import wait_until
 
 PATTERN, LIMIT_S = "orders.*", 600.0
 LETTERS = Queue("DLQ")
@@ -112,10 +113,14 @@ class Filling:
         for at in range(0, len(topics), _MADE_AT_ONCE):
             for made in admin.create_topics(topics[at : at + _MADE_AT_ONCE], request_timeout=120).values():
                 made.result(120)
+        # A broker answers that topics are made, and knows some of them a moment later.
+        wait_until(self._are_known, about=f"{len(self._queues)} topics to be known", timeout_s=120)
+
+    def _are_known(self) -> bool:
         with closing(ConfluentKafka(self._bootstrap).admin()) as kafka:
-            self._ids = {
-                name: each.topic_id for name, each in kafka.describe([each.name for each in self._queues]).items()
-            }
+            found = kafka.describe([each.name for each in self._queues])
+        self._ids = {name: each.topic_id for name, each in found.items()}
+        return len(self._ids) == len(self._queues)
 
     def _fill(self, queue: Queue, faults: tuple[str, ...]) -> Expected:
         letters = 0
