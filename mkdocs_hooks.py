@@ -1,4 +1,4 @@
-"""Adds to the site (mkdocs.yml) README.md, CHANGELOG.md, the pages of public names and proofs, and Mermaid."""
+"""Adds to the site (mkdocs.yml) README.md, CHANGELOG.md, the pages of public names and proofs, tables, and Mermaid."""
 
 import inspect
 import re
@@ -10,6 +10,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 from jbm_kafka.cli.api_pages import API_PAGES, home, public_names
+from jbm_kafka.cli.made_tables import with_tables
 from tests.house import proofs
 
 ROOT = Path(__file__).parent
@@ -49,6 +50,7 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Links out of docs/ become links to what the site has of it; the page of decisions gets a list of all."""
+    markdown = with_tables(markdown)
     if page.file.src_uri == "decisions/README.md":
         markdown += "\n## All of them\n\n" + "".join(sorted(_decisions(), key=lambda line: int(line[3:].split(".")[0])))
     for source, name in PAGES.items():

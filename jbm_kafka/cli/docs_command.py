@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from jbm_kafka.cli.api_pages import API_PAGES, api_page
+from jbm_kafka.cli.made_tables import with_tables
 from jbm_kafka.cli.render import table
 
 
@@ -46,7 +47,8 @@ class PageName(click.ParamType[str]):
 def docs(page: str | None) -> None:
     """Print a PAGE of the documentation, as Markdown; without one list the pages."""
     if page is not None:
-        text = api_page(page) if page in API_PAGES else (docs_folder() / f"{page}.md").read_text(encoding="utf-8")
+        is_made = page in API_PAGES
+        text = api_page(page) if is_made else with_tables((docs_folder() / f"{page}.md").read_text(encoding="utf-8"))
         click.echo(text, nl=False)
         return
     table(("page", "about"), [(name, _title(name)) for name in page_names()])

@@ -115,24 +115,24 @@ class ClusterTable(Table):
     """A Kafka cluster, and who programs are there."""
 
     bootstrap: str | None = None
-    """HOST:PORT, several with commas; memory://NAME, amqp://HOST:PORT."""
+    """HOST:PORT, several with commas; for programs also memory://NAME, amqp://HOST:PORT."""
     namespace: str | None = None
-    """Prefix of everything of ours, so that installations share a cluster."""
+    """Prefix of everything of ours, so that installations share a cluster; none."""
     tls: Annotated[Tls | None, BeforeValidator(_tls_table, json_schema_input_type=bool | Tls | None)] = None
-    """true, or a table."""
+    """`ca`, `certificate`, `key`, `key_password`: PEM files, from the file's folder on; or true."""
     login: LoginTable | None = None
-    """User and password."""
+    """`user`; `password` or `password_file`; `mechanism`: SCRAM-SHA-512, or another that docs/security.md names."""
     large_bodies: Annotated[Text | None, Field(repr=False)] = None
     """The URL of the store of bodies that are too large for Kafka, as in s3://shop-bodies: docs/large-bodies.md."""
     kafka: Annotated[
         dict[str, str],
         BeforeValidator(flat_properties, json_schema_input_type=dict[str, Any]),
     ] = Field(default_factory=dict, repr=False)
-    """Other properties of librdkafka."""
+    """Any other property of librdkafka (docs/settings.md#properties-of-librdkafka); it wins over `tls` and `login`."""
 
 
 class ConnectionTable(Table):
-    """Arguments of ConnectionFactory: docs/settings.md."""
+    """Arguments of a ConnectionFactory: docs/settings.md."""
 
     client_id: Text | None = None
     state_dir: Text | None = None
@@ -160,7 +160,7 @@ class ConnectionTable(Table):
 
 
 class DestinationsTable(Table):
-    """Queues and topics that must exist: `jbm-kafka provision` makes them."""
+    """Queues and topics that must exist: `jbm-kafka provision` makes them (docs/provision.md)."""
 
     queues: list[str] = Field(default_factory=list)
     """NAME, or NAME:PARTITIONS."""
@@ -178,7 +178,7 @@ class DestinationsTable(Table):
 
 
 class WorkerTable(Table):
-    """A worker that `jbm-kafka run NAME` runs."""
+    """A worker that `jbm-kafka run NAME` runs, and `jbm-kafka run MODULE:NAME` of its target."""
 
     target: Text
     """MODULE:NAME of a Worker, or of a function that is called with each message of `queue`."""
@@ -208,7 +208,7 @@ class BridgeEndTable(Table):
 
 
 class BridgeTable(Table):
-    """What `jbm-kafka bridge` takes from one place to another: docs/bridge.md."""
+    """What `jbm-kafka bridge` takes from one place to another: docs/bridge.md#as-a-command."""
 
     source: BridgeEndTable
     target: BridgeEndTable
@@ -228,7 +228,8 @@ class BridgeTable(Table):
 
 
 class UserTable(Table):
-    """Who may come in, to the AMQP server and to the console; rights are patterns of names of destinations."""
+    """Who may come in, to the AMQP server (docs/amqp.md#users) and the console (docs/console.md#who-may); rights are
+    patterns of names of destinations."""
 
     password: SecretStr | None = None
     """The line that `jbm-kafka sidecar user NAME` prints."""
@@ -267,7 +268,7 @@ class ForwardingTable(Table):
 
 
 class AmqpTable(Table):
-    """The AMQP server, `jbm-kafka sidecar run`: docs/amqp.md."""
+    """The AMQP server, `jbm-kafka sidecar run`: docs/amqp.md#what-the-file-may-have."""
 
     listeners: list[ListenerTable] | None = None
     limits: Annotated[dict[str, Any], AfterValidator(_known_limits), Field(json_schema_extra=_LIMITS_SCHEMA)] = Field(
@@ -303,26 +304,34 @@ class TrustedProxyTable(Table):
 
 
 class ConsoleTable(Table):
-    """The console: docs/console.md. `[users]` says who may come in."""
+    """The console: docs/console.md#who-may. `[users]` says who may come in."""
 
     listen: Text = "127.0.0.1:8161"
-    """HOST:PORT."""
+    """HOST:PORT; 127.0.0.1:8161. Another address than this machine's needs users, and a certificate."""
     certificate: Text | None = None
-    """A PEM file, from the file's folder on, as the next."""
+    """A PEM file, its chain, from the file's folder on, as the next; without it no TLS."""
     key: Text | None = None
+    """Its key, unless it is in the certificate's file."""
     plain_without_tls: bool = False
-    """A proxy before it has the TLS."""
+    """true where a proxy before it has the TLS."""
     read_only: bool = False
+    """true: by this console nobody changes anything."""
     hosts: list[str] = Field(default_factory=list)
-    """Names by which browsers reach it."""
+    """Names by which browsers reach it, others are refused; any, and without users those of this machine."""
     secret_file: Text | None = None
-    """Has what signs the cookies."""
+    """Has 32 random bytes or more, which sign the cookies: the same for several consoles behind one address. Without it
+    a restart logs all out."""
     schema_registry: Text | None = None
-    """Its address, for bodies that its serializers wrote."""
+    """Its address: bodies that its serializers wrote are shown as Avro, JSON or Protobuf; without it as bytes."""
     schema_registry_user: Text | None = None
+    """The user there."""
     schema_registry_password: SecretStr | None = None
+    """The user's password."""
     proxy: TrustedProxyTable | None = None
+    """Single sign-on: a proxy with an address of these `networks` says in the `header` which user asks, as `header =
+    "X-Remote-User"`, `networks = ["10.0.0.0/24"]`."""
     tokens: dict[str, TokenTable] = Field(default_factory=dict)
+    """Programs, with `sha256`, `look` and `operate`; `jbm-kafka console --new-token NAME` prints the lines."""
 
 
 class ExporterTable(Table):

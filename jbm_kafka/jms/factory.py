@@ -58,30 +58,41 @@ class ConnectionFactory:
         url: `host:port`, several with commas, or the same after `kafka://`. `memory://NAME`: no broker, but a world of
             that name in this process, gone with its last connection (docs/testing.md). `amqp://host:port`, or
             `amqps://`: a standalone sidecar, or any AMQP 1.0 broker (docs/amqp.md); of several the first that answers.
-        client_id: the name of the connections for durable subscriptions.
-        state_dir: folder of the local state; None: a temporary one, rebuilt from the changelog.
-        kafka: librdkafka properties such as security settings; what must be ours is refused by name.
-        address_settings: by pattern of destination names.
-        default_unit_of_order: a name, or SYSTEM_GENERATED: one for each session.
-        auto_create: make missing queues at first use; True.
-        namespace: prefix of everything of ours, so that several installations share a cluster.
-        memory_budget_bytes: bound of what is read ahead and held in memory; 256 MiB.
+        client_id: the connection's name, for durable subscriptions and `no_local`: one connection at a time has it.
+        state_dir: folder of the local state (docs/settings.md#the-local-state); None: a temporary one, rebuilt from the
+            changelog.
+        kafka: properties of librdkafka for every client, such as docs/security.md; what must be ours is refused by
+            name.
+        address_settings: by pattern of destination names (docs/settings.md#addresssettings).
+        default_unit_of_order: a name, or SYSTEM_GENERATED: one for each session; None.
+        auto_create: make missing queues at first use; True. The command line makes one only by `create`.
+        namespace: prefix of every group, changelog and `jbm.` topic, so that several installations share a cluster.
+        memory_budget_bytes: bound of what is read ahead and held in memory
+            (docs/settings.md#the-memory-of-a-process); 256 MiB.
         session_timeout_ms: after so long without a sign of life the group gives a process's partitions to others;
             10,000.
-        revoke_drain_ms: how long a rebalance waits for the messages that sessions here hold: as long as handlers need;
-            30,000.
+        revoke_drain_ms: how long a move of partitions waits for messages in work: as long as the slowest handler needs
+            (docs/graceful-shutdown.md#when-a-worker-comes-or-goes). Creating a consumer waits for its first partitions
+            at most 60 s longer; 30,000.
         membership_idle_ms: how long a consumer that pauses between two receives keeps its process in the queue's group,
             and with it its share of the partitions; 60,000.
-        receiver_idle_ms: how long it keeps messages that it has not asked for yet, meanwhile; 3,000.
-        checkpoint_interval_ms: how often acknowledgements are made durable; 50.
-        record_timeout_ms: how long each record of a commit may take to be written before the commit is given up and
-            made again; longer where brokers are slow; 3,000, which is the least.
-        commit_timeout_ms: how long the brokers may take to answer to a commit; 10,000.
-        block_on_acknowledge: an acknowledgement returns when it is durable.
-        persist_delivery_count_before_delivery: attempts are durable before the application gets a message; False.
-        prefetch: how many messages a consumer may hold unacknowledged.
+        receiver_idle_ms: how long it keeps messages that it has not asked for yet, meanwhile; then other consumers of
+            its process get them; 3,000.
+        checkpoint_interval_ms: how often acknowledgements are recorded in Kafka: a crash may bring back what was
+            acknowledged since the last time; 50.
+        record_timeout_ms: how long each record of a commit may take to be written, 3,000 to 120,000, before the commit
+            is given up and made again. Longer where brokers are slow; a process that dies in a commit holds up its
+            partitions by as much more; 3,000.
+        commit_timeout_ms: how long the brokers may take to answer to a commit, 5,000 to 600,000; then it is asked for
+            whether it took place; 10,000.
+        block_on_acknowledge: True: an acknowledgement returns when it is recorded; in PRE a message arrives when its
+            acknowledgement is (docs/acknowledging.md); False.
+        persist_delivery_count_before_delivery: True: an attempt is recorded before the application gets the message
+            (docs/retries-and-dead-letters.md#a-message-that-kills-its-worker); False.
+        prefetch: how many messages a consumer may hold unacknowledged
+            (docs/sending-and-receiving.md#a-full-prefetch); 1,000.
         codecs: serializers and deserializers of confluent_kafka, each alone or as a tuple of both, by subject
-            ("orders-value") or by content type: they write and read bodies of a schema registry.
+            ("orders-value") or by content type: they write and read bodies of a docs/schema-registry.md.
         large_bodies: where bodies go that are too large for Kafka: "s3://bucket/folder", "file:/folder", another URL of
             fsspec, or an object with put, get, list and remove; of all programs the same (docs/large-bodies.md).
         large_body_bytes: how large a body stays in its record; 900,000.

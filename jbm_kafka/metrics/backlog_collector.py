@@ -50,7 +50,7 @@ SPECS = (
     *(HELD, HELD_AT_MOST, COUNTED, OLDEST, OLDEST_HELD, UNCOMMITTED, LOG, PARKED, RECEIVERS),
     *(RECEIVING_PAUSED, SENDING_PAUSED, PREPARED, OLDEST_PREPARED, LOOKED, UNREADABLE, QUERY_RECORDS, QUERY_AGE),
 )
-"""docs/metrics.md lists them, and so do rules and dashboards: a name stays. All are gauges."""
+"""Rules and dashboards name them: a name stays. All are gauges. `jbm-kafka docs metrics` shows them."""
 
 
 class BacklogCollector(Collector):

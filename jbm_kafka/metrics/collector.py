@@ -196,7 +196,7 @@ METRICS = (
         "How near that store is to refusing sends, by its limits or its disk; 1: it does.",
     ),
 )
-"""The page docs/metrics.md lists them, and so do dashboards: a name stays."""
+"""Dashboards name them: a name stays. `jbm-kafka docs metrics` shows them."""
 
 
 class JbmCollector(Collector):

@@ -1,6 +1,7 @@
 """Which rights in Kafka each kind of program of ours needs: one table, and the access rules that it means.
 
-docs/security.md shows the table; tests/security plays each role with these rights alone, and some without each of them.
+`jbm-kafka docs security` shows the table; tests/security plays each role with these rights alone, and some without
+each of them.
 """
 
 from __future__ import annotations
@@ -28,29 +29,33 @@ class Role(Enum):
     """A kind of program. One that does several things has the rights of several roles."""
 
     PRODUCER = "producer"
-    """Sends, also in transactions."""
+    """Programs that only send, also in transactions."""
     WORKER = "worker"
-    """Receives from queues and subscriptions, and browses."""
+    """Programs that receive: queues, subscriptions, retries, dead letters, browsers. One that sends, too, is also a
+    producer; one that receives dead letters names their queue as a queue."""
     SIDECAR = "sidecar"
-    """Serves AMQP clients, which send, receive and request."""
+    """`jbm-kafka sidecar` (docs/amqp.md), for all that its users may; it makes no queue. Its users have no rights in
+    Kafka."""
     OPERATOR = "operator"
-    """Looks, explains, pauses, sets, moves, gives up, retries; makes and deletes no topic."""
+    """Every command but `create`, `delete` and `admit-partitions`; to delete subscriptions, too."""
     LOOK = "look"
-    """Lists, counts, browses what waits; changes nothing, and is not told what receivers have in hand."""
+    """`list`, `show`, `browse`, `export`, `Admin`; `explain` says that receivers could not be asked."""
     SPARK = "spark"
-    """Reads, writes, archives and replays with Spark."""
+    """Jobs of docs/spark.md: reading, writing, archives, replays."""
     REQUESTS = "requests"
-    """Besides: has temporary destinations, requests or answers."""
+    """Besides: temporary queues, `session.request` (docs/recipes.md#request-and-reply), and who answers."""
     SCHEDULES = "schedules"
-    """Besides: is a worker that has schedules."""
+    """Besides: a worker with docs/schedules.md, which sends their runs."""
     XA = "xa"
-    """Besides: has branches of transactions of several systems."""
+    """Besides: branches of transactions of several systems (docs/xa.md)."""
     BRIDGE = "bridge"
-    """Besides: is a producer that takes messages into the cluster from elsewhere."""
+    """Besides: a producer that takes messages into the cluster from elsewhere (docs/bridge.md#rights)."""
     MOVING = "moving"
-    """Imports what a file of an export has, and adopts topics that others copied; makes none. Who looks may export."""
+    """`import` and `adopt` (docs/backup-and-moving.md), into topics that are there. For `export` it takes *look*."""
     TRUNCATION = "truncation"
-    """Besides: deletes from logs what is settled. Kafka's right for that also deletes the topic."""
+    """Besides: a worker whose settled messages are deleted from the log
+    (docs/topics.md#what-is-settled-can-be-deleted), and `jbm-kafka truncate`. Kafka's right for that also deletes the
+    topic."""
 
 
 class Resource(Enum):

@@ -30,7 +30,7 @@ def test_no_message_names_a_file_that_an_installed_package_has_not() -> None:
             if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
                 continue
             named |= {
-                part.split()[0].strip(",:;.)'") for part in node.value.split("jbm-kafka docs ")[1:] if part.strip()
+                part.split()[0].strip(",:;.)'`") for part in node.value.split("jbm-kafka docs ")[1:] if part.strip()
             }
             if id(node) not in docstrings and "docs/" in node.value and ".md" in node.value:
                 wrong.append(f"{path.relative_to(ROOT)}: {node.value!r}")

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from jbm_kafka.cli.made_tables import with_tables
 from tests.house.sources import ROOT
 
 _LINK = re.compile(r"\]\((?!\w+:)(?P<file>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
@@ -17,7 +18,7 @@ def anchors(text: str) -> set[str]:
 def test_every_link_leads_to_a_page_and_a_heading_of_it() -> None:
     broken = []
     for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]):
-        for link in _LINK.finditer(page.read_text()):
+        for link in _LINK.finditer(with_tables(page.read_text())):
             target = (page.parent / link["file"]).resolve() if link["file"] else page
             if not target.exists():
                 broken.append(f"{page.relative_to(ROOT)}: {link['file']} is not there")

@@ -1,11 +1,6 @@
-"""The pages are as true as a test can tell."""
+"""The page of proofs is made of promises and tests."""
 
 from tests.house import proofs
-from tests.house.state_machine import PAGE, page
-
-
-def test_the_state_machine_page_is_that_of_the_table() -> None:
-    assert PAGE.read_text() == page(), "run: python -m tests.house.state_machine"
 
 
 def test_a_page_of_proofs_has_promises_tests_and_open_parts_and_no_lines_of_code() -> None:

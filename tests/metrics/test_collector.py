@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -109,25 +109,6 @@ def test_a_closed_connection_has_no_metrics(connection: Connection) -> None:
     registry.register(JbmCollector(connection))
     connection.close()
     assert scraped(registry) == {}
-
-
-def listed(metrics: Iterable[tuple[str, ...]]) -> list[list[str]]:
-    """Rows of a page: the names of those that are alike in all that stands behind them."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for name, *what in metrics:
-        alike.setdefault(tuple(what), []).append(name)
-    return [[*what, ", ".join(names)] for what, names in alike.items()]
-
-
-def names_listed(heading: str) -> list[list[str]]:
-    """The rows of that part of the page."""
-    return [[cell.replace("`", "") for cell in row] for row in rows(section(PAGE, heading))]
-
-
-def test_the_page_lists_the_metrics() -> None:
-    """By type and labels; what each is stands in a scrape."""
-    wanted = listed((each.exposed, each.kind, ", ".join(each.labels)) for each in METRICS)
-    assert names_listed("The metrics") == wanted
 
 
 def test_the_page_of_bridges_lists_theirs() -> None:

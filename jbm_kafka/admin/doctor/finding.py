@@ -11,31 +11,38 @@ class Ailment(Enum):
     """The kind of a finding, for programs."""
 
     REPLICATION = "replication"
-    """A topic is on fewer brokers than it could be, or not all of them have all of it."""
+    """A topic, Kafka's own two as well, is on fewer than three brokers where there are three, or some of its replicas
+    lag behind: what is on one broker goes with it."""
     MIN_ISR = "min-isr"
-    """`min.insync.replicas` is so small that what was confirmed may be lost, or so large that one broker stops all."""
+    """`min.insync.replicas` is 1 where there are three replicas, so that what one broker has confirmed is lost with it;
+    or as large as their number, so that nothing can be written while one broker is away."""
     RETENTION = "retention"
-    """Kafka deletes messages, or what we keep of them, by age or size."""
+    """The topic of a queue or topic has `retention.ms` or `retention.bytes`: Kafka deletes messages unread."""
     COMPACTION = "compaction"
-    """`cleanup.policy` is another than the topic needs."""
+    """The topic of a queue or topic is compacted, so that of a unit only the last message stays; or a changelog or the
+    registry is not, so that what is recorded goes by age."""
     MAKER = "maker"
-    """Who made a topic is not recorded, so that what is settled is not deleted from it."""
+    """It is not recorded that jbm-kafka made the topic, so what is settled is not deleted by itself
+    (docs/topics.md#what-is-settled-can-be-deleted). A setting `truncate` says what you want, and ends the finding."""
     MISSING = "missing"
-    """A topic that we keep things in is not there, such as a changelog."""
+    """A changelog or the registry is not there, which alone has attempts, delays and what was parked; or, where
+    somebody receives, the topic of events or of commands."""
     PARKED = "parked"
-    """Messages whose only copy is a changelog that is missing or on one broker."""
+    """Messages are parked, and the changelog with their only copy is missing or on one broker of several."""
     RIGHTS = "rights"
-    """Who asks may not do what he needs for what he says that he is."""
+    """Who asks may not do what he should (docs/doctor.md#rights)."""
     CLOCK = "clock"
-    """The clock of a process is more than a second away from ours."""
+    """The clock of a process that receives is a second or more from that of the machine where you ask: delays and
+    expiry go by clocks."""
     VERSION = "version"
-    """A process runs another version than this one."""
+    """A process runs another version than the command, or an older one, which does not say its version."""
     SILENT = "silent"
-    """A process that has partitions does not answer."""
+    """A process has partitions, does not answer (`--timeout`), and has them still then: it hangs, is frozen, or may not
+    use `jbm.commands`."""
     UNUSED = "unused"
-    """A subscription that nobody receives from, for which the log is kept."""
+    """Nobody receives from a durable subscription, and messages are kept for it: the log grows until somebody does."""
     FILES = "files"
-    """A process may have fewer files open than it needs."""
+    """A process may have fewer files open than its queues need, some 12 each: connections fail when none are left."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ class Rule(Enum):
     """A rule that keeps a message, a unit or a partition where it is."""
 
     IN_HAND = "in-hand"
-    """A receiver has it and has not said what becomes of it."""
+    """A receiver has it and has not said what becomes of it; if it is long ago, it hangs
+    (docs/operating.md#a-worker-that-hangs)."""
     PREPARED = "prepared"
     """A prepared branch has it, and the manager of its transaction has not decided (ACK-10)."""
     BEHIND = "behind"
@@ -32,9 +33,10 @@ class Rule(Enum):
     NOT_YET_DUE = "not-yet-due"
     """It was sent with a delivery delay, which is not over (UNIT-4)."""
     ON_HOLD = "on-hold"
-    """It is out of attempts and waits for an operator, with its unit (UNIT-16)."""
+    """It is out of attempts and waits for an operator, with its unit (UNIT-16): docs/operating.md#a-unit-on-hold."""
     NOT_SELECTED = "not-selected"
-    """No receiver's selector chooses it (UNIT-6)."""
+    """No receiver's selector chooses it, and its unit waits (UNIT-6): stop all workers, and start them with one that
+    chooses it (docs/runbook.md#no-selector-chooses-a-message)."""
     UNDELIVERABLE_HERE = "undeliverable-here"
     """As NOT_SELECTED, because a receiver that could have it is not to get it again (AMQP-16)."""
     EXPIRED = "expired"
@@ -42,7 +44,8 @@ class Rule(Enum):
     LEAVING = "leaving"
     """It is on its way to the dead-letter or expiry address."""
     IN_DOUBT = "in-doubt"
-    """It is acknowledged in a commit or checkpoint whose end nobody knows yet."""
+    """It is acknowledged in a commit or checkpoint whose end nobody knows yet: it is settled, or comes again, when
+    Kafka answers."""
     NOT_READ = "not-read"
     """It lies behind what the owner of its partition has read."""
     SETTLED = "settled"
@@ -50,39 +53,48 @@ class Rule(Enum):
     READY = "ready"
     """Nothing keeps it: it goes to the next receiver that asks."""
     RECEIVERS_BUSY = "receivers-busy"
-    """It could go, but no receiver asks for one now."""
+    """It could go, but no receiver asks for one now (docs/operating.md#what-receivers-do)."""
     RECORDING = "recording"
-    """It could go as soon as the next checkpoint is written, which records that it may have been handed over."""
+    """It could go as soon as the next checkpoint is written, which records that it may have been handed over; if it
+    stays so, Kafka takes no checkpoint: see that process's log."""
     NOBODY_RECEIVES = "nobody-receives"
     """Its queue or subscription has no receivers."""
     NO_OWNER = "no-owner"
-    """No process says that it has its partition: the group is about to give it to one."""
+    """No process says that it has its partition: the group is about to give it to one
+    (docs/operating.md#no-process-has-the-partition)."""
     OWNER_SILENT = "owner-silent"
-    """The process that has its partition did not answer."""
+    """The process that has its partition did not answer (docs/operating.md#no-process-has-the-partition)."""
     NOT_ASKED = "not-asked"
     """The processes that have its partitions could not be asked; most likely a right is missing."""
     OPENING = "opening"
-    """Its owner reads what is recorded of its partition."""
+    """Its owner reads what is recorded of its partition; after a crash that takes some 20 s."""
     CLOSED = "closed"
-    """Its owner cannot read its partition or what is recorded of it."""
+    """Its owner cannot read its partition or what is recorded of it: a process that died left a checkpoint open, for
+    some 10 s. If it stays so, a message kills its workers (docs/runbook.md#a-message-kills-its-workers)."""
     MOVING = "moving"
-    """Its partition is about to go to another process."""
+    """Its partition is about to go to another process, when handlers that run are done, after `revoke_drain_ms` at
+    most."""
     PAUSED = "paused"
     """An operator has paused receiving."""
     SENDING_PAUSED = "sending-paused"
     """An operator has paused sending: nothing new comes."""
     NOT_ADMITTED = "not-admitted"
-    """Its topic has got more partitions than its units are routed by: what has a unit is refused (UNIT-11)."""
+    """Its topic has got more partitions than its units are routed by: what has a unit is refused (UNIT-11):
+    docs/operating.md#more-partitions-for-a-queue-in-use."""
     NO_CHANGELOG = "no-changelog"
-    """Its changelog is missing: what was recorded of it is lost, and the next receiver makes it again."""
+    """Its changelog is missing: what was recorded of it is lost, and the next receiver makes it again
+    (docs/operating.md#the-changelog-of-a-queue)."""
     PARKED_LOST = "parked-lost"
-    """Its changelog lacks messages that were parked there, or may have been: nothing else had them (LOG-8)."""
+    """Its changelog lacks messages that were parked there, or may have been: nothing else had them (LOG-8,
+    docs/operating.md#the-changelog-of-a-queue)."""
     OFFSETS_RESET = "offsets-reset"
-    """Somebody reset its group's offsets: the next receiver gets it again, or never (LOG-2)."""
+    """Somebody reset its group's offsets: the next receiver gets it again, or never (LOG-2). If it was not meant, give
+    the command that `explain` prints, before a receiver starts."""
     NOT_HELD = "not-held"
     """Nothing of what was asked about is there."""
     OPEN_TRANSACTION = "open-transaction"
-    """It lies behind the first record of a Kafka transaction that has not ended."""
+    """It lies behind the first record of a Kafka transaction that has not ended
+    (docs/operating.md#a-transaction-of-another-program)."""
 
 
 _RULES = {

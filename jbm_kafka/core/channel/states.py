@@ -1,7 +1,7 @@
 """Message states, and the only moves between them.
 
-Every change of a message's state is one row of TRANSITIONS, and only `transition` and `docs/state-machine.md`, which is
-generated from it, read it. What is not a row is refused and changes nothing (STATE-1). Changes of a channel
+Every change of a message's state is one row of TRANSITIONS, and only `transition` and `jbm-kafka docs state-machine`,
+which shows it, read it. What is not a row is refused and changes nothing (STATE-1). Changes of a channel
 (core/channel/changes.py) carry their row, and `ChannelState.apply` asserts that the messages stand where the row
 begins.
 """

@@ -38,38 +38,41 @@ class AddressSettings:
     """
 
     max_delivery_attempts: int | Unset = UNSET
-    """Hand-overs without acknowledgement before a message is given up; -1: no limit. Default: 10."""
+    """Attempts before a message goes to its dead-letter address; -1: no limit. Default: 10."""
     redelivery_delay_ms: Duration | Unset = UNSET
-    """Wait before the second hand-over; 0: none. Default: 0."""
+    """How long a returned message waits before its second attempt, and its unit with it; 0: not. Default: 0."""
     redelivery_delay_multiplier: float | Unset = UNSET
     """Each further wait is this many times as long as the one before. Default: 1.0."""
     redelivery_collision_avoidance_factor: float | Unset = UNSET
     """0 to 1: how far a wait may be longer or shorter, as a part of it, by chance. Default: 0.0."""
     max_redelivery_delay_ms: Duration | Unset | None = UNSET
-    """No wait is longer; None: ten times the delay. Default: None."""
+    """No wait is longer; None: ten times the first. Default: None."""
     dead_letter_address: str | Destination | Unset | None = UNSET
     """The address that takes messages given up: the name of a queue, or Topic(name), which is kept as the text
-    "topic:name"; None: they are removed. Default: "DLQ", or "<namespace>.DLQ"."""
+    "topic:name"; None: they are removed. Default: `DLQ`, or `<namespace>.DLQ`."""
     expiry_address: str | Destination | Unset | None = UNSET
-    """The address that takes expired messages, in the same form; None: they are removed. Default: "ExpiryQueue", or
-    "<namespace>.ExpiryQueue"."""
+    """The address that takes expired messages, in the same form; None: they are removed. Default: `ExpiryQueue`, or
+    `<namespace>.ExpiryQueue`."""
     on_dead_letter: OnDeadLetter | Unset = UNSET
-    """A unit whose head was given up goes on ("continue"), or waits for an operator ("hold"). Default: "continue"."""
+    """A unit whose head was given up goes on ("continue"), or waits for an operator ("hold",
+    docs/operating.md#a-unit-on-hold). Default: "continue"."""
     default_unit_of_order: str | UnitMarker | Unset | None = UNSET
     """The unit of messages sent without one: a name, or SYSTEM_GENERATED. Default: None."""
     duplicate_window_ms: Duration | Unset = UNSET
-    """How long a duplicate id is remembered; 0: no window. Default: 86400000, a day."""
+    """Of messages with one `duplicate_id` that were sent within that time one is delivered; 0: no window
+    (docs/recipes.md#sending-again). Default: 86400000, a day."""
     duplicate_window_count: int | Unset | None = UNSET
-    """How many duplicate ids a partition remembers at most; None: as many as the time allows. Default: 10000."""
+    """How many duplicate ids a partition remembers at most, in about 300 bytes of memory each; None: as many as the
+    time allows. Default: 10000."""
     partitions: int | Unset = UNSET
     """Partitions of a destination we create. Default: 16."""
     truncate: Truncate | Unset = UNSET
-    """Messages that every queue and subscription has settled are deleted from the log (LOG-4): "settled" or "never".
-    Default: "settled" for a destination that jbm-kafka made, and "never" for any other."""
+    """Messages that every queue and subscription has settled are deleted from the log (LOG-4) while somebody
+    receives: "settled" or "never". Default: "settled" of what jbm-kafka made, else "never"."""
     routing: Routing | Unset = UNSET
     """How a unit finds its partition (UNIT-11): "hash" alone yet. Default: "hash"."""
     record_deliveries: bool | Unset = UNSET
-    """The events tell what applications were given, by whom and when (LOG-10). Default: False."""
+    """The events tell what applications were given, when, and in which session (LOG-10). Default: False."""
 
     def __post_init__(self) -> None:
         for name, value in self.given().items():
