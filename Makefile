@@ -29,7 +29,7 @@ STATIC := jbm_kafka/console/static
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup all-of-it proton spark-jars spark-classes console-scripts debian demo demo-spark test collected test-pure test-beside test-thorough test-slow fuzz-amqp kills-bridge kills-spark chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm compose release-check dist dist-compiled docs docs-serve lock clean
+.PHONY: help setup all-of-it proton spark-jars spark-classes console-scripts debian demo demo-spark test collected test-pure test-beside test-thorough test-slow fuzz-amqp kills-bridge kills-spark chaos kills-store chaos-cluster storm upgrade-test check cover exporter-cost console-size many-queues handler-cost way turn idle soak sizes log-sizes bench bench-instructions helm compose release-check dist dist-compiled docs docs-serve lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -177,6 +177,9 @@ way: setup         ## files and functions that one CLIENT message passes through
 
 log-sizes: setup   ## what 2,000,000 messages leave on a broker's disk, how long a recovery is then, and what deletion costs
 	$(BIN)/python -m tests.house.log_sizes
+
+many-queues: setup ## how long 500 queues of 1,000 messages take to be archived and audited by one pattern: QUEUES="--queues 100 --format delta"
+	$(BIN)/python -m tests.spark.many_queues $(QUEUES)
 
 soak: setup        ## memory of a worker and a sender through 500,000 messages; the last third within 5 % of the middle one
 	$(BIN)/python -m tests.house.soak

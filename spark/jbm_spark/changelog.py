@@ -33,7 +33,7 @@ from jbm_kafka.registry.channel_group import ChannelGroup
 from jbm_spark.call_checks import check_session
 from jbm_spark.columns import message_columns
 from jbm_spark.committed import committed_records, no_records
-from jbm_spark.known_values import looked_up
+from jbm_spark.known_values import known_rows, looked_up
 from jbm_spark.log_positions import log_positions
 from jbm_spark.messages import source_options
 from jbm_spark.raw_columns import shown
@@ -121,7 +121,7 @@ def held_of(
     of_topic = looked_up(F.col("group"), {group.group_id: group.topic for group in groups})
     entries = latest_entries(records, [group.group_id for group in groups]).withColumn("topic", of_topic)
     found = list(_begins(admin, groups, described, entries))
-    begins = _in_force(spark.createDataFrame(found, _BEGIN), entries)
+    begins = _in_force(known_rows(spark, found, _BEGIN), entries)
     starting: dict[str, dict[str, int]] = {}
     for each in found:
         starting.setdefault(each.topic, {})[str(each.partition)] = each.begin

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from jbm_spark.known_values import known_rows
 from jbm_spark.messages import source_options
 from jbm_spark.options import Position, ending_options, starting_options
 
@@ -74,4 +75,4 @@ def records_of_topics(
 
 def no_records(spark: SparkSession) -> DataFrame:
     """Return what a topic holds that nobody has made yet."""
-    return spark.createDataFrame([], RECORD)
+    return known_rows(spark, [], RECORD)

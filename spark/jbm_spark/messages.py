@@ -45,6 +45,17 @@ from jbm_spark.sink import sink_for
 from jbm_spark.streaming_query import QueryPlan, awaited
 from jbm_spark.topic_check import can_look, check_topics, end_offsets
 
+_AT_ONCE = {
+    "kafka.fetch.max.wait.ms": "1",
+    "kafka.max.poll.records": "10000",
+    "kafka.auto.include.jmx.reporter": "false",
+    "kafka.enable.metrics.push": "false",
+}
+"""A batch reads up to ends that the log has. When a task has its records, Kafka's consumer asks for more ahead, and
+Spark's next question, which ends the task, waits behind that one on the same connection: half a second a partition.
+After each poll Spark throws away what was fetched ahead, so what was fetched is to be polled at once. And a consumer
+lives for one partition: what tells JMX and the brokers of it takes longer than reading a few hundred records."""
+
 
 def messages(
     spark: SparkSession,
@@ -335,6 +346,7 @@ def source_options(
             'spark.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")'
         )
     return {
+        **({} if is_stream else _AT_ONCE),
         **checked_kafka_options(kafka),
         **checked(options, is_stream=is_stream),
         "kafka.bootstrap.servers": checked_bootstrap("bootstrap", bootstrap),

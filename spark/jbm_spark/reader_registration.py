@@ -24,7 +24,7 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jbm_kafka.codec.reader_record import RegisteredReader
+from jbm_kafka.codec.reader_record import LOAD, REPLAY, RegisteredReader
 from jbm_kafka.core.closed_at_end import ClosedAtEnd
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.kafka import ConfluentKafka
@@ -109,7 +109,8 @@ def register_query(
     """Register a query that was just started as a reader of these Kafka topics: all that they have is kept for it, and
     from its first batch on what is behind its committed offsets.
 
-    Its name in the registry is the query's own, or its id, with the topic. The listener that is returned follows it,
+    Its name in the registry is the query's own, or its id, with the topic; one that is named as jobs are that load or
+    replay is told from those. The listener that is returned follows it,
     and writes to the registry once in `renewed_after_s` seconds at most.
 
     Raises:
@@ -118,7 +119,7 @@ def register_query(
     registration = ReaderRegistration(bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     listener = _QueryReader(spark, query, registration, renewed_after_s)
     for topic in topics:
-        registration.renew_first(f"{query.name or query.id}/{topic}", topic)
+        registration.renew_first(f"{_name_of(query)}/{topic}", topic)
     spark.streams.addListener(listener)
     return listener
 
@@ -131,7 +132,7 @@ class _QueryReader(StreamingQueryListener):
     ) -> None:
         self._streams = spark.streams
         self._id = str(query.id)
-        self._name = query.name or str(query.id)
+        self._name = _name_of(query)
         self._registration = registration
         self._renewed_after_s = renewed_after_s
         self._renewed_s = -renewed_after_s
@@ -176,6 +177,11 @@ class _QueryReader(StreamingQueryListener):
     def _remove(self) -> None:
         with suppress(PySparkException, Py4JError, OSError):  # the session has ended
             self._streams.removeListener(self)
+
+
+def _name_of(query: StreamingQuery) -> str:
+    name = query.name or str(query.id)
+    return f"query-{name}" if name.startswith((LOAD, REPLAY)) else name
 
 
 def topic_positions(offsets: str | None) -> Mapping[str, Mapping[int, int]]:

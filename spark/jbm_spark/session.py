@@ -192,7 +192,14 @@ def _of_our_own(
 
 def _defaults(master: str) -> dict[str, str]:
     """Where nobody has said anything else."""
-    anywhere = {"spark.sql.session.timeZone": "UTC"}
+    # Spark's source keeps what it polled of each partition, and by its own default for minutes: all of a few hundred
+    # queues, which are read once, would be in memory at once.
+    polled = "spark.kafka.consumer.fetchedData.cache"
+    anywhere = {
+        "spark.sql.session.timeZone": "UTC",
+        f"{polled}.timeout": "5s",
+        f"{polled}.evictorThreadRunInterval": "5s",
+    }
     here = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -17,6 +17,9 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from jbm_spark.archiving import read_archive, read_archived_events
+from jbm_spark.archiving.archive_files import RowShape, rewrite
+from jbm_spark.archiving.archive_folder import DESTINATION, MESSAGES
+from jbm_spark.archiving.archive_rows import MESSAGE_KEY, MESSAGES_SCHEMA
 from jbm_spark.archiving.delta_folder import LOG, DeltaFolder
 from jbm_spark.archiving.manifest import Span
 from jbm_spark.archiving.table_folder import BATCHES_MAX, positions
@@ -29,6 +32,7 @@ from jbm_spark.messages import messages
 from tests.spark.any_record import any_record
 from tests.spark.archive_process import archiving
 from tests.spark.conftest import Topics
+from tests.spark.planted_archive import PlantedArchive, message
 from tests.spark.records import Record
 from tests.spark.test_archive_job import comparable
 from tests.support.waiting import wait_until
@@ -70,6 +74,29 @@ def test_a_delta_archive_gives_back_every_record_to_the_byte(
     assert audit(spark, topic, bootstrap=topics.bootstrap, archive=str(folder)).messages == 300
 
 
+def test_of_many_queues_small_commits_are_compacted_queue_by_queue(spark: SparkSession, tmp_path: Path) -> None:
+    """SPARK-10, SPARK-16: a compaction of one removes no file of another."""
+    planted, day = (
+        PlantedArchive(tmp_path, "queues:toys.*", "delta"),
+        datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC),
+    )
+    for number in range(BATCHES_MAX + 1):
+        queue = "toys.cars" if number else "toys.dolls"
+        span = Span(queue, {0: number}, {0: number + 1}, {}, queue)
+        planted.add(MESSAGES, [message(queue, number, "u", day)], [span])
+    folder = planted.table(MESSAGES)
+    assert folder.to_compact() is None
+    planted.add(MESSAGES, [message("toys.cars", 99, "u", day)], [Span("toys.cars", {0: 99}, {0: 100}, {}, "toys.cars")])
+    fragments = folder.to_compact()
+    assert fragments is not None
+    rewrite(spark, folder, fragments, RowShape(MESSAGES_SCHEMA, MESSAGE_KEY, (DESTINATION,)))
+    assert (folder.to_compact(), len(folder.files())) == (None, 2)
+    rows = pa.table(table(tmp_path).to_pyarrow_table(columns=["destination", "offset"])).to_pylist()
+    found = sorted((row["destination"], row["offset"]) for row in rows)
+    assert found == [*(("queue:toys.cars", each) for each in (*range(1, BATCHES_MAX + 1), 99)), ("queue:toys.dolls", 0)]
+    assert read_archive(spark, tmp_path).where("destination = 'queue:toys.dolls'").count() == 1
+
+
 def test_small_commits_are_compacted_and_what_is_aborted_is_a_batch_too(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
@@ -102,12 +129,12 @@ def publish(folder: DeltaFolder, first: int, last: int) -> None:
 
 def test_a_batch_whose_commit_was_never_made_is_written_anew_and_counts_once(tmp_path: Path) -> None:
     """SPARK-10: everything of it was there but the commit, when the job was killed."""
-    folder = DeltaFolder(tmp_path, "messages", "an-id", json.dumps(SCHEMA))
+    folder = DeltaFolder(tmp_path, "messages", "an-id", json.dumps(SCHEMA), ["day"])
     publish(folder, 0, 5)
     publish(folder, 5, 9)
     [*_, newest] = sorted((folder.path / LOG).glob("*.json"))
     newest.unlink()
-    again = DeltaFolder(tmp_path, "messages", "an-id", json.dumps(SCHEMA))
+    again = DeltaFolder(tmp_path, "messages", "an-id", json.dumps(SCHEMA), ["day"])
     assert positions(again)["id"].end == {0: 5}
     publish(again, 5, 7)
     publish(again, 7, 12)
@@ -116,7 +143,8 @@ def test_a_batch_whose_commit_was_never_made_is_written_anew_and_counts_once(tmp
 
 
 def test_what_is_missing_of_a_delta_table_is_one_line(tmp_path: Path) -> None:
-    folder = DeltaFolder(tmp_path, "messages", "an-id", json.dumps(SCHEMA))
+    """SPARK-21."""
+    folder = DeltaFolder(tmp_path, "messages", "an-id", json.dumps(SCHEMA), ["day"])
     publish(folder, 0, 5)
     [file] = folder.files()
     file.rename(tmp_path / "elsewhere")

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pyarrow.dataset as ds
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from jbm_spark import register
@@ -22,8 +23,7 @@ pytestmark = pytest.mark.thorough
 MESSAGES = 20
 
 
-@pytest.fixture(scope="module")
-def world(bootstrap: str) -> Mapping[str, Planted]:
+def planted_queues(bootstrap: str) -> Mapping[str, Planted]:
     """Four queues of `<namespace>.orders.*`, and one beside. Of `doubled` and `lost` something must be found."""
     namespace = f"many-{uuid4().hex[:12]}"
     first = Planted(bootstrap, namespace)
@@ -37,6 +37,11 @@ def world(bootstrap: str) -> Mapping[str, Planted]:
     queues["doubled"].checkpoint(2, 2_000, acknowledged=[4])
     queues["lost"].settle(below=12, also=[12, 13])
     return queues
+
+
+@pytest.fixture(scope="module")
+def world(bootstrap: str) -> Mapping[str, Planted]:
+    return planted_queues(bootstrap)
 
 
 def names_of(world: Mapping[str, Planted]) -> dict[str, str]:
@@ -88,15 +93,18 @@ def test_one_call_makes_the_views_of_many_queues(spark: SparkSession, world: Map
     assert dict(spark.table("many_letters").dtypes)["expired_at"] == "timestamp"
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "delta"])
 def test_many_queues_are_archived_to_one_table_and_each_goes_on_where_it_was(
-    spark: SparkSession, world: Mapping[str, Planted], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, bootstrap: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], file_format: str
 ) -> None:
     """SPARK-16, SPARK-10, SPARK-17: also beside one that has lost messages, and with a queue that comes later."""
+    world = planted_queues(bootstrap)
     any_one, folder = world["honest"], tmp_path / "a"
     pattern, namespace = pattern_of(world), any_one.namespace
 
     def archived(**more: Any) -> ArchivedQueues:
-        return archive.run_queues(spark, pattern, folder, bootstrap=any_one.bootstrap, namespace=namespace, **more)
+        return archive.run_queues(spark, pattern, folder, bootstrap=any_one.bootstrap, namespace=namespace,
+                                  file_format=file_format, **more)  # fmt: skip
 
     late = Planted(any_one.bootstrap, namespace, f"{namespace}.orders")  # named by no pattern of one word more
     late.send(["u"], {})
@@ -116,7 +124,9 @@ def test_many_queues_are_archived_to_one_table_and_each_goes_on_where_it_was(
     assert [*again.failures] == [cut.queue.name]
     assert "offsets 20 to 24 of partition 0 were deleted before they were archived" in again.failures[cut.queue.name]
     assert archived(accept_loss=True).queues[cut.queue.name] == 5
-    places = ds.dataset(folder / "messages", partitioning="hive").to_table(columns=["destination", "topic", "offset"])
+    in_files = ds.dataset(folder / "messages", partitioning="hive")
+    in_table = in_files if file_format == "parquet" else DeltaTable(folder / "messages").to_pyarrow_dataset()
+    places = in_table.to_table(columns=["destination", "topic", "offset"])
     expected = {name: [*range(MESSAGES)] for name in names_of(world)}
     expected |= {late.queue.name: [0, 1, 2], cut.queue.name: [*range(MESSAGES), *range(25, 30)]}
     found: dict[str, list[int]] = {}

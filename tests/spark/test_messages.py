@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_spark.errors import OptionRefusedError, TopicError
-from jbm_spark.messages import message_stream, messages
+from jbm_spark.messages import message_stream, messages, source_options
 from tests.spark.conftest import Topics
 from tests.spark.records import Record
 
@@ -90,6 +90,14 @@ def test_who_gets_in_by_sparks_own_options_alone_is_not_looked_for(spark: SparkS
 def test_a_refused_option_is_refused_before_anything_is_read(spark: SparkSession) -> None:
     with pytest.raises(OptionRefusedError, match="minPartitions"):
         messages(spark, "orders", bootstrap="127.0.0.1:1", options={"minPartitions": "4"})
+
+
+def test_a_batch_has_no_consumer_that_waits_for_what_is_to_come(spark: SparkSession) -> None:
+    """Half a second for each partition; a stream's may wait, and so may one of a caller who says so."""
+    name = "kafka.fetch.max.wait.ms"
+    assert source_options(spark, "orders", "127.0.0.1:1", None, None)[name] == "1"
+    assert source_options(spark, "orders", "127.0.0.1:1", None, {name: "70"})[name] == "70"
+    assert name not in source_options(spark, "orders", "127.0.0.1:1", None, None, is_stream=True)
 
 
 def test_an_illegal_name_is_refused(spark: SparkSession) -> None:

@@ -219,6 +219,20 @@ def test_small_commits_are_compacted_on_the_store_too(
     assert bool(checkpoints) == (file_format == "delta")
 
 
+@of_both
+def test_a_lost_log_is_told_and_nothing_begins_anew(spark: SparkSession, place: str, file_format: str) -> None:
+    """SPARK-21: an empty archive would be read, and all be archived once more."""
+    with folder_of(place, file_format) as folder:
+        publish(folder, 0, 5)
+    (HadoopPath(place) / "messages" / (LOG if file_format == "delta" else "metadata")).remove()
+    for use in (LakeFolder.manifests, LakeFolder.files, LakeFolder.staged, LakeFolder.to_compact):
+        with (
+            folder_of(place, file_format) as folder,
+            pytest.raises(ArchiveError, match=r"its log .* is missing: restore it"),
+        ):
+            use(folder)
+
+
 def test_plain_files_and_places_of_others_are_refused_in_one_line(
     spark: SparkSession, topics: Topics, place: str, store: ObjectStore
 ) -> None:

@@ -16,6 +16,7 @@ from jbm_spark.cli.job_command import main
 from jbm_spark.jobs import archive, quality
 from jbm_spark.jobs.quality.quality_hours import HOUR_MS, hour_of
 from tests.spark.planted import Planted
+from tests.support.topics import delete_topics
 
 pytestmark = pytest.mark.thorough
 S = 1_000
@@ -81,6 +82,16 @@ def test_hours_are_told_and_what_comes_late_corrects_them(
         3: (0, 1, 0, 0, 0, 7_200.0, 7_200.0, None, 0),
         4: (0, 0, 0, 0, 0, None, None, None, 0),
     }
+    # It is deleted with a message of which no event tells, and made anew: the hours stay as they were.
+    cut.send([None], {}, at={0: 4 * HOUR_MS + 60 * S})
+    quality.run(spark, f"{namespace}.#", folder, **about)
+    before = hours_of(spark.table("of_quality"), cut)
+    assert before[4][0] == 1
+    delete_topics(bootstrap, [cut.queue.name])
+    cut.make_topic()
+    assert quality.run(spark, f"{namespace}.#", folder, **about).queues[cut.queue.name] == 0
+    after = hours_of(spark.table("of_quality"), cut)
+    assert {each: after[each] for each in range(1, 5)} == {each: before[each] for each in range(1, 5)}
     archive.run(spark, first.queue, tmp_path / "archive", file_format="delta", **about)
     first.delete_messages(6)
     of_archive = tmp_path / "of an archive"

@@ -15,10 +15,12 @@ from jbm_spark.jobs.quality.quality_hours import (
     EVENTS_KEPT_MS,
     EVERYTHING,
     HOUR_MS,
+    KnownTopic,
     QueueHours,
     Span,
     Window,
     first_whole_hour,
+    known_topic,
     oldest_open,
     window_of,
 )
@@ -52,6 +54,16 @@ def test_an_hour_of_which_something_is_gone_is_not_told() -> None:
     assert first_whole_hour(hour(-3) + 1, SINCE_EVER, now_ms) == hour(-2)
     assert first_whole_hour(None, hour(-200) + 1, now_ms) == hour(-199), "an archive has older events"
     assert first_whole_hour(None, 2**63 - 1, now_ms) == NOON_MS + HOUR_MS - EVENTS_KEPT_MS, "none of an idle queue"
+
+
+def test_of_a_topic_that_was_made_anew_no_hour_before_is_told() -> None:
+    """SPARK-18: messages went with the one before that no event is about; in an archive they are there still."""
+    now_ms = NOON_MS + MINUTE_MS
+    known = known_topic(None, "first", is_kept=False, now_ms=now_ms)
+    assert known == known_topic(known, "first", is_kept=False, now_ms=now_ms) == KnownTopic("first", 0)
+    anew = known_topic(known, "second", is_kept=False, now_ms=now_ms)
+    assert anew == known_topic(anew, "second", is_kept=False, now_ms=hour(7)) == KnownTopic("second", hour(1))
+    assert known_topic(anew, "third", is_kept=True, now_ms=hour(7)) == KnownTopic("third", hour(1))
 
 
 def test_what_no_archive_has_is_a_gap() -> None:
@@ -125,6 +137,9 @@ def test_a_row_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
         table.write([row("queue:a", today, 4)], today)
     assert numbers(path) == [("queue:a", yesterday, 1), ("queue:a", today, 4), ("queue:b", today, 3)]
     with table_of(path) as table:
+        table.note_topics({"queue:a": ("id-a", 7)})
+        table.note_topics({"queue:b": ("id-b", 0)})
+        assert table.topics() == {"queue:a": ("id-a", 7), "queue:b": ("id-b", 0)}
         assert table.oldest_open() == {"queue:a": {yesterday: None, today: None}, "queue:b": {today: None}}
 
 

@@ -43,19 +43,19 @@ def test_a_query_is_registered_with_all_and_then_with_what_it_has_not_read(
 
 
 def test_a_written_stream_is_registered_by_itself(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
-    """Of LOG-4: with all that it has read at its end."""
+    """Of LOG-4: with all that it has read at its end; one with the name of a job that loads has a lag, too."""
     source, target = topics.create(2), topics.create(2)
     topics.write(
         source, [Record(key=b"k%d" % number, value=b"x", headers=(("JBMBody", b"text"),)) for number in range(10)]
     )
     rows = message_stream(spark, source, bootstrap=topics.bootstrap).select("unit_of_order", "body_text", "kafka")
-    query = write_stream(rows, target, bootstrap=topics.bootstrap, checkpoint=tmp_path, name=f"copy-{source}")
+    query = write_stream(rows, target, bootstrap=topics.bootstrap, checkpoint=tmp_path, name=f"load-{source}")
     assert wait_until_done(query)
 
     def read() -> int:
-        found = [each for each in admin.readers() if each.name == f"copy-{source}/{source}"]
+        found = [each for each in admin.readers() if each.name == f"query-load-{source}/{source}" and each.is_query]
         return sum(found[0].positions.values()) if found else 0
 
     with Admin(topics.bootstrap) as admin:
         wait_until(lambda: read() == 10, about="its position", timeout_s=PATIENCE_S)
-        admin.end_reader(f"copy-{source}/{source}")
+        admin.end_reader(f"query-load-{source}/{source}")

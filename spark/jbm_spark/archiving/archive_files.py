@@ -11,6 +11,7 @@ from jbm_spark.archiving.archive_folder import ArchivePath
 from jbm_spark.archiving.manifest import Erasure, Span
 from jbm_spark.archiving.table_folder import SEGMENT_BYTES, Fragments, TableFolder
 from jbm_spark.errors import ArchiveError
+from jbm_spark.known_values import known_rows
 
 DAY_MS = 86_400_000
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
@@ -38,7 +39,7 @@ def read_rows(
     """The rows of these files, and of all files in these folders; names of folders below `base` tell columns, too."""
     named = [str(path) for path in paths]
     if not named:
-        return spark.createDataFrame([], schema)
+        return known_rows(spark, [], schema)
     reader = spark.read.schema(schema)
     return (reader if base is None else reader.option("basePath", str(base))).parquet(*named)
 

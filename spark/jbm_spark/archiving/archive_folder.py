@@ -108,16 +108,6 @@ def archive_path(folder: object) -> ArchivePath:
     return HadoopPath(f"{scheme}://{store}{place}")
 
 
-def check_many(destination: str, folder: object, file_format: str | None) -> None:
-    """Raises ArchiveError: a Delta table in a folder of this machine is of one queue alone."""
-    if file_format == DELTA and destination.startswith(f"{MANY}:") and is_here(folder):
-        pattern = destination.partition(":")[2]
-        raise ArchiveError(
-            f"--format delta is for one queue in a folder here: the archive of {pattern} is of Parquet files, or on an "
-            "object store"
-        )
-
-
 def read_identity(path: ArchivePath) -> ArchiveIdentity:
     """Return the identity of an archive that is there.
 
@@ -160,7 +150,6 @@ def locked_archive(
         raise ArchiveError(
             f"--format {file_format}: an archive is of format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
         )
-    check_many(destination, path, file_format)
     if file_format in MODULES:
         importlib.import_module(MODULES[file_format])  # where its package is missing nothing is made
     if not isinstance(path, Path):

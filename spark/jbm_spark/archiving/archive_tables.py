@@ -41,14 +41,17 @@ def archive_table(
         return DataFolder(path, name)
     from jbm_spark.archiving.delta_folder import DeltaFolder  # of the extra `delta`
 
-    return DeltaFolder(path, name, identity.archive_id, schema_json)
+    return DeltaFolder(path, name, identity.archive_id, schema_json, _partition_by(identity))
+
+
+def _partition_by(identity: ArchiveIdentity) -> tuple[str, ...]:
+    return (*((DESTINATION,) if identity.is_of_many else ()), "day")
 
 
 def _on_store(path: "HadoopPath", name: str, identity: ArchiveIdentity, schema_json: str | None) -> TableFolder:
     if identity.file_format not in REMOTE_FORMATS:
         raise ArchiveError(f"archive {path} is of format {identity.file_format}, which needs a disk: copy it to one")
-    partition_by = (*((DESTINATION,) if identity.is_of_many else ()), "day")
-    of_table = (path / name, identity.archive_id, schema_json, partition_by)
+    of_table = (path / name, identity.archive_id, schema_json, _partition_by(identity))
     log: LakeLog
     importlib.import_module(MODULES[identity.file_format])  # says so in a line where its package is missing
     if identity.file_format == DELTA:

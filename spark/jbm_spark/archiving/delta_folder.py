@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from jbm_spark.archiving.durably import sync, sync_all
 from jbm_spark.archiving.manifest import Erasure, Manifest, Span, batch_name, compacted, read_manifest
@@ -33,7 +34,8 @@ except ModuleNotFoundError as error:
 
 LOG = "_delta_log"
 POSITIONS = "_positions"
-_DAY = "day"
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The name of a folder whose rows have no value: events that cannot be read are about no queue."""
 
 
 def check_protocol(table: DeltaTable, path: object) -> None:
@@ -50,20 +52,24 @@ class _File:
     """One that the newest version of the table has."""
 
     path: Path
-    day: str
+    partition: Mapping[str, str | None]
     size: int
     rows: int
 
 
 class DeltaFolder:
-    """A `TableFolder` that is a Delta table, partitioned by day; made with its first batch."""
+    """A `TableFolder` that is a Delta table, partitioned by day, or by destination and day; made with its first
+    batch."""
 
-    def __init__(self, archive: Path, name: str, archive_id: str, schema_json: str | None) -> None:
+    def __init__(
+        self, archive: Path, name: str, archive_id: str, schema_json: str | None, partition_by: Sequence[str]
+    ) -> None:
         self.path = archive / name
         self._staged = archive / "_staging" / name
         self._positions = archive / POSITIONS / name
         self._archive_id = archive_id
         self._schema_json = schema_json
+        self._partition_by = [*partition_by]
 
     def manifests(self) -> Sequence[Manifest]:
         """One for all batches.
@@ -101,15 +107,15 @@ class DeltaFolder:
         return batch
 
     def to_compact(self) -> Fragments | None:
-        """The small files of the days that have many."""
+        """The small files of the partitions that have many."""
         table = self._table()
         if table is None:
             return None
-        by_day: dict[str, list[_File]] = {}
+        by_partition: dict[str, list[_File]] = {}
         for each in self._files(table):
             if each.size < SEGMENT_BYTES // 2:
-                by_day.setdefault(each.day, []).append(each)
-        small = [each for files in by_day.values() if len(files) > BATCHES_MAX for each in files]
+                by_partition.setdefault(str(each.partition), []).append(each)
+        small = [each for files in by_partition.values() if len(files) > BATCHES_MAX for each in files]
         if not small:
             return None
         return _fragments(small)
@@ -120,7 +126,7 @@ class DeltaFolder:
         by_day: dict[str, list[_File]] = {}
         for each in () if table is None else self._files(table):
             if each.path in rows:
-                by_day.setdefault(each.day, []).append(each)
+                by_day.setdefault(str(each.partition["day"]), []).append(each)
         return [(_fragments(files), sum(rows[each.path] for each in files)) for _, files in sorted(by_day.items())]
 
     def replace(self, fragments: Fragments, erasure: Erasure | None = None) -> None:
@@ -130,7 +136,7 @@ class DeltaFolder:
         replaced, is_change = set(fragments.paths), erasure is not None
         now_ms = int(time.time() * 1000)
         gone = [
-            RemoveAction(str(each.path.relative_to(self.path)), is_change, now_ms, each.size, {_DAY: each.day})
+            RemoveAction(str(each.path.relative_to(self.path)), is_change, now_ms, each.size, dict(each.partition))
             for each in self._files(table)
             if each.path in replaced
         ]
@@ -167,10 +173,11 @@ class DeltaFolder:
 
     def _create(self) -> DeltaTable:
         fields = json.loads(self._schema_json or "{}")
-        day = {"name": _DAY, "type": "date", "nullable": True, "metadata": {}}
-        schema = Schema.from_json(json.dumps({**fields, "fields": [*fields["fields"], day]}))
+        schema = Schema.from_json(
+            json.dumps({**fields, "fields": [*fields["fields"], *partition_fields(self._partition_by)]})
+        )
         with self._told("no table can be made there"):
-            return DeltaTable.create(self.path, schema, partition_by=[_DAY])
+            return DeltaTable.create(self.path, schema, partition_by=self._partition_by)
 
     def _whole(self, table: DeltaTable | None) -> Manifest | None:
         number = None if table is None else table.transaction_version(self._archive_id)
@@ -180,25 +187,28 @@ class DeltaFolder:
         with self._told(f"its {LOG} cannot be read"):
             found = pa.table(table.get_add_actions(flatten=True))
         for row in found.to_pylist():
-            day = row[f"partition.{_DAY}"]
-            yield _File(self.path / row["path"], str(day), row["size_bytes"], row["num_records"])
+            values = {name: row[f"partition.{name}"] for name in self._partition_by}
+            partition = {name: None if value is None else str(value) for name, value in values.items()}
+            yield _File(self.path / unquote(row["path"]), partition, row["size_bytes"], row["num_records"])
 
     def _moved_in(self, *, is_new: bool) -> list[AddAction]:
         """Return what was staged, where the table has its files; nobody knows of them before a commit."""
         added = []
         for file in staged_files(self._staged):
-            folder = self.path / file.parent.name
-            folder.mkdir(exist_ok=True)
+            inner = file.parent.relative_to(self._staged)
+            folder = self.path / inner
+            folder.mkdir(parents=True, exist_ok=True)
             sync(file)
             place = file.rename(folder / file.name)
             rows = parquet.read_metadata(place).num_rows
-            partition = {_DAY: folder.name.partition("=")[2]}
+            values = (part.partition("=")[::2] for part in inner.parts)
+            partition = {name: None if value == _NULL else unquote(value) for name, value in values}
             size, at_ms = place.stat().st_size, int(place.stat().st_mtime * 1000)
             path = str(place.relative_to(self.path))
             added.append(AddAction(path, size, partition, at_ms, is_new, json.dumps({"numRecords": rows})))
-        for folder in {(self.path / each.path).parent for each in added}:
+        for folder in {above for each in added for above in (self.path / each.path).parents
+                       if above.is_relative_to(self.path)}:  # fmt: skip
             sync(folder)
-        sync(self.path)
         return added
 
     def _commit_position(self, table: DeltaTable, actions: Iterable[AddAction | RemoveAction], whole: Manifest) -> None:
@@ -215,7 +225,7 @@ class DeltaFolder:
     def _commit(self, table: DeltaTable, actions: Iterable[AddAction | RemoveAction], *batch: Transaction) -> None:
         with self._told("nothing was published, since the table refuses the commit"):
             table.create_write_transaction(
-                list(actions), "append", table.schema(), [_DAY],
+                list(actions), "append", table.schema(), self._partition_by,
                 commit_properties=CommitProperties(app_transactions=list(batch)),
             )  # fmt: skip
         sync_all(self.path / LOG)
@@ -227,6 +237,14 @@ class DeltaFolder:
         except (DeltaError, OSError) as error:
             line = " ".join(str(error).split())
             raise ArchiveError(f"archive {self.path}: {what} ({line})") from None
+
+
+def partition_fields(names: Sequence[str]) -> list[Mapping[str, object]]:
+    """The columns by which a table is partitioned, as its schema has them."""
+    return [
+        {"name": name, "type": "date" if name == "day" else "string", "nullable": True, "metadata": {}}
+        for name in names
+    ]
 
 
 def _fragments(files: Sequence[_File]) -> Fragments:

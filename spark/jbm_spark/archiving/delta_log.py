@@ -19,7 +19,7 @@ from deltalake import DeltaTable, PostCommitHookProperties, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
-from jbm_spark.archiving.delta_folder import LOG, check_protocol
+from jbm_spark.archiving.delta_folder import LOG, check_protocol, partition_fields
 from jbm_spark.archiving.hadoop_path import HadoopPath
 from jbm_spark.archiving.lake_folder import LakeFile
 
@@ -44,8 +44,8 @@ class DeltaLog:
         self._log.mkdir()
         self._table: DeltaTable | None = None
 
-    def refresh(self) -> None:
-        """Copy what is new."""
+    def refresh(self) -> bool:
+        """Copy what is new; False: there is no log."""
         first = 0
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError):  # where it is damaged, all commits are there
             text = (self._path / LOG / _LAST_CHECKPOINT).read_text()
@@ -64,6 +64,7 @@ class DeltaLog:
             except DeltaError as error:
                 raise OSError(str(error)) from None
             check_protocol(self._table, self._path)
+        return self._table is not None
 
     def position(self) -> int | None:
         """Return the number that the newest version has."""
@@ -81,8 +82,9 @@ class DeltaLog:
     def commit(
         self, added: Sequence[LakeFile], removed: Sequence[LakeFile], *, position: int | None, is_change: bool
     ) -> None:
-        """Make the next version; the first of a table makes the table."""
-        table = self._table or self._create()
+        """Make the next version."""
+        table = self._table
+        assert table is not None, "the log is made first"
         now_ms = int(time.time() * 1000)
         actions: list[AddAction | RemoveAction] = [
             AddAction(each.place, each.size, dict(each.partition), now_ms, is_change,
@@ -104,14 +106,14 @@ class DeltaLog:
             with suppress(OSError, DeltaError):  # the commit is made, and readers do with the checkpoint before
                 self._checkpoint()
 
-    def _create(self) -> DeltaTable:
+    def create(self) -> None:
+        """Make the log, with a version that has no files."""
         fields = json.loads(self._schema_json or "{}")
-        kinds = [(name, "date" if name == "day" else "string") for name in self._partition_by]
-        more = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds]
+        more = partition_fields(self._partition_by)
         schema = Schema.from_json(json.dumps({**fields, "fields": [*fields["fields"], *more]}))
         table = DeltaTable.create(self._own, schema, partition_by=self._partition_by)
         self._publish(0)
-        return table
+        self._table = table
 
     def _publish(self, version: int) -> None:
         """Make the commit's file in the store; without it the copy must not have it either."""

@@ -46,6 +46,7 @@ from jbm_spark.call_checks import check_session
 from jbm_spark.causes import cause_line
 from jbm_spark.chosen_rows import chosen_rows
 from jbm_spark.errors import ArchiveError, OptionRefusedError
+from jbm_spark.known_values import known_rows
 
 DAY_MS = 86_400_000
 _VALUE = re.compile(
@@ -323,7 +324,7 @@ class _Run:
         manifests = self.table(MESSAGES).manifests()
         spans = compacted(manifests, data_bytes=0).spans if manifests else []
         rows = [(each.topic_id, part, each.begin.get(part, 0), end) for each in spans for part, end in each.end.items()]
-        return self.spark.createDataFrame(rows, "of_id string, part int, begin bigint, end bigint")
+        return known_rows(self.spark, rows, "of_id string, part int, begin bigint, end bigint")
 
     def _file(self, uri: str) -> ArchivePath:
         """The file that Spark names."""

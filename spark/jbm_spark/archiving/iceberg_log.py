@@ -158,12 +158,13 @@ class IcebergLog:
         self._catalog = _OneTable(path)
         self._table: Table | None = None
 
-    def refresh(self) -> None:
-        """Read the newest version."""
+    def refresh(self) -> bool:
+        """Read the newest version; False: there is no log."""
         try:
             self._table = self._catalog.newest()
         except ValueError as error:
             raise OSError(str(error)) from None
+        return self._table is not None
 
     def position(self) -> int | None:
         """Return the number that the newest version has."""
@@ -177,8 +178,9 @@ class IcebergLog:
     def commit(
         self, added: Sequence[LakeFile], removed: Sequence[LakeFile], *, position: int | None, is_change: bool
     ) -> None:
-        """Make the next version; the first of a table makes the table. A compaction forgets old versions, too."""
-        table = self._table or self._create()
+        """Make the next version. A compaction forgets old versions, too."""
+        table = self._table
+        assert table is not None, "the log is made first"
         gone = {each.place for each in removed}
         try:
             with table.transaction() as transaction:
@@ -199,8 +201,8 @@ class IcebergLog:
         finally:
             self._table = None
 
-    def _create(self) -> Table:
-        """Write the metadata of a new, empty table, with the partitions of this archive, and return that table.
+    def create(self) -> None:
+        """Write the metadata of a new, empty table, with the partitions of this archive: a version that has no files.
 
         Of two jobs one makes version 1; the other one gets the error of a file that exists.
         """
@@ -220,9 +222,7 @@ class IcebergLog:
         }
         made = new_table_metadata(schema, PartitionSpec(*parts), UNSORTED_SORT_ORDER, str(self._path), properties)
         self._catalog.write(made, 1)
-        found = self._catalog.newest()
-        assert found is not None, "it was made"
-        return found
+        self._table = self._catalog.newest()
 
     def _data_files(self) -> Sequence[DataFile]:
         snapshot = None if self._table is None else self._table.current_snapshot()

@@ -44,8 +44,11 @@ class LakeFile:
 class LakeLog(Protocol):
     """The log of a table, by the library of its format; its errors are OSErrors, or ArchiveErrors that say more."""
 
-    def refresh(self) -> None:
-        """Look at the newest version. Raises ArchiveError where that cannot be had."""
+    def refresh(self) -> bool:
+        """Look at the newest version; False: there is no log. Raises ArchiveError where that cannot be had."""
+
+    def create(self) -> None:
+        """Make the log, of a table without files. Raises FileExistsError where another job has made it."""
 
     def position(self) -> int | None:
         """Return the number of the position that this version names; None: there was no batch yet."""
@@ -56,7 +59,8 @@ class LakeLog(Protocol):
     def commit(
         self, added: Sequence[LakeFile], removed: Sequence[LakeFile], *, position: int | None, is_change: bool
     ) -> None:
-        """Make the version after this one. Raises FileExistsError where another job has made it."""
+        """Make the version after this one, of a log that is there. Raises FileExistsError where another job has made
+        it."""
 
 
 class LakeFolder:
@@ -66,6 +70,8 @@ class LakeFolder:
         self.path = archive / name
         self._positions = archive / POSITIONS / name
         self._log = log
+        self._is_made = False
+        """The log was there when it was looked at last."""
         self._staged = self.path
         self._decided_on: int | None = None
         """The position that was read last: what is published goes on from there."""
@@ -82,7 +88,7 @@ class LakeFolder:
         seen: list[HadoopPath] = []
         while True:
             with self._told("it cannot be read"):
-                self._log.refresh()
+                self._refresh()
                 wanted = [self.path / each.place for each in self._log.files()]
                 there = {each.path for each in self.path.all_files()} if wanted else set()
             missing = next((path for path in wanted if path not in there), None)
@@ -96,7 +102,7 @@ class LakeFolder:
         """A place that nobody else has, below the table."""
         self._staged = self.path / f"batch={uuid4().hex}"
         with self._told("its log cannot be read"):
-            self._log.refresh()
+            self._refresh()
             self._staged_on = self._log.position()
         return self._staged
 
@@ -117,7 +123,7 @@ class LakeFolder:
     def to_compact(self) -> Fragments | None:
         """The small files of the partitions that have many."""
         with self._told("it cannot be read"):
-            self._log.refresh()
+            self._refresh()
             found = self._log.files()
         by_partition: dict[str, list[LakeFile]] = {}
         for each in found:
@@ -172,7 +178,7 @@ class LakeFolder:
         seen: int | None = None
         while True:
             with self._told("its log cannot be read"):
-                self._log.refresh()
+                self._refresh()
                 number = self._log.position()
             try:
                 return (None if number is None else read_manifest(self._place(number))), number
@@ -180,6 +186,18 @@ class LakeFolder:
                 if number == seen:  # else the next commit may have taken it away
                     raise
                 seen = number
+
+    def _refresh(self) -> None:
+        """Look at the log. It is made before the first position, so where there are positions alone it was lost, and a
+        new one would archive everything once more."""
+        self._is_made = self._log.refresh()
+        if self._is_made or not any(self._positions.all_files()):
+            return
+        self._is_made = self._log.refresh()  # another job may have made both in between
+        if not self._is_made:
+            raise ArchiveError(
+                f"archive {self.path}: its log ({' or '.join(_LOGS)}) is missing: restore it, or begin another archive"
+            )
 
     def _place(self, number: int) -> HadoopPath:
         return self._positions / f"{number:016x}"
@@ -198,6 +216,11 @@ class LakeFolder:
     ) -> None:
         number = secrets.randbits(62)
         with self._told("nothing was published"):
+            try:
+                if not self._is_made:
+                    self._log.create()
+            except FileExistsError:
+                raise self._refused() from None
             whole.write(self._place(number))
         self._commit(added, removed, number)
         self._decided_on = number

@@ -1,6 +1,7 @@
 """The folder of the hours: a file for each day, which a run replaces in one step. No Spark needed.
 
     _quality.json                   of which queues of which cluster it is
+    _topics.json                    by queue the id of its Kafka topic, and from when on it has all
     day=2026-11-30/hours.parquet    the rows of the day (UTC), of all queues
 
 Days are written in their order, so a run that is killed leaves whole days, and the next one goes on behind them.
@@ -24,6 +25,7 @@ from jbm_spark.archiving.one_writer import not_writable, one_writer
 from jbm_spark.errors import SparkJobError
 
 IDENTITY_FILE, LOCK_FILE, HOURS_FILE = "_quality.json", "_quality.lock", "hours.parquet"
+TOPICS_FILE = "_topics.json"
 DAYS_READ = 8
 """The hours that a run may tell anew are in the newest of them."""
 _AT = pa.timestamp("ms", tz="UTC")
@@ -51,6 +53,34 @@ class QualityTable:
             for row in _read(day / HOURS_FILE):
                 found.setdefault(row["destination"], {})[row["hour_ms"]] = row["oldest_open_ms"]
         return found
+
+    def topics(self) -> dict[str, tuple[str, int]]:
+        """Return what was noted of each queue's topic; nothing of queues that no run has noted.
+
+        Raises:
+            SparkJobError: the file cannot be read.
+        """
+        file = self.path / TOPICS_FILE
+        try:
+            known = json.loads(file.read_text(encoding="utf-8"))
+            return {str(name): (str(topic_id), int(since_ms)) for name, (topic_id, since_ms) in known.items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise SparkJobError(f"{file} cannot be used ({error}): restore it, or name a new folder") from None
+
+    def note_topics(self, known: Mapping[str, tuple[str, int]]) -> None:
+        """Note it of these queues, before their hours are written.
+
+        Raises:
+            SparkJobError: the folder cannot be written.
+        """
+        noted = self.topics()
+        if any(noted.get(name) != each for name, each in known.items()):
+            try:
+                write_text_durably(self.path / TOPICS_FILE, json.dumps({**noted, **known}) + "\n")
+            except OSError as error:
+                raise not_writable(self.path, error) from None
 
     def write(self, rows: Iterable[Mapping[str, Any]], now_ms: int) -> None:
         """Put these rows in the place of those of the same destinations and hours.

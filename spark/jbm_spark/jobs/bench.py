@@ -25,6 +25,7 @@ from jbm_kafka.cli.command_options import Whole
 from jbm_kafka.core.destination import Queue
 from jbm_spark.jobs.job import in_session, job_options
 from jbm_spark.kafka_properties import kafka_options
+from jbm_spark.processor_time import processor_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -240,45 +241,10 @@ _Cost = tuple[float, float | None]
 
 
 def _measured(spark: "SparkSession", work: Callable[[], object]) -> _Cost:
-    begun, used = time.monotonic(), _processor_s(spark)
+    begun, used = time.monotonic(), processor_seconds(spark)
     work()
-    seconds, after = time.monotonic() - begun, _processor_s(spark)
+    seconds, after = time.monotonic() - begun, processor_seconds(spark)
     return seconds, None if used is None or after is None else after - used
-
-
-def _processor_s(spark: "SparkSession") -> float | None:
-    """Return the time of the driver's JVM, which runs a local master's tasks too, and of the Python workers below
-    it."""
-    try:
-        top = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
-    except AttributeError:
-        return None
-    ticks, parents = _processes()
-    if top not in ticks:
-        return None
-    below = {pid for pid in ticks if top in _line(pid, parents)}
-    return sum(ticks[pid] for pid in below) / 100
-
-
-def _processes() -> tuple[dict[int, int], dict[int, int]]:
-    """Ticks of the processor that each took, with those of its ended children, and each one's parent."""
-    ticks, parents = {}, {}
-    for place in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = place.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        pid = int(place.parent.name)
-        parents[pid], ticks[pid] = int(fields[1]), sum(map(int, fields[11:15]))
-    return ticks, parents
-
-
-def _line(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
-    """The process and those that it comes from."""
-    found: int | None = pid
-    while found is not None:
-        yield found
-        found = parents.get(found)
 
 
 def _compared(what: str, pairs: list[tuple[_Cost, _Cost]]) -> Compared:

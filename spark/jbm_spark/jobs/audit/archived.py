@@ -10,6 +10,7 @@ from jbm_spark.archiving.archive_folder import MESSAGES, archive_path, read_iden
 from jbm_spark.archiving.archive_reading import archived_messages, read_archived_events
 from jbm_spark.archiving.archive_tables import archived_table
 from jbm_spark.errors import ArchiveError
+from jbm_spark.known_values import known_rows
 
 
 def check_archive_of(folder: str, destination: Destination) -> None:
@@ -69,7 +70,7 @@ def beyond_archive(spark: SparkSession, rows: DataFrame, folder: str, topics: Se
         ArchiveError: there is no such archive, or batches of it are missing.
     """
     spans = [(topic_id, part, begin, end) for _, topic_id, part, begin, end in archived_bounds(folder, topics)]
-    had = F.broadcast(spark.createDataFrame(spans, "of_id string, part int, begin bigint, end bigint"))
+    had = F.broadcast(known_rows(spark, spans, "of_id string, part int, begin bigint, end bigint"))
     is_archived = (
         (rows["topic_id"] == had["of_id"]) & (rows["partition"] == had["part"])
         & (rows["offset"] >= had["begin"]) & (rows["offset"] < had["end"])

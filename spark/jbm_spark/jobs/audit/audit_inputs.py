@@ -40,7 +40,7 @@ from jbm_spark.jobs.audit.archived import (
     messages_in_archive,
 )
 from jbm_spark.jobs.audit.audit_checks import FATE, LETTER
-from jbm_spark.known_values import looked_up
+from jbm_spark.known_values import known_rows, looked_up
 from jbm_spark.letters import letter_columns
 from jbm_spark.log_positions import log_positions, whole_ends
 from jbm_spark.subscription_rows import is_for
@@ -182,7 +182,7 @@ class AuditSource:
         ]  # fmt: skip
         if self.archive is not None:
             rows = _widened(rows, {topic: group.group_id for topic, group in topics.items()}, self.archive)
-        return self.spark.createDataFrame(rows, _BOUNDS)
+        return known_rows(self.spark, rows, _BOUNDS)
 
     def _there(self, topics: Mapping[str, ChannelGroup], log_ids: Mapping[str, str], begins: Ends) -> DataFrame:
         """Return the stretches of each partition whose messages the log or the archive has; there are gaps where the
@@ -196,7 +196,7 @@ class AuditSource:
             (topics[topic].group_id, topic_id, part, begin, end - 1, None)
             for (topic, topic_id, part), stretches in found.items() for begin, end in joined(stretches)
         ]  # fmt: skip
-        return self.spark.createDataFrame(rows, _BOUNDS)
+        return known_rows(self.spark, rows, _BOUNDS)
 
     def _begins(self, ends: Ends) -> Ends:
         """Where the logs begin, or, of those parts that are audited, what was sent since then."""
@@ -244,8 +244,10 @@ class AuditSource:
         known = audited.join(watermarks, ["topic_id", "partition"], "left")
         is_settled = F.coalesce(F.col("offset") < F.col("watermark"), F.lit(False))
         if changelogs.marks:
-            marks = self.spark.createDataFrame(
-                changelogs.marks, "topic_id string, partition int, first bigint, last bigint, is_set boolean"
+            marks = known_rows(
+                self.spark,
+                changelogs.marks,
+                "topic_id string, partition int, first bigint, last bigint, is_set boolean",
             )
             each = marks.select("topic_id", "partition", F.expr("explode(sequence(first, last)) as offset"), "is_set")
             known = known.join(each, _PLACE, "left")
@@ -382,7 +384,7 @@ class AuditSource:
         oldest = _oldest(records.withColumn("at_ms", F.unix_millis("timestamp")), "partition")
         theirs = sorted({partition_for(each.encode(), SYSTEM_PARTITIONS) for each in groups})
         known_from_ms = kept_from_ms(oldest, self.admin.begin_positions(topic, theirs))
-        of = self.spark.createDataFrame(known, "letters_of string, of_group string, its_topic_id string")
+        of = known_rows(self.spark, known, "letters_of string, of_group string, its_topic_id string")
         moves = event_columns(records.where(F.col("key").cast("string").isin(*groups))).where("fate = 'moved'")
         moves = moves.join(F.broadcast(of), F.col("group") == F.col("of_group"))
         moves = moves.where("coalesce(topic_id, its_topic_id) = its_topic_id")

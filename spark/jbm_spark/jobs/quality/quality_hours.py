@@ -59,6 +59,24 @@ def first_whole_hour(gone_until_ms: int | None, known_from_ms: int, now_ms: int)
     return known_ms if gone_until_ms is None else max(known_ms, hour_of(gone_until_ms) + HOUR_MS)
 
 
+class KnownTopic(NamedTuple):
+    """The Kafka topic of a queue, as a run found it."""
+
+    topic_id: str
+    whole_from_ms: int
+    """Messages of earlier hours may have gone with a topic before it; 0: none did."""
+
+
+def known_topic(before: KnownTopic | None, topic_id: str, *, is_kept: bool, now_ms: int) -> KnownTopic:
+    """Return what is known of the topic now. Where it was made anew since the latest run, nothing tells which messages
+    went with the one before, or until when it took some, unless an archive keeps it (`is_kept`)."""
+    if before is None:
+        return KnownTopic(topic_id, 0)
+    if before.topic_id == topic_id:
+        return before
+    return KnownTopic(topic_id, before.whole_from_ms if is_kept else hour_of(now_ms) + HOUR_MS)
+
+
 class Span(NamedTuple):
     """Messages that were sent in one hour and ended in another one."""
 
