@@ -80,7 +80,7 @@ class QualityTable:
             try:
                 write_text_durably(self.path / TOPICS_FILE, json.dumps({**noted, **known}) + "\n")
             except OSError as error:
-                raise not_writable(self.path, error) from None
+                raise SparkJobError(not_writable(f"folder {self.path}", error)) from None
 
     def write(self, rows: Iterable[Mapping[str, Any]], now_ms: int) -> None:
         """Put these rows in the place of those of the same destinations and hours.
