@@ -162,8 +162,10 @@ class DeltaFolder:
 
     def _table(self) -> DeltaTable | None:
         """Its newest version; None: there was no batch yet."""
-        if not (self.path / LOG).is_dir():
-            if self._positions.is_dir() or (self.path.is_dir() and any(self.path.iterdir())):
+        # A folder without a commit is what a full disk, or a kill, left of making the table.
+        if not any(each.suffix in (".json", ".parquet") for each in (self.path / LOG).glob("*")):
+            has_files = self.path.is_dir() and any(each.name != LOG for each in self.path.iterdir())
+            if self._positions.is_dir() or has_files:
                 raise ArchiveError(f"archive {self.path}: its {LOG} is missing: restore it, or begin another archive")
             return None
         with self._told(f"its {LOG} cannot be read"):
